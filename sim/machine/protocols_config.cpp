@@ -112,6 +112,8 @@ const config::Schema<ProtocolsConfig>& ProtocolsConfig::schema() {
         .optional("p2p_ll_limit", &C::p2p_ll_limit,
                   "largest message of grouped sends and receives that LL carries",
                   between(Bytes(0), Bytes(1e12)))
+        .optional("nominal_links", &C::nominal_links,
+                  "links whose latencies NCCL's tuner expects of a step inside a system")
         .optional("nominal_ll", &C::nominal_ll, "line share that NCCL's tuner gives LL",
                   between(0.01, 1))
         .optional("nominal_nvls", &C::nominal_nvls, "line share that it gives in-switch reduction",

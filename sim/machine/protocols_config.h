@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "sim/units/units.h"
 
 namespace orrery {
+
+/// Links inside a system, as NCCL's tuner tells them apart to expect latencies.
+enum class NominalLinks : std::uint8_t { kNvlink, kPcie };
 
 /// How a collective library moves bytes inside a system (models/transfers/protocols.h has the
 /// equations, models/transfers/README.md the reasons). Efficiencies and rates are shares of the
@@ -34,8 +38,9 @@ struct ProtocolsConfig {
   Fact<Bytes> one_shot_limit = {Bytes(8388608), "TensorRT-LLM: workspace of its all-reduce"};
   /// Largest message of grouped sends and receives that LL carries.
   Fact<Bytes> p2p_ll_limit = {Bytes(524288), "NCCL src/enqueue.cc: 16 KiB x 32 channels a peer"};
-  Fact<double> nominal_ll = {0.39, kTuner};    ///< line share that NCCL's tuner gives LL
-  Fact<double> nominal_nvls = {0.66, kTuner};  ///< and in-switch reduction
+  NominalLinks nominal_links = NominalLinks::kNvlink;  ///< whose latencies the tuner expects
+  Fact<double> nominal_ll = {0.39, kTuner};            ///< line share that NCCL's tuner gives LL
+  Fact<double> nominal_nvls = {0.66, kTuner};          ///< and in-switch reduction
   /// Share of Simple's rate that the tuner gives reduction by the switches between systems.
   Fact<double> nominal_collnet = {0.85, kTuner};
   /// What the tuner believes LL to carry at most between two systems, and between more: of all
@@ -93,5 +98,17 @@ struct ProtocolParameter {
 
 /// All of them, in the order of the equations.
 const std::vector<ProtocolParameter>& protocol_parameters();
+
+namespace config {
+
+template <>
+struct EnumNames<NominalLinks> {
+  static constexpr std::pair<NominalLinks, const char*> values[] = {
+      {NominalLinks::kNvlink, "nvlink"},
+      {NominalLinks::kPcie, "pcie"},
+  };
+};
+
+}  // namespace config
 
 }  // namespace orrery

@@ -75,7 +75,8 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
   using C = ScaleUpConfig;
   static const auto schema =
       Schema<C>("scale_up", "the fabric inside one system")
-          .required("kind", &C::kind, "topology: nvswitch, unified_bus, mesh, torus, graph, none")
+          .required("kind", &C::kind,
+                    "topology: nvswitch, unified_bus, mesh, torus, graph, pcie, none")
           .optional("links_per_switch", &C::links_per_switch,
                     "nvswitch: links of a package to each switch chip", kCount)
           .optional("boards", &C::boards, "nvswitch: boards with switch chips of their own",
@@ -90,6 +91,7 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
                     between(0, 9))
           .optional("cube", &C::cube, "torus: edge of the cubes that optical switches join", kCount)
           .optional("wires", &C::wires, "mesh, graph: links between packages and switches")
+          .optional("pcie", &C::pcie, "pcie: switches and processors between packages")
           .optional("switch_reduction", &C::switch_reduction,
                     "nvswitch, graph: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
           .required("latency", &C::latency,
@@ -130,6 +132,9 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .check(
               "graph needs wires", [](const C& c) { return c.kind != "graph" || !c.wires.empty(); },
               "kind")
+          .check(
+              "kind pcie needs the block pcie: {generation: 4, ...}",
+              [](const C& c) { return c.kind != "pcie" || c.pcie; }, "kind")
           .check(
               "unified_bus needs planes and l2_switches",
               [](const C& c) {

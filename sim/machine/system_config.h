@@ -10,6 +10,7 @@
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/bulk_config.h"
 #include "sim/machine/expert_exchange_config.h"
+#include "sim/machine/pcie_config.h"
 #include "sim/machine/protocols_config.h"
 
 namespace orrery {
@@ -35,6 +36,7 @@ struct WireConfig {
 ///  - torus: `torus` packages by axis, neighbours linked, first and last of an axis too unless it
 ///    is open (TPU);
 ///  - graph: `wires` between packages and switches of any name;
+///  - pcie: `pcie` says which switches, processors and bridges are between packages;
 ///  - none: a system of one rank has no fabric.
 struct ScaleUpConfig {
   std::string kind;
@@ -47,6 +49,7 @@ struct ScaleUpConfig {
   std::vector<int> open_axes;         ///< torus: axes without wrap-around
   int cube = 0;                       ///< torus: edge of the cubes that optical switches join
   std::vector<WireConfig> wires;      ///< mesh, graph
+  std::optional<PcieConfig> pcie;     ///< switches and bridges of `pcie`
   bool switch_reduction = false;      ///< nvswitch: the chips reduce and multicast (NVLS)
   Fact<Seconds> latency;  ///< time of one step of a collective or message between two ranks,
                           ///< software included

@@ -464,6 +464,8 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "fine_tuning",
                            "llama3_405b",
                            "nccl_sweeps",
+                           "pcie_collectives",
+                           "pcie_cards",
                            "attention_a100",
                            "resnet_50",
                            "recurrent_kernels",

@@ -58,6 +58,33 @@ TEST(Facts, OfScaleUpFabricsMoveResults) {
   expect_that_all_move(s, probes, changes);
 }
 
+TEST(Facts, OfPcieBoxesMoveResults) {
+  const std::string p = "system.scale_up.pcie.";
+  const std::string reduce = "kind: all_reduce, bytes: 64 MiB";
+  const std::vector<Probe> probes = {
+      {{p}, collective("l40s_8", reduce + ", ranks: 4")},
+      {{p + "socket_link"}, collective("l40s_8", reduce)},
+      {{p + "uplink_lanes"}, collective("l40s_8", reduce), {p + "uplink_lanes=4"}},
+      {{p + "switch_lanes"},
+       collective("rtx_pro_6000_8", reduce),
+       {p + "peers=pxb", p + "switch_lanes=4"}},
+      {{p + "bridge_efficiency"}, collective("h100_nvl_8", reduce + ", ranks: 2")},
+  };
+  const std::vector<Change> changes = {
+      {p + "generation", collective("l40s_8", reduce), {p + "generation=3"}},
+      {p + "packages_per_switch",
+       collective("l40s_8", reduce + ", ranks: 4"),
+       {p + "packages_per_switch=1", p + "uplink_lanes=8"}},
+      {p + "sockets", collective("l40s_8", reduce), {p + "sockets=1"}},
+      {p + "peers", collective("rtx_4090_8", reduce), {p + "peers=sys"}},
+      {p + "acs",
+       collective("rtx_pro_6000_8", "kind: all_to_all, bytes: 64 MiB"),
+       {p + "acs=true", p + "uplink_lanes=8"}},
+      {p + "bridge", collective("h100_nvl_8", reduce + ", ranks: 2"), {p + "bridge=0"}},
+  };
+  expect_that_all_move(p, probes, changes);
+}
+
 TEST(Facts, OfProtocolsMoveResults) {
   const std::string p = "system.scale_up.protocols.";
   const auto priors = [](const std::string& what, const std::string& more = "") {
@@ -70,6 +97,7 @@ TEST(Facts, OfProtocolsMoveResults) {
   const std::vector<Probe> probes = {
       {{p}, priors("kind: all_reduce, bytes: 8 KiB")},
       {{p}, priors("kind: all_reduce, bytes: 64 MiB")},
+      {{p + "nominal_links"}, priors("kind: all_reduce, bytes: 512 KiB")},
       {{p + "nvls"}, priors("kind: all_reduce, bytes: 64 MiB, algorithm: nvls")},
       {{p}, priors("kind: all_gather, bytes: 64 MiB, algorithm: ring, protocol: simple")},
       {{p + "ll128"}, priors(ring + "1 MiB, protocol: ll128")},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A topology of NCCL as a system of kind `graph` that extends one of the library, which has what
-// NCCL does not write down: the accelerator, latencies, power. The PCI identity of the GPUs tells
-// which one.
+// A topology of NCCL as a system of kind `graph`, or of kind `pcie` where its cards have nothing
+// but slots and bridges, that extends one of the library, which has what NCCL does not write down:
+// the accelerator, latencies, power. The PCI identity of the GPUs tells which one.
 #include <filesystem>
 #include <sstream>
 
@@ -10,6 +10,7 @@
 #include "sim/units/text.h"
 #include "validation/importers/gpu_parts.h"
 #include "validation/importers/importer.h"
+#include "validation/importers/pcie_box.h"
 #include "validation/importers/topology_file.h"
 
 namespace orrery {
@@ -97,6 +98,8 @@ std::string topology_yaml(const TopologyFile& file, const TopologyBase& base) {
       << "accelerators_per_node: "
       << (file.gpus() % file.hosts() == 0 ? file.gpus() / file.hosts() : file.gpus()) << "\n";
   if (file.is_stub()) return out.str();
+  const auto box = is_pcie_system(base.system) ? pcie_box(file) : std::nullopt;
+  if (box) return out.str() + box->yaml();
   out << "\nscale_up:\n  kind: graph\n  wires:\n";
   for (const TopologyWire& wire : file.wires()) {
     out << "    - {from: " << wire.from << ", to: " << wire.to << ", kind: " << wire.kind

@@ -122,12 +122,59 @@ TEST_F(NcclTopology, ThePciDeviceNamesThePart) {
   EXPECT_EQ(base("0x2901"), "dgx_b200");
   EXPECT_EQ(base("0x31c2"), "gb300_nvl72");
   EXPECT_EQ(base("0x74a1", "0x1002"), "mi300x_platform");
-  EXPECT_NE(base("0x2331").find("the library has no system of NVIDIA H100 PCIe (PCI device "
-                                "10de:2331); name one with --system"),
+  EXPECT_EQ(base("0x2331"), "h100_pcie_8");
+  EXPECT_EQ(base("0x2684"), "rtx_4090_8");
+  EXPECT_NE(base("0x1db4").find("the library has no system of NVIDIA V100 PCIe 16GB (PCI device "
+                                "10de:1db4); name one with --system"),
             std::string::npos);
   EXPECT_NE(base("0x1234").find("a GPU that is not known (PCI device 10de:1234)"),
             std::string::npos);
   EXPECT_NE(base("0x55b7", "0x1d94").find("a Hygon DCU (PCI device 1d94:55b7)"), std::string::npos);
+}
+
+/// Two processors with two cards each, behind a switch or not.
+std::string cards(const std::string& device, bool switches, const std::string& speed = "16 GT/s",
+                  const std::string& gpu = "") {
+  std::string text;
+  const std::string slot = " link_speed=\"" + speed + "\" link_width=\"16\">";
+  for (int cpu = 0; cpu < 2; ++cpu) {
+    text += "<cpu host_hash=\"0x1\" numaid=\"0\" arch=\"x86_64\" vendor=\"GenuineIntel\">\n";
+    if (switches) {
+      text += "<pci busid=\"0000:0" + std::to_string(cpu) + ":00.0\" class=\"0x060400\"" + slot;
+    }
+    for (int i = 0; i < 2; ++i) {
+      const std::string rank = std::to_string(2 * cpu + i);
+      text += "<pci busid=\"0000:1" + rank +
+              ":00.0\" class=\"0x030200\" vendor=\"0x10de\" device=\"" + device + "\"" + slot +
+              "<gpu dev=\"" + rank + "\" rank=\"" + rank + "\" sm=\"89\">" + gpu + "</gpu></pci>\n";
+    }
+    if (switches) text += "</pci>\n";
+    text += "</cpu>\n";
+  }
+  return system_of(text);
+}
+
+TEST_F(NcclTopology, CardsWithNothingButSlotsAreAPcieBox) {
+  const std::string yaml = read(cards("0x26b9", true)).document;
+  EXPECT_NE(yaml.find("extends: l40s_8\n"), std::string::npos);
+  EXPECT_NE(yaml.find("kind: pcie\n  pcie:\n    generation: 4\n    lanes: 16\n    "
+                      "packages_per_switch: 2\n    uplink_lanes: 16\n    switch_lanes: 0\n    "
+                      "sockets: 2\n    bridge: 0\n    socket_link: {value: 10 GB/s,"),
+            std::string::npos)
+      << yaml;
+  const std::string direct = read(cards("0x2684", false)).document;
+  EXPECT_NE(direct.find("packages_per_switch: 0\n"), std::string::npos) << direct;
+}
+
+// A card that sleeps tells 2.5 GT/s, and a switch of NVLink is no bridge.
+TEST_F(NcclTopology, WhatIsNoRegularBoxStaysAGraph) {
+  EXPECT_NE(read(cards("0x26b9", true, "2.5 GT/s")).document.find("kind: graph"),
+            std::string::npos);
+  const std::string link = "<nvlink target=\"0000:a0:00.0\" count=\"2\" tclass=\"0x068000\"/>";
+  EXPECT_NE(read(cards("0x26b9", true, "16 GT/s", link)).document.find("kind: graph"),
+            std::string::npos);
+  EXPECT_NE(read(cards("0x26b9", true), "dgx_h100").document.find("kind: graph"),
+            std::string::npos);
 }
 
 TEST_F(NcclTopology, APartThatDiffersFromItsSystemIsWritten) {

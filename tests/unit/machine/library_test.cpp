@@ -57,7 +57,9 @@ TEST(Library, HasEveryProductByItsName) {
         "gh200",        "gh200_144",    "gb10",       "h20_141",      "trainium1",
         "trainium3",    "inferentia2",  "gaudi2",     "ascend_910b1", "ascend_910b3",
         "ascend_910b4", "ascend_950dt", "tpu_8t",     "max_1550",     "groq_lpu",
-        "sn40l"}) {
+        "sn40l",        "rtx_4090",     "rtx_5090",   "l40s",         "l4",
+        "a10g",         "t4",           "h100_pcie",  "h100_nvl",     "h200_nvl",
+        "a100_pcie",    "a100_pcie_40"}) {
     EXPECT_TRUE(std::find(accelerators.begin(), accelerators.end(), name) != accelerators.end())
         << name;
   }
@@ -127,7 +129,21 @@ TEST(Library, HasEveryProductByItsName) {
                            "colossus_200k",
                            "cortex",
                            "groq_node",
-                           "sambarack_sn40l"}) {
+                           "sambarack_sn40l",
+                           "rtx_4090_4",
+                           "rtx_4090_8",
+                           "rtx_5090_8",
+                           "rtx_pro_6000_8",
+                           "l40s_8",
+                           "g5_48xlarge",
+                           "g6_48xlarge",
+                           "g4dn_metal",
+                           "h100_pcie_8",
+                           "h100_nvl_8",
+                           "h200_nvl_8",
+                           "a100_pcie_8",
+                           "a100_pcie_40_8",
+                           "rtx_pro_6000_8_2s"}) {
     EXPECT_TRUE(std::find(systems.begin(), systems.end(), name) != systems.end()) << name;
   }
 }
@@ -273,6 +289,20 @@ TEST(Library, LinksOfTpusAreDeratedOnce) {
     EXPECT_NEAR(port.bandwidth.value.base() / port.links.value * system.scale_up.efficiency.value,
                 rate, 1e-3 * rate)
         << name;
+  }
+}
+
+// The slots of a box are those of its cards: what lanes and packets carry is the file's rate,
+// within what links were found to lose.
+TEST(Library, SlotsCarryWhatTheirCardsDo) {
+  for (const std::string& name : library().names("systems")) {
+    const SystemConfig system = system_named(name);
+    if (system.scale_up.kind != "pcie") continue;
+    const PcieConfig& pcie = *system.scale_up.pcie;
+    const BytesPerSecond slot =
+        pcie_rate(pcie.generation, 16, pcie.payload.value, pcie.link_layer.value);
+    const BytesPerSecond card = system.accelerator.host_link.bandwidth.value;
+    EXPECT_NEAR(slot.base() / card.base(), 1, 0.05) << name;
   }
 }
 

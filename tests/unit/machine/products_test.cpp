@@ -65,7 +65,18 @@ TEST(Products, HaveThePublishedFigures) {
                                          {"gaudi2", 432e12, 96e9, 2460e9, 12.5e9, 600},
                                          {"ascend_910b4", 280e12, 34.4e9, 800e9, 28e9, 0},
                                          {"tpu_8t", 3150e12, 216e9, 6500e9, 200e9, 0},
-                                         {"max_1550", 839e12, 128e9, 3277e9, 26.5e9, 600}};
+                                         {"max_1550", 839e12, 128e9, 3277e9, 26.5e9, 600},
+                                         {"rtx_4090", 165.2e12, 24e9, 1008e9, 0, 450},
+                                         {"rtx_5090", 209.5e12, 32e9, 1792e9, 0, 575},
+                                         {"l40s", 362e12, 48e9, 864e9, 0, 350},
+                                         {"l4", 121e12, 24e9, 300e9, 0, 72},
+                                         {"a10g", 70e12, 24e9, 600e9, 0, 300},
+                                         {"t4", 65e12, 16e9, 320e9, 0, 70},
+                                         {"a100_pcie", 312e12, 80e9, 1935e9, 25e9, 300},
+                                         {"a100_pcie_40", 312e12, 40e9, 1555e9, 25e9, 250},
+                                         {"h100_pcie", 756e12, 80e9, 2039e9, 25e9, 350},
+                                         {"h100_nvl", 835e12, 94e9, 3938e9, 25e9, 400},
+                                         {"h200_nvl", 835e12, 141e9, 4800e9, 25e9, 600}};
   for (const Product& product : products) {
     const AcceleratorConfig a = shipped_accelerator(product.name);
     const auto bf16 = a.compute.matrix.find(Precision::kBf16);

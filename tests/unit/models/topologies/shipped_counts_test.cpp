@@ -45,6 +45,10 @@ TEST(ShippedCounts, SystemsHaveTheChipsAndLinksThatTheirMakersSay) {
       {"tpu_v7_pod", 1, 9216, 0, 9216UL * 6},
       {"tpu_v5e_pod", 1, 256, 0, 256UL * 4},
       {"tpu_v6e_pod", 1, 256, 0, 256UL * 4},
+      // Switches, processors and their memory; slots both ways, the processors' link, the memory.
+      {"rtx_pro_6000_8", 1, 8, 4 + 1 + 1, 2UL * (8 + 4) + 1},
+      {"rtx_4090_8", 1, 8, 2 + 2, 2UL * 8 + 2 + 2},
+      {"h100_nvl_8", 1, 8, 2 + 2 + 2, 2UL * (8 + 2) + 2 + 2 + 4 * 2 * 12},
       {"deepseek_h800", 256, 2048, 256UL * 4 + 96, 256UL * 2 * 8 * 8}};
   for (const Shipped& row : rows) {
     const std::string kind = "systems";

@@ -100,6 +100,21 @@ TEST(Spraying, CloudMatrixRoutesEqualTheNaiveEnumeration) {
   expect_sprayed_evenly(network, 17, 767);  // between nodes
 }
 
+// Where peers write to each other at all distances; memory and bridges are choices of the library.
+TEST(Spraying, PcieRoutesEqualTheNaiveEnumeration) {
+  SystemConfig system = ideal_system(8, 8, 26_GBps, 1, 100_Gbitps);
+  system.scale_up.kind = "pcie";
+  system.scale_up.pcie.emplace();
+  system.scale_up.pcie->sockets = 2;
+  system.scale_up.pcie->socket_link.value = 20_GBps;
+  system.scale_up.pcie->peers = PcieLevel::kSys;
+  expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
+  system.scale_up.pcie->packages_per_switch = 2;
+  expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
+  system.scale_up.pcie->switch_lanes = 16;
+  expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
+}
+
 TEST(Spraying, SameRailRoutesEqualTheNaiveEnumeration) {
   SystemConfig system = dgx_h100();
   system.scale_out.nodes_per_leaf_group = 2;

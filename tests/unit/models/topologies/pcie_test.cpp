@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/config/diagnostics.h"
+#include "sim/machine/pcie_config.h"
+#include "tests/unit/models/transfers/flow_checks.h"
+#include "tests/unit/models/transfers/test_systems.h"
+
+namespace orrery {
+namespace {
+
+using namespace orrery::testing;
+
+// 16 lanes of 16 GT/s are 32 GB/s, of which 128 / 130 are data; 256 of 280 B of a packet are
+// payload, and the link layer leaves 0.92: 26.50 GB/s.
+TEST(PcieRate, IsLanesTimesCodingTimesLinkLayerTimesPayload) {
+  EXPECT_NEAR(pcie_rate(4, 16, Bytes(256), 1).base(), 32e9 * 128 / 130 * 256 / 280, 1);
+  EXPECT_NEAR(pcie_rate(4, 16, Bytes(256), 0.92).base(), 26.50e9, 5e6);
+  EXPECT_NEAR(pcie_rate(3, 16, Bytes(256), 0.92).base(), 13.25e9, 5e6);
+  EXPECT_NEAR(pcie_rate(5, 8, Bytes(256), 0.92).base(), 26.50e9, 5e6);
+  EXPECT_NEAR(pcie_rate(4, 16, Bytes(128), 0.92).base(), 32e9 * 128 / 130 * 0.92 * 128 / 152, 1);
+  // Flits of 256 B with 236 of packets; what acknowledges them is in the flit.
+  EXPECT_NEAR(pcie_rate(6, 16, Bytes(256), 0.5).base(), 128e9 * 236 / 256 * 256 / 272, 1);
+}
+
+/// 8 cards, 4 behind each of two switches of two processors. Cards have 26.5 GB/s.
+SystemConfig box() {
+  SystemConfig system = ideal_system(8, 8, pcie_rate(4, 16, Bytes(256), 0.92), 1, 100_Gbitps);
+  system.scale_up.kind = "pcie";
+  PcieConfig pcie;
+  pcie.packages_per_switch = 4;
+  pcie.sockets = 2;
+  pcie.socket_link.value = 20_GBps;
+  system.scale_up.pcie = pcie;
+  system.host.memory_bandwidth.value = 400_GBps;
+  return system;
+}
+
+std::vector<std::string> way(const SystemConfig& system, int source, int destination) {
+  const FlowModel network(system, 1);
+  std::vector<std::string> names;
+  for (const Hop& hop : network.route(source, destination)) {
+    EXPECT_EQ(hop.share, 1);
+    names.push_back(network.topology().bundle_name(hop.bundle));
+  }
+  return names;
+}
+
+std::string card(int number) { return "system0/node0/accelerator" + std::to_string(number); }
+
+using Names = std::vector<std::string>;
+
+TEST(Pcie, PeersOfOneSwitchDoNotLeaveIt) {
+  EXPECT_EQ(way(box(), 0, 3), (Names{card(0) + "->system0/pcie0", "system0/pcie0->" + card(3)}));
+}
+
+TEST(Pcie, AccessControlSendsThemThroughTheRootComplex) {
+  SystemConfig system = box();
+  system.scale_up.pcie->acs = true;
+  EXPECT_EQ(way(system, 0, 3),
+            (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/processor0",
+                   "system0/processor0->system0/pcie0", "system0/pcie0->" + card(3)}));
+}
+
+TEST(Pcie, FartherPeersPassTheMemoryOfTheReceiversProcessor) {
+  EXPECT_EQ(way(box(), 0, 5),
+            (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/processor0",
+                   "system0/processor0->system0/processor1", "system0/processor1->system0/memory1",
+                   "system0/processor1->system0/pcie1", "system0/pcie1->" + card(5)}));
+}
+
+TEST(Pcie, PeersThatMayCrossProcessorsLeaveTheMemoryAlone) {
+  SystemConfig system = box();
+  system.scale_up.pcie->peers = PcieLevel::kSys;
+  system.host.memory_bandwidth.value = BytesPerSecond(0);
+  EXPECT_EQ(way(system, 0, 5),
+            (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/processor0",
+                   "system0/processor0->system0/processor1", "system0/processor1->system0/pcie1",
+                   "system0/pcie1->" + card(5)}));
+}
+
+TEST(Pcie, SwitchesThatAreJoinedAreOnePath) {
+  SystemConfig system = box();
+  system.scale_up.pcie->packages_per_switch = 2;
+  EXPECT_EQ(way(system, 0, 2).size(), 5U);  // over the processor and its memory
+  system.scale_up.pcie->switch_lanes = 16;
+  EXPECT_EQ(way(system, 0, 2), (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/pcie1",
+                                      "system0/pcie1->" + card(2)}));
+}
+
+TEST(Pcie, BridgesJoinNeighboursAlone) {
+  SystemConfig system = box();
+  system.scale_up.pcie->bridge = 2;
+  EXPECT_EQ(way(system, 0, 1), (Names{card(0) + "->" + card(1)}));
+  EXPECT_EQ(way(system, 1, 2).size(), 2U);
+  system.scale_up.pcie->peers = PcieLevel::kNone;
+  EXPECT_EQ(way(system, 0, 1).size(), 5U);
+}
+
+Seconds time(const SystemConfig& system, int ranks, const std::string& algorithm = "ring") {
+  return FlowModel(system, 1, algorithm)
+      .price(transfer(TransferKind::kAllReduce, 1_GB, {range(0, ranks)}))
+      .isolated_time;
+}
+
+// A ring puts 2 (n - 1) / n of the buffer on each link that it passes; the link between processors
+// has one flow each way, and the memory of a processor those that end at its cards.
+TEST(Pcie, RingsAreAsFastAsTheirNarrowestLink) {
+  SystemConfig system = box();
+  const double bytes = 2 * 7.0 / 8 * 1e9;
+  const double latency = 14e-6;
+  EXPECT_NEAR(time(system, 8).base(), latency + bytes / 20e9, 1e-9);
+  system.scale_up.pcie->socket_link.value = 100_GBps;
+  const double slot = pcie_rate(4, 16, Bytes(256), 0.92).base();
+  EXPECT_NEAR(time(system, 8).base(), latency + bytes / slot, 1e-9);
+  // Without peers all 4 flows of a processor pass its memory, which writes and reads them: 400 GB/s
+  // / 2 processors / 2 / 4 flows.
+  system.scale_up.pcie->peers = PcieLevel::kNone;
+  EXPECT_NEAR(time(system, 8).base(), latency + bytes / 25e9, 1e-9);
+  EXPECT_NEAR(time(system, 4).base(), 6e-6 + 1.5e9 / 25e9, 1e-9);
+  EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / slot, 1e-9);
+}
+
+// Around pairs each way uses the slots of every second card: both together all of them, at half of
+// the bytes.
+TEST(Pcie, RingsOfBridgedPairsGoBothWaysAround) {
+  SystemConfig system = box();
+  system.scale_up.pcie->packages_per_switch = 8;
+  system.scale_up.pcie->sockets = 1;
+  const double slot = pcie_rate(4, 16, Bytes(256), 0.92).base();
+  EXPECT_NEAR(time(system, 8).base(), 14e-6 + 1.75e9 / slot, 1e-9);
+  system.scale_up.pcie->bridge = 2;
+  system.accelerator.scale_up.bandwidth.value = 300_GBps;
+  EXPECT_NEAR(time(system, 8).base(), 14e-6 + 1.75e9 / 2 / slot, 1e-9);
+  system.scale_up.pcie->bridge_efficiency.value = 0.5;
+  EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / 150e9, 1e-9);
+}
+
+TEST(Pcie, CountsThatDoNotFitAreRefused) {
+  const auto refuse = [](auto change) {
+    SystemConfig system = box();
+    change(system);
+    EXPECT_THROW(FlowModel(system, 1), config::ConfigError);
+  };
+  refuse([](SystemConfig& s) { s.scale_up.pcie->sockets = 3; });
+  refuse([](SystemConfig& s) { s.scale_up.pcie->bridge = 3; });
+  refuse([](SystemConfig& s) { s.scale_up.pcie->bridge = 1; });
+  refuse([](SystemConfig& s) { s.scale_up.pcie.reset(); });
+  refuse([](SystemConfig& s) { s.host.memory_bandwidth.value = BytesPerSecond(0); });
+}
+
+}  // namespace
+}  // namespace orrery
