@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
-#include "sim/graph/name_pool.h"
+#include "sim/graph/node_names.h"
 #include "sim/graph/transfer.h"
 #include "sim/units/time.h"
 
@@ -49,6 +49,8 @@ struct NodeWork {
   /// The file, or a name that is known, tells the class; else kind means nothing.
   bool classified = false;
   bool timed = false;  ///< the file has recorded how long it took
+  /// A collective of which the file has recorded no bytes or group, so that it meets nobody.
+  bool communicates = false;
 };
 static_assert(sizeof(NodeWork) == 16);
 
@@ -81,9 +83,9 @@ struct ImportedGraph {
   std::vector<ImportedMessage> messages;  ///< each once
   std::vector<Kernel> kernels;            ///< each once
   std::vector<ImportedStream> streams;
-  std::vector<std::uint64_t> ids;  ///< identifiers of the nodes in their file
-  std::vector<NameId> names;       ///< names of the nodes
-  NamePool pool;
+  std::vector<std::uint64_t> ids;        ///< identifiers of the nodes in their file
+  std::vector<NodeNames::Number> names;  ///< names of the nodes
+  NodeNames pool;
 
   std::size_t size() const { return nodes.empty() ? 0 : nodes.size() - 1; }
   std::string_view name(NodeId node) const { return pool.at(names[node]); }

@@ -30,6 +30,8 @@ struct GraphCosts {
 
 struct GraphReplayOptions {
   Timeline* timeline = nullptr;  ///< receives one span per node that takes time, if given
+  /// Receives when each node begins, by rank and node, if given.
+  std::vector<std::vector<Picoseconds>>* begins = nullptr;
 };
 
 /// Kinds of transfers, for tables by kind.

@@ -27,6 +27,7 @@ GraphReplayer::GraphReplayer(const ImportedRun& run, const GraphCosts& costs,
     : run_(run),
       costs_(costs),
       timeline_(options.timeline),
+      begins_(options.begins),
       ranks_(run.graph_of_rank.size()),
       waits_(ranks_.size()),
       transfers_(ranks_.size()),
@@ -49,10 +50,12 @@ void GraphReplayer::place_ranks() {
     }
   }
   slots_.resize(streams_.size());
+  if (begins_ != nullptr) begins_->assign(ranks_.size(), {});
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     if (ranks_[r].graph == ImportedRun::kAbsent) continue;
     const ImportedGraph& nodes = graph(ranks_[r]);
     waits_[r].resize(nodes.size());
+    if (begins_ != nullptr) (*begins_)[r].resize(nodes.size());
     nodes_left_ += nodes.size();
     for (NodeId node = 0; node < nodes.size(); ++node) {
       waits_[r][node] = nodes.nodes[node].waits;
@@ -147,6 +150,7 @@ Picoseconds GraphReplayer::duration(const Rank& rank, const ImportedNode& node) 
 GraphReplayer::Part GraphReplayer::part_of(const Rank& rank, const ImportedNode& node) const {
   if (node.kind == NodeKind::kHost || node.kind == NodeKind::kMarker) return Part::kHost;
   const NodeWork& work = graph(rank).works[node.work];
+  if (work.communicates) return Part::kInFlight;
   return work.classified && work.kind == KernelClass::kOptimizer ? Part::kOptimizer
                                                                  : Part::kCompute;
 }
@@ -171,6 +175,7 @@ void GraphReplayer::settle(Rank& rank, Picoseconds now) {
 void GraphReplayer::start(std::uint32_t index, Picoseconds now) {
   Slot& slot = slots_[index];
   slot.begun = now;
+  if (begins_ != nullptr) (*begins_)[slot.rank][slot.node] = now;
   if (timeline_ != nullptr && index >= streams_.size()) slot.lane = take_lane(slot.rank);
   Rank& rank = ranks_[slot.rank];
   const ImportedNode& node = graph(rank).nodes[slot.node];

@@ -98,6 +98,7 @@ class GraphReplayer final : public Agenda {
   const ImportedRun& run_;
   const GraphCosts& costs_;
   Timeline* timeline_;
+  std::vector<std::vector<Picoseconds>>* begins_;
   std::vector<Rank> ranks_;
   std::vector<std::vector<std::uint32_t>> waits_;  ///< nodes that a node still waits for, by rank
   std::vector<std::array<TransferTime, kTransferKinds>> transfers_;  ///< times by rank

@@ -22,6 +22,11 @@ TEST(Facts, OfReplaysMoveResults) {
   const TextFile eight("facts_eight.json", R"({"g": [0, 1, 2, 3, 4, 5, 6, 7]})");
   const TextFile along("facts_along.json",
                        trace_of(R"({"Id": 1, "involved_dim": [true, false], )" + reduce + "}"));
+  const TextFile fusible("facts_fusible.json", trace_of(R"(
+      {"Id": 1, "Name": "product", "NodeType": 4, "orrery.class": "gemm",
+       "orrery.kernel": "matrix_flops=1e9 read=1e8 written=1e8"},
+      {"Id": 2, "Name": "relu", "NodeType": 4, "data_deps": [1], "orrery.class": "elementwise",
+       "orrery.kernel": "read=1e8 written=1e8"})"));
   const auto replay = [](const TextFile& file, const std::string& more = "") {
     return "{experiment: replay, system: dgx_h100, graph: {path: " + file.path() + more + "}}";
   };
@@ -40,7 +45,9 @@ TEST(Facts, OfReplaysMoveResults) {
        {"graph.dimensions.dim0=4"}},
       {"graph.precision", replay(onnx), {"graph.precision=bf16"}},
       {"graph.fuse", replay(onnx), {"graph.fuse=false"}},
+      {"graph.fuse_kernels", replay(fusible), {"graph.fuse_kernels=true"}},
       {"graph.host", replay(trace), {"graph.host=drop"}},
+      {"algorithm", replay(grouped, ", groups: " + eight.path()), {"algorithm=ring"}},
       {"durations", replay(trace), {"durations=model"}},
       {"scale", replay(trace), {"scale.gemm=0.5"}},
   };

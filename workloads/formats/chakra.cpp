@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "sim/config/byte_source.h"
+#include "workloads/formats/chakra_graphs.h"
 #include "workloads/formats/chakra_nodes.h"
 #include "workloads/formats/chakra_writer.h"
 #include "workloads/formats/graph_format.h"
@@ -34,6 +35,17 @@ std::vector<bool> flags_of(WireCursor list) {
   return flags;
 }
 
+/// A list {repeated string values = 1}.
+void read_texts(WireCursor list, std::vector<std::string_view>& texts) {
+  while (list.next()) {
+    if (list.field() == 1 && list.wire() == WireCursor::kBytes) {
+      texts.push_back(list.bytes());
+    } else {
+      list.skip();
+    }
+  }
+}
+
 /// Takes the field of the `oneof` that has the value; the numbers are those of et_def.proto.
 void read_value(WireCursor& attribute, ChakraValue& value) {
   const std::uint64_t field = attribute.field();
@@ -60,6 +72,8 @@ void read_value(WireCursor& attribute, ChakraValue& value) {
     }
   } else if (field == 28) {
     value.flags = flags_of(attribute.message());
+  } else if (field == 30) {
+    read_texts(attribute.message(), value.texts);
   } else if (field == 29 || field == 31) {
     value.text = attribute.bytes();
   } else {
@@ -175,6 +189,23 @@ bool is_metadata(std::string_view message) {
   return true;
 }
 
+/// The rank that an attribute orrery.rank of GlobalMetadata tells; -1: none does.
+int rank_of_metadata(std::string_view message) {
+  constexpr std::int64_t kHighestRank = 10'000'000;
+  const std::string nowhere;
+  ChakraNode node;
+  node.clear();
+  WireCursor metadata(message, nowhere, 0);
+  while (metadata.next()) {
+    if (metadata.field() == 2 && metadata.wire() == WireCursor::kBytes) {
+      read_attribute(metadata.message(), node);
+    } else {
+      metadata.skip();
+    }
+  }
+  return node.rank >= 0 && node.rank <= kHighestRank ? static_cast<int>(node.rank) : -1;
+}
+
 class ChakraFormat final : public GraphFormat {
  public:
   /// There is no magic: a whole first message of metadata, and the first node, or the file's end.
@@ -195,6 +226,29 @@ class ChakraFormat final : public GraphFormat {
     } catch (const config::ConfigError&) {
       return false;
     }
+  }
+
+  int rank(std::string_view head) const override {
+    ByteSource source("", head);
+    const auto length = next_length(source);
+    if (!length || *length > head.size() - source.offset()) return -1;
+    return rank_of_metadata(source.peek(*length));
+  }
+  /// Only ranks of parts stand in files.
+  bool is_part(std::string_view head) const override { return rank(head) >= 0; }
+
+  bool writes_runs() const override { return true; }
+  std::uint64_t write_run(const ImportedRun& run, const Files& files) const override {
+    const ChakraGraphWriter writer(run);
+    std::uint64_t nodes = 0;
+    for (int rank = 0; rank < run.ranks(); ++rank) {
+      if (run.graph_of_rank[static_cast<std::size_t>(rank)] == ImportedRun::kAbsent) continue;
+      files("." + std::to_string(rank) + ".et",
+            [&](std::ostream& out) { nodes += writer.write(rank, out); });
+    }
+    if (!run.groups.empty())
+      files(".groups.json", [&](std::ostream& out) { writer.write_groups(out); });
+    return nodes;
   }
 
   bool writes_ranks() const override { return true; }

@@ -3,6 +3,7 @@
 // as Chakra's feeder reads it, or the one that protobuf makes of nodes, with a list "attr".
 #include <algorithm>
 #include <charconv>
+#include <list>
 #include <memory>
 
 #include "sim/config/byte_source.h"
@@ -80,6 +81,7 @@ class ChakraJsonHandler
       name_.clear();
       group_.clear();
       inputs_.clear();
+      kept_.clear();
       began_ = bytes_.Tell();
     }
     if (in_attributes() && depth_ == node_depth() + 1) {
@@ -186,6 +188,7 @@ class ChakraJsonHandler
     } else if (key == "pg_name") {
       group_ = value_.text.empty() ? std::to_string(value_.integer) : text_;
     } else {
+      if (!value_.text.empty()) value_.text = kept_.emplace_back(text_);
       node_.set(key, value_);
     }
     value_ = ChakraValue();
@@ -196,6 +199,7 @@ class ChakraJsonHandler
   ChakraNode node_;
   std::uint64_t began_ = 0;
   std::string name_, group_, inputs_, text_, key_, list_key_, attribute_;
+  std::list<std::string> kept_;  ///< texts that the node looks at
   ChakraValue value_;
   std::vector<bool> flags_;
   int depth_ = 0;

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <charconv>
+#include <cmath>
 #include <cstddef>
 
 #include "sim/config/diagnostics.h"
 #include "workloads/formats/chakra_groups.h"
+#include "workloads/formats/kernel_text.h"
 
 namespace orrery {
 namespace {
@@ -22,8 +24,21 @@ constexpr std::array<TransferKind, 10> kCollectiveTypes = {
     TransferKind::kAllToAll,  TransferKind::kReduceScatter, TransferKind::kReduceScatter,
     TransferKind::kBarrier};
 
+/// The letters of a text, a bit each: a part can only stand in a name that has all of its letters.
+constexpr std::uint32_t letters_of(std::string_view text) {
+  std::uint32_t letters = 0;
+  for (const char c : text) {
+    const unsigned letter = (static_cast<unsigned char>(c) | 0x20U) - unsigned{'a'};
+    if (letter < 26) letters |= 1U << letter;
+  }
+  return letters;
+}
+
 struct NamedClass {
+  constexpr NamedClass(std::string_view text, KernelClass of)
+      : part(text), letters(letters_of(text)), kind(of) {}
   std::string_view part;
+  std::uint32_t letters;
   KernelClass kind;
 };
 /// What names of operators and kernels tell, in lower case; the first that is found.
@@ -43,29 +58,24 @@ constexpr NamedClass kNamedClasses[] = {
     {"optimizer", KernelClass::kOptimizer},
     {"memcpy", KernelClass::kCopy},
     {"conv", KernelClass::kConvolution},
+    {"elementwise", KernelClass::kElementwise},
+    {"relu", KernelClass::kElementwise},
+    {"gelu", KernelClass::kElementwise},
+    {"silu", KernelClass::kElementwise},
+    {"dropout", KernelClass::kElementwise},
+    {"quantize", KernelClass::kQuantize},
 };
 
 /// Where a part of a name begins, whatever the case of its letters.
 bool contains(std::string_view name, std::string_view part) {
-  const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
   return std::search(name.begin(), name.end(), part.begin(), part.end(), same) != name.end();
-}
-
-/// The letters of a text, a bit each: a part can only stand in a name that has all of its letters.
-constexpr std::uint32_t letters_of(std::string_view text) {
-  std::uint32_t letters = 0;
-  for (const char c : text) {
-    const unsigned letter = (static_cast<unsigned char>(c) | 0x20U) - unsigned{'a'};
-    if (letter < 26) letters |= 1U << letter;
-  }
-  return letters;
 }
 
 std::optional<KernelClass> class_of_name(std::string_view name) {
   const std::uint32_t letters = letters_of(name);
   for (const NamedClass& known : kNamedClasses) {
-    const std::uint32_t needed = letters_of(known.part);
-    if ((letters & needed) == needed && contains(name, known.part)) return known.kind;
+    if ((letters & known.letters) == known.letters && contains(name, known.part)) return known.kind;
   }
   return std::nullopt;
 }
@@ -83,13 +93,33 @@ void ChakraNode::clear() {
   dimensions.clear();
   id = duration_us = 0;
   type = 0;
-  name = inputs = group = kernel_class = {};
-  on_host = false;
+  name = inputs = group = kernel_class = stream_name = kernel = {};
+  on_host = side_by_side = false;
   flops = bytes = comm_bytes = 0;
+  read = written = -1;
   collective.reset();
-  source = destination = root = stream = duration_ps = -1;
+  source = destination = root = stream = duration_ps = rank = -1;
   tag = 0;
 }
+
+namespace {
+
+/// What the tensors of a list [name, bytes, name, bytes, ...] have together, as STG writes it; -1
+/// for another list.
+double bytes_of_tensors(const std::vector<std::string_view>& list) {
+  if (list.empty() || list.size() % 2 != 0) return -1;
+  double bytes = 0;
+  for (std::size_t i = 1; i < list.size(); i += 2) {
+    double one = 0;
+    const char* const end = list[i].data() + list[i].size();
+    const auto [stop, error] = std::from_chars(list[i].data(), end, one);
+    if (error != std::errc() || stop != end || !(one >= 0) || !std::isfinite(one)) return -1;
+    bytes += one;
+  }
+  return bytes;
+}
+
+}  // namespace
 
 void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
   if (attribute == "is_cpu_op") {
@@ -98,6 +128,10 @@ void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
     flops = value.number;
   } else if (attribute == "tensor_size") {
     bytes = value.number;
+  } else if (attribute == "inputs") {
+    read = bytes_of_tensors(value.texts);
+  } else if (attribute == "outputs") {
+    written = bytes_of_tensors(value.texts);
   } else if (attribute == "comm_type") {
     collective = value.integer;
   } else if (attribute == "comm_size") {
@@ -118,6 +152,14 @@ void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
     kernel_class = value.text;
   } else if (attribute == "orrery.duration_ps") {
     duration_ps = value.integer;
+  } else if (attribute == "orrery.stream") {
+    stream_name = value.text;
+  } else if (attribute == "orrery.side_by_side") {
+    side_by_side = value.integer != 0;
+  } else if (attribute == "orrery.rank") {
+    rank = value.integer;
+  } else if (attribute == "orrery.kernel") {
+    kernel = value.text;
   } else if (attribute == "involved_dim") {
     dimensions = value.flags;
   }
@@ -132,7 +174,9 @@ void ChakraNodes::refuse(const ChakraNode& node, const std::string& what) const 
                             std::to_string(node.id) + " '" + std::string(node.name) + "' " + what);
 }
 
-std::uint16_t ChakraNodes::device_stream(std::int64_t number) {
+std::uint16_t ChakraNodes::device_stream(const ChakraNode& node) {
+  if (!node.stream_name.empty()) return named_stream(node);
+  const std::int64_t number = node.stream;
   if (number < 0) {
     if (!compute_) compute_ = graph_.stream("compute");
     return *compute_;
@@ -142,9 +186,18 @@ std::uint16_t ChakraNodes::device_stream(std::int64_t number) {
   return known->second;
 }
 
+std::uint16_t ChakraNodes::named_stream(const ChakraNode& node) {
+  const auto known = named_streams_.find(node.stream_name);
+  if (known != named_streams_.end()) return known->second;
+  const std::uint16_t stream = graph_.stream(node.stream_name, !node.side_by_side);
+  named_streams_.emplace(node.stream_name, stream);
+  return stream;
+}
+
 void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
   offset_ = offset;
-  const auto kept = [this](std::optional<std::uint16_t>& stream, const char* name) {
+  const auto kept = [&](std::optional<std::uint16_t>& stream, const char* name) {
+    if (!node.stream_name.empty()) return named_stream(node);
     if (!stream) stream = graph_.stream(name);
     return *stream;
   };
@@ -153,7 +206,7 @@ void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
       if (node.on_host) {
         add_work(node, NodeKind::kHost, kept(host_, "host"));
       } else {
-        add_work(node, NodeKind::kKernel, device_stream(node.stream));
+        add_work(node, NodeKind::kKernel, device_stream(node));
       }
       break;
     case ChakraType::kMemoryLoad:
@@ -171,37 +224,71 @@ void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
       if (node.type != static_cast<std::int64_t>(ChakraType::kMetadata))
         ++unknown_types_[node.type];
       read_groups(node);
-      add_work(node, NodeKind::kMarker, graph_.stream("markers", false));
+      add_work(node, NodeKind::kMarker,
+               node.stream_name.empty() ? graph_.stream("markers", false) : named_stream(node));
   }
   for (const std::uint64_t earlier : node.after) graph_.depends(last_, earlier);
+}
+
+Picoseconds ChakraNodes::recorded_time(const ChakraNode& node) const {
+  if (node.duration_ps >= 0) return static_cast<Picoseconds>(node.duration_ps);
+  if (node.duration_us > kMaxTime / kPicosecondsPerMicrosecond)
+    refuse(node, "takes more than 106 days");
+  return node.duration_us * kPicosecondsPerMicrosecond;
 }
 
 void ChakraNodes::add_work(const ChakraNode& node, NodeKind kind, std::uint16_t stream) {
   NodeWork work;
   if (kind != NodeKind::kMarker) {
     work.timed = node.duration_us > 0 || node.duration_ps >= 0;
-    if (node.duration_us > kMaxTime / kPicosecondsPerMicrosecond)
-      refuse(node, "takes more than 106 days");
-    work.recorded = node.duration_ps >= 0 ? static_cast<Picoseconds>(node.duration_ps)
-                                          : node.duration_us * kPicosecondsPerMicrosecond;
+    work.recorded = recorded_time(node);
   }
   if (kind == NodeKind::kKernel) {
     const auto named =
         node.kernel_class.empty() ? class_of_name(node.name) : class_of_word(node.kernel_class);
     work.classified = named.has_value();
+    work.communicates = node.kernel_class == kCollectiveWord;
     if (named) work.kind = *named;
-    if (node.flops > 0 || node.bytes > 0) work.kernel = kernel_of(node);
+    if (!node.kernel.empty()) {
+      work.kernel = written_kernel(node, work);
+    } else if (node.flops > 0 || node.bytes > 0) {
+      work.kernel = kernel_of(node, work);
+    }
   }
   last_ = graph_.add(node.id, node.name, kind, stream, work);
 }
 
-std::uint32_t ChakraNodes::kernel_of(const ChakraNode& node) {
-  const auto [known, is_new] = kernels_.try_emplace({node.flops, node.bytes}, 0);
+/// One that was written here, with its shape.
+std::uint32_t ChakraNodes::written_kernel(const ChakraNode& node, const NodeWork& work) {
+  const auto known = written_kernels_.find({std::string(node.kernel), work.kind});
+  if (known != written_kernels_.end()) return known->second;
+  std::optional<Kernel> kernel = kernel_of_text(node.kernel);
+  if (!kernel) refuse(node, "has an attribute orrery.kernel that is none");
+  kernel->name = node.name;
+  kernel->kind = work.kind;
+  const std::uint32_t number = graph_.kernel(*kernel);
+  written_kernels_.emplace(std::pair(std::string(node.kernel), work.kind), number);
+  return number;
+}
+
+std::uint32_t ChakraNodes::kernel_of(const ChakraNode& node, const NodeWork& work) {
+  // Tensors may be told beside tensor_size, which then is their sum or nothing.
+  const bool apart = node.read >= 0 && node.written >= 0 &&
+                     (node.bytes == 0 || node.bytes == node.read + node.written);
+  const double read = apart ? node.read : node.bytes;
+  const double written = apart ? node.written : 0;
+  // Without a shape a roofline is all that there is, whatever the class; products take epilogues.
+  const bool product = work.classified && node.flops > 0 &&
+                       (work.kind == KernelClass::kGemm || work.kind == KernelClass::kConvolution);
+  const int kind = product ? static_cast<int>(work.kind) : -1;
+  const auto [known, is_new] = kernels_.try_emplace({kind, node.flops, read, written}, 0);
   if (is_new) {
     Kernel kernel;
     kernel.name = node.name;
+    if (product) kernel.kind = work.kind;
     kernel.matrix_flops = Flops(node.flops);
-    kernel.read = Bytes(node.bytes);
+    kernel.read = Bytes(read);
+    kernel.written = Bytes(written);
     known->second = graph_.kernel(kernel);
   }
   return known->second;
@@ -224,7 +311,7 @@ void ChakraNodes::add_collective(const ChakraNode& node) {
   const double ranks = static_cast<double>(members(message.group));
   if (message.kind != TransferKind::kBarrier)
     message.bytes = Bytes(gathers ? node.comm_bytes * ranks : node.comm_bytes);
-  message.recorded = node.duration_us * kPicosecondsPerMicrosecond;
+  message.recorded = recorded_time(node);
   if (node.root >= 0 && message.group != ImportedMessage::kWorld) {
     const std::vector<int>& group = communicators_.groups()[message.group];
     const auto at = std::find(group.begin(), group.end(), static_cast<int>(node.root));
@@ -233,8 +320,8 @@ void ChakraNodes::add_collective(const ChakraNode& node) {
   } else if (node.root >= 0) {
     message.root = static_cast<int>(std::min<std::int64_t>(node.root, kHighestRankOfTraces));
   }
-  const std::uint16_t stream =
-      node.stream >= 0 ? device_stream(node.stream) : group_stream(node.group);
+  const bool placed = node.stream >= 0 || !node.stream_name.empty();
+  const std::uint16_t stream = placed ? device_stream(node) : group_stream(node.group);
   last_ = graph_.add(node.id, node.name, NodeKind::kCollective, stream, message);
 }
 
@@ -306,10 +393,11 @@ void ChakraNodes::add_message(const ChakraNode& node, bool sends) {
   message.bytes = Bytes(node.comm_bytes);
   message.peer = static_cast<int>(peer);
   message.tag = node.tag;
-  message.recorded = node.duration_us * kPicosecondsPerMicrosecond;
-  if (!messages_) messages_ = graph_.stream("messages", false);
-  last_ = graph_.add(node.id, node.name, sends ? NodeKind::kSend : NodeKind::kReceive, *messages_,
-                     message);
+  message.recorded = recorded_time(node);
+  if (!messages_ && node.stream_name.empty()) messages_ = graph_.stream("messages", false);
+  const std::uint16_t stream = node.stream_name.empty() ? *messages_ : named_stream(node);
+  last_ =
+      graph_.add(node.id, node.name, sends ? NodeKind::kSend : NodeKind::kReceive, stream, message);
 }
 
 void ChakraNodes::read_groups(const ChakraNode& node) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -29,9 +30,14 @@ enum class ChakraType : std::int64_t {
   kCollective = 7,
 };
 
+/// What orrery.class says of a kernel that is a collective of unknown size; else it is a name of
+/// KernelClass.
+inline constexpr const char* kCollectiveWord = "collective";
+
 /// The value of an attribute, of whichever type its writer has chosen.
 struct ChakraValue {
   std::string_view text;
+  std::vector<std::string_view> texts;  ///< of a list
   double number = 0;
   std::int64_t integer = 0;
   std::vector<bool> flags;
@@ -52,6 +58,7 @@ struct ChakraNode {
   std::string_view inputs;                 ///< IOInfo.values, a list as Python prints it
   bool on_host = false;                    ///< attribute is_cpu_op
   double flops = 0;                        ///< attribute num_ops
+  double read = -1, written = -1;          ///< bytes of the tensors in attributes inputs, outputs
   double bytes = 0;                        ///< attribute tensor_size
   std::optional<std::int64_t> collective;  ///< attribute comm_type; all_reduce is 0
   double comm_bytes = 0;
@@ -60,7 +67,12 @@ struct ChakraNode {
   std::vector<bool> dimensions;   ///< attribute involved_dim
   std::int64_t stream = -1;       ///< stream of the device, where the trace tells
   std::string_view kernel_class;  ///< our own attribute: a name of KernelClass
-  std::int64_t duration_ps = -1;  ///< our own attribute
+  // Our own attributes, of graphs that were written here:
+  std::int64_t duration_ps = -1;
+  std::string_view stream_name;  ///< as ImportedStream::name
+  bool side_by_side = false;     ///< nodes of that stream run side by side
+  std::string_view kernel;       ///< see kernel_text()
+  std::int64_t rank = -1;        ///< of GlobalMetadata
 
   void clear();
   /// Keeps an attribute, if it is one that counts.
@@ -87,12 +99,15 @@ class ChakraNodes {
   void add_collective(const ChakraNode& node);
   void add_message(const ChakraNode& node, bool sends);
   void read_groups(const ChakraNode& node);
-  std::uint32_t kernel_of(const ChakraNode& node);
+  std::uint32_t kernel_of(const ChakraNode& node, const NodeWork& work);
+  std::uint32_t written_kernel(const ChakraNode& node, const NodeWork& work);
   std::uint32_t group_of(const ChakraNode& node);
   std::uint32_t group_of_dimensions(const std::vector<bool>& involved);
   std::size_t members(std::uint32_t group) const;
-  std::uint16_t device_stream(std::int64_t number);
+  std::uint16_t device_stream(const ChakraNode& node);
   std::uint16_t group_stream(std::string_view group);
+  std::uint16_t named_stream(const ChakraNode& node);
+  Picoseconds recorded_time(const ChakraNode& node) const;
   [[noreturn]] void refuse(const ChakraNode& node, const std::string& what) const;
 
   const std::string& file_;
@@ -103,8 +118,12 @@ class ChakraNodes {
   NodeId last_ = 0;
   std::optional<std::uint16_t> host_, compute_, memory_, messages_;
   std::map<std::string, std::uint16_t, std::less<>> group_streams_;
+  std::map<std::string, std::uint16_t, std::less<>> named_streams_;
   std::map<std::int64_t, std::uint16_t> device_streams_;
-  std::map<std::pair<double, double>, std::uint32_t> kernels_;  ///< kernels by FLOPs and bytes
+  /// Kernels by class, FLOPs, bytes read and written.
+  std::map<std::tuple<int, double, double, double>, std::uint32_t> kernels_;
+  /// Kernels by kernel_text() and class.
+  std::map<std::pair<std::string, KernelClass>, std::uint32_t> written_kernels_;
   std::map<std::int64_t, std::uint64_t> unknown_types_;
 };
 

@@ -8,112 +8,25 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "workloads/formats/chakra_nodes.h"
+#include "workloads/formats/chakra_fields.h"
 
 namespace orrery {
 namespace {
 
-constexpr double kPicosecondsPerMicro = 1e6;
+using namespace chakra;
+
 constexpr std::size_t kFlushAt = std::size_t{1} << 20U;
 
-void put_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7U) out += static_cast<char>(0x80U | (value & 0x7FU));
-  out += static_cast<char>(value);
-}
-void put_number(std::string& out, unsigned field, std::uint64_t value) {
-  put_varint(out, std::uint64_t{field} << 3U);
-  put_varint(out, value);
-}
-void put_text(std::string& out, unsigned field, std::string_view text) {
-  put_varint(out, std::uint64_t{field} << 3U | 2U);
-  put_varint(out, text.size());
-  out += text;
-}
-
-// Attributes in the types that Chakra's own writers choose (int64_val 9, bool_val 27, ...).
-constexpr unsigned kAttribute = 10, kDouble = 3, kInt32 = 7, kInt64 = 9, kUint64 = 13, kBool = 27,
-                   kString = 29;
-
-void put_attribute(std::string& out, std::string_view name, unsigned type, std::int64_t value) {
-  std::string attribute;
-  put_text(attribute, 1, name);
-  put_number(attribute, type, static_cast<std::uint64_t>(value));
-  put_text(out, kAttribute, attribute);
-}
-void put_attribute(std::string& out, std::string_view name, std::string_view text) {
-  std::string attribute;
-  put_text(attribute, 1, name);
-  put_text(attribute, kString, text);
-  put_text(out, kAttribute, attribute);
-}
-/// As an integer of the type that readers expect, unless it is none.
-void put_amount(std::string& out, std::string_view name, unsigned type, double value) {
-  if (value == std::floor(value)) {
-    put_attribute(out, name, type, static_cast<std::int64_t>(value));
-    return;
-  }
-  std::string attribute;
-  put_text(attribute, 1, name);
-  put_varint(attribute, std::uint64_t{kDouble} << 3U | 1U);
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  for (unsigned i = 0; i < 8; ++i) attribute += static_cast<char>(bits >> 8U * i & 0xFFU);
-  put_text(out, kAttribute, attribute);
-}
-
-/// What stands first in a node, behind its identifier.
-std::string begun_node(std::string_view name, ChakraType type) {
-  std::string node;
-  put_text(node, 2, name);
-  put_number(node, 3, static_cast<std::uint64_t>(type));
-  return node;
-}
-
-void put_duration(std::string& node, Picoseconds time) {
-  const double micros = static_cast<double>(time) / kPicosecondsPerMicro;
-  put_number(node, 7, static_cast<std::uint64_t>(std::llround(micros)));
-  put_attribute(node, "orrery.duration_ps", kInt64, static_cast<std::int64_t>(time));
-}
-
 /// CollectiveCommType; -1: Chakra has none.
-std::int64_t collective_type(const Transfer& transfer) {
+std::int64_t type_of(const Transfer& transfer) {
   if (transfer.host || transfer.routing || !transfer.pair_bytes.empty()) return -1;
-  switch (transfer.kind) {
-    case TransferKind::kAllReduce:
-      return 0;
-    case TransferKind::kReduce:
-      return 1;
-    case TransferKind::kAllGather:
-      return 2;
-    case TransferKind::kGather:
-      return 3;
-    case TransferKind::kScatter:
-      return 4;
-    case TransferKind::kBroadcast:
-      return 5;
-    case TransferKind::kAllToAll:
-      return 6;
-    case TransferKind::kReduceScatter:
-      return 7;
-    case TransferKind::kBarrier:
-      return 9;
-    default:
-      return -1;
-  }
+  return collective_type(transfer.kind);
 }
 
 const std::vector<int>* group_with(const Transfer& transfer, int rank) {
   for (const std::vector<int>& group : transfer.groups)
     if (std::find(group.begin(), group.end(), rank) != group.end()) return &group;
   return nullptr;
-}
-
-void put_list(std::string& text, const std::vector<int>& ranks) {
-  text += '[';
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(ranks[i]);
-  }
-  text += ']';
 }
 
 /// Attributes of a node on a stream of the device.
@@ -131,7 +44,7 @@ ChakraWriter::ChakraWriter(const PricedSteps& steps) : steps_(steps) {
   for (const Role& role : steps.program.roles)
     for (const int rank : role.ranks) role_of_rank_.at(static_cast<std::size_t>(rank)) = &role;
   for (const Transfer& transfer : steps.program.transfers)
-    if (collective_type(transfer) >= 0)
+    if (type_of(transfer) >= 0)
       for (const std::vector<int>& group : transfer.groups) groups_.try_emplace(group, 0);
   std::size_t number = 0;
   for (auto& [ranks, of_group] : groups_) of_group = ++number;
@@ -179,7 +92,7 @@ ChakraWriter::Piece ChakraWriter::transfer_piece(const Operator& op, int rank) c
     }
     return piece;
   }
-  const std::int64_t type = collective_type(transfer);
+  const std::int64_t type = type_of(transfer);
   const std::vector<int>* group = group_with(transfer, rank);
   if (type < 0 || group == nullptr) {
     std::string node = begun_node(op.name, ChakraType::kCompute);
@@ -222,17 +135,13 @@ std::string ChakraWriter::groups_of(const Role& role, int rank) const {
       if (graph[id].kind == OperatorKind::kCompute) continue;
       const Transfer& transfer = steps_.program.transfers[graph[id].work];
       const std::vector<int>* group = group_with(transfer, rank);
-      if (group != nullptr && collective_type(transfer) >= 0) groups.insert(*group);
+      if (group != nullptr && type_of(transfer) >= 0) groups.insert(*group);
     }
   }
-  std::string text = "[";
-  for (const std::vector<int>& group : groups) {
-    text += text.size() > 1 ? ", " : "";
-    text += R"({"pg_name": ")" + name_of(group) + R"(", "ranks": )";
-    put_list(text, group);
-    text += R"(, "group_size": )" + std::to_string(group.size()) + "}";
-  }
-  return text + "]";
+  std::vector<std::pair<std::string, std::vector<int>>> named;
+  named.reserve(groups.size());
+  for (const std::vector<int>& group : groups) named.emplace_back(name_of(group), group);
+  return process_groups_text(named);
 }
 
 /// The file of one rank while it is written.

@@ -159,7 +159,7 @@ NodeId GraphBuilder::add_node(std::uint64_t id, std::string_view name, const Imp
   if (number == kUnknown - 1) throw config::ConfigError("a graph has at most 4 G nodes");
   ascending_ = ascending_ && (graph_.ids.empty() || graph_.ids.back() < id);
   graph_.ids.push_back(id);
-  graph_.names.push_back(graph_.pool.add(name));
+  graph_.names.push_back(names_.add(graph_.pool, name));
   graph_.nodes.push_back(node);
   return number;
 }
@@ -238,7 +238,7 @@ ImportedGraph GraphBuilder::finish(const std::string& file, bool repair,
   graph_.nodes.emplace_back();  // the end of the last one's `next`
   connect(graph_, dependencies_);
   dependencies_ = std::vector<Dependency>();
-  graph_.pool.trim();
+  names_ = {};
   if (const std::vector<NodeId> cycle = shortest_cycle(graph_); !cycle.empty()) {
     if (!repair) refuse_cycle(graph_, cycle, file);
     const std::vector<bool> back = dependencies_that_lead_back(graph_);

@@ -66,6 +66,7 @@ class GraphBuilder {
   void resolve(const std::string& file, bool repair, std::vector<std::string>& notes);
 
   ImportedGraph graph_;
+  NamesInStream names_;
   std::vector<Dependency> dependencies_;
   std::vector<Reference> references_;
   int rank_ = -1;

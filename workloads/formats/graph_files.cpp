@@ -14,6 +14,7 @@
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_builder.h"
 #include "workloads/formats/graph_format.h"
+#include "workloads/formats/graph_fusion.h"
 
 namespace orrery {
 namespace {
@@ -69,12 +70,14 @@ const GraphFormat* format_of(const std::string& path, ByteSource& source) {
   return nullptr;
 }
 
-/// The rank that a file says it is of, -1 where it does not; nothing for what is no graph.
-std::optional<int> told_rank(const std::string& path) {
+/// What a file says itself of its rank, -1 where it does not; nothing for what is no graph.
+std::optional<RankFile> told_file(const std::string& path) {
   ByteSource source(path);
   const GraphFormat* const format = format_of(path, source);
   if (format == nullptr) return std::nullopt;
-  return format->rank(source.peek(kHead));
+  const std::string_view head = source.peek(kHead);
+  const int rank = format->rank(head);
+  return RankFile{rank, path, rank >= 0, rank >= 0 && format->is_part(head)};
 }
 
 /// The rank in the name of a file, behind a prefix; -1: there is none.
@@ -98,13 +101,12 @@ std::vector<RankFile> files_of(const fs::path& folder, const std::string& prefix
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (!entry.is_regular_file() || !begins_with_words(name, prefix)) continue;
-    const std::string path = entry.path().string();
-    if (const std::optional<int> told = told_rank(path); told)
-      files.push_back({*told, path, *told >= 0});
+    if (std::optional<RankFile> told = told_file(entry.path().string()))
+      files.push_back(std::move(*told));
   }
   if (error) throw config::ConfigError(folder.string() + ": " + error.message());
   if (!std::all_of(files.begin(), files.end(), [](const RankFile& file) { return file.told; })) {
-    for (RankFile& file : files) file = {named_rank(file, prefix.size()), file.path};
+    for (RankFile& file : files) file = {named_rank(file, prefix.size()), file.path, false, false};
     std::erase_if(files, [](const RankFile& file) { return file.rank < 0; });
   }
   std::sort(files.begin(), files.end(), [](const RankFile& a, const RankFile& b) {
@@ -113,14 +115,16 @@ std::vector<RankFile> files_of(const fs::path& folder, const std::string& prefix
   return files;
 }
 
-/// Refuses files of one rank, and gaps.
+/// Refuses files of one rank, and gaps, unless they are a part that was cut out.
 void check_ranks_are_whole(const std::vector<RankFile>& files, const std::string& path) {
+  const bool part =
+      std::all_of(files.begin(), files.end(), [](const RankFile& file) { return file.part; });
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (i > 0 && files[i].rank == files[i - 1].rank) {
       throw config::ConfigError(path + ": two files of rank " + std::to_string(files[i].rank) +
                                 ": " + files[i - 1].path + " and " + files[i].path);
     }
-    if (files[i].rank != static_cast<int>(i)) {
+    if (!part && files[i].rank != static_cast<int>(i)) {
       throw config::ConfigError(path + ": there is no file of rank " + std::to_string(i) +
                                 ", but one of rank " + std::to_string(files.back().rank) + ": " +
                                 files.back().path);
@@ -167,7 +171,12 @@ class RunReader {
     format->read(source, options, communicators_, builder, read_.run.notes);
     while (!source.next().empty()) {
     }
-    read_.run.graphs.push_back(builder.finish(file.path, files_.repair, read_.run.notes));
+    ImportedGraph graph = builder.finish(file.path, files_.repair, read_.run.notes);
+    if (files_.fuse_kernels) {
+      read_.run.notes.push_back(file.path + ": " + std::to_string(fuse_kernels(graph)) +
+                                " kernels are part of the one behind them");
+    }
+    read_.run.graphs.push_back(std::move(graph));
     const std::string hash = source.sha256();
     read_.files.push_back({"rank " + std::to_string(file.rank), file.path, hash});
     const auto number = static_cast<std::uint32_t>(read_.run.graphs.size() - 1);
@@ -190,10 +199,10 @@ class RunReader {
       read_.run.notes.push_back("the file is that of rank " + std::to_string(known - 1) + " of " +
                                 std::to_string(all) +
                                 "; the others are taken to come to its transfers when it does");
-    } else if (all > known) {
-      read_.run.notes.push_back("ranks " + std::to_string(known) + " to " +
-                                std::to_string(all - 1) +
-                                " have no file: they are taken to come to transfers with the last");
+    } else if (const auto absent = std::count(ranks.begin(), ranks.end(), ImportedRun::kAbsent)) {
+      read_.run.notes.push_back(std::to_string(absent) +
+                                (absent == 1 ? " rank has" : " ranks have") +
+                                " no file: they are taken to come to transfers with the last");
     }
     return std::move(read_);
   }
@@ -232,8 +241,8 @@ std::vector<RankFile> find_rank_files(const std::string& path) {
       throw config::ConfigError(path +
                                 ": the folder has no operator graph with a rank in its name");
   } else if (fs::exists(status)) {
-    const int told = told_rank(path).value_or(-1);
-    return {{told >= 0 ? told : rank_of_single(path), path, told >= 0}};
+    const RankFile told = told_file(path).value_or(RankFile{-1, path, false, false});
+    return {{told.told ? told.rank : rank_of_single(path), path, told.told, told.part}};
   } else {
     const fs::path folder = fs::path(path).parent_path();
     const std::string prefix = fs::path(path).filename().string();

@@ -22,6 +22,7 @@ struct GraphFiles {
   std::map<std::string, std::int64_t> dimensions = {};  ///< sizes of symbolic dimensions
   std::optional<Precision> precision = {};              ///< see GraphReadOptions
   bool fuse = true;                                     ///< see GraphReadOptions
+  bool fuse_kernels = false;                            ///< see graph_fusion.h
 
   auto operator<=>(const GraphFiles&) const = default;
 };
@@ -31,6 +32,7 @@ struct RankFile {
   int rank = 0;
   std::string path;
   bool told = false;  ///< the file says itself whose it is
+  bool part = false;  ///< and that other ranks of the run may be without a file
 };
 
 /// The files of all ranks, by rank: as they say themselves (traces of the PyTorch profiler,
@@ -39,6 +41,7 @@ struct RankFile {
 /// file alone is that of rank 0, unless its name ends like `.3.et` or has `rank3`, `rank_3` or
 /// `rank-3`.
 /// @throws config::ConfigError where there are none, where two have one rank, where one is missing
+/// though the files do not say that they are a part of their run
 std::vector<RankFile> find_rank_files(const std::string& path);
 
 /// A file that has been read, with the hash of its bytes.

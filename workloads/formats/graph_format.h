@@ -41,6 +41,8 @@ class GraphFormat {
   virtual bool recognises(std::string_view head, std::string_view path) const;
   /// Whose graph a file that begins so is; -1: the form does not say it, or not there.
   virtual int rank(std::string_view head) const;
+  /// Whether a file that begins so is of a part of a run, so that ranks may be without a file.
+  virtual bool is_part(std::string_view head) const;
   /// Reads the graph of one rank, in memory that does not grow with what is not kept.
   /// @param notes what was left out, for people
   /// @throws config::ConfigError with the file and the offset of what cannot be read
@@ -61,6 +63,11 @@ class GraphFormat {
                                    const std::function<void(std::ostream&)>& write)>;
   /// Writes the files of all ranks, and what belongs to them. @returns nodes of all
   virtual std::uint64_t write_ranks(const PricedSteps& steps, const Files& files) const;
+
+  /// Whether graphs that were read can be written in this form.
+  virtual bool writes_runs() const { return false; }
+  /// Writes the graphs of all ranks that have one, and what belongs to them. @returns nodes of all
+  virtual std::uint64_t write_run(const ImportedRun& run, const Files& files) const;
 };
 
 using GraphFormatRegistry = Registry<std::shared_ptr<const GraphFormat>>;

@@ -125,7 +125,9 @@ NodeId GraphMaker::add_op_node(const DeviceOp& op, std::int64_t duration) {
   }
   ++counts_.unknown_collectives;
   counts_.unknown_collective_time += op.duration;
-  return graph_.add(id, name, NodeKind::kKernel, stream, timed(duration));
+  NodeWork work = timed(duration);
+  work.communicates = true;
+  return graph_.add(id, name, NodeKind::kKernel, stream, work);
 }
 
 void GraphMaker::take_op(std::uint32_t index) {
@@ -145,6 +147,8 @@ void GraphMaker::take_op(std::uint32_t index) {
   const std::int64_t ready = std::max(device, op.launch);
   const bool by_launch = op.launched && op.launch >= device;
   const std::int64_t start = std::max(ready, op.start);
+  if (by_launch) ++counts_.paced;
+  counts_.gap_time += start - ready;
   std::uint32_t gap = kNone;
   if (start > ready) {
     gap = graph_.add(graph_.size(), "gap", NodeKind::kHost, gaps_, timed(start - ready));
@@ -282,6 +286,11 @@ void GraphMaker::write_notes(std::vector<std::string>& notes) {
          milliseconds(counts_.unknown_collective_time) +
          ") whose collective, bytes or group the trace has not recorded: kept as kernels of the "
          "recorded duration, waits for others included");
+  note(share(static_cast<std::int64_t>(counts_.paced),
+             static_cast<std::int64_t>(trace_.ops.size())) +
+       " of these begin as the host launches them, which faster kernels do not change unless the "
+       "host waits for them; " +
+       milliseconds(counts_.gap_time) + " of gaps that nothing explains stay as they are");
   counted(trace_.wrong_times, " events with times that are none, left out");
   counted(trace_.wrong_bytes, " bytes of names that are no UTF-8, taken as question marks");
   counted(counts_.unlaunched,

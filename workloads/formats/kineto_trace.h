@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/graph/imported_graph.h"
+#include "sim/graph/name_pool.h"
 #include "workloads/formats/block_list.h"
 #include "workloads/formats/kineto_event.h"
 #include "workloads/formats/kineto_names.h"

@@ -40,14 +40,9 @@ class WireCursor {
 
   // What the field holds; each is taken once, or skip() instead.
   std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_ == end_) refuse("a number that ends too early");
-      const auto byte = static_cast<unsigned char>(*at_++);
-      value |= std::uint64_t{byte & 0x7FU} << shift;
-      if (byte < 0x80) return value;
-    }
-    refuse("a number of more than 10 bytes");
+    if (at_ != end_ && static_cast<unsigned char>(*at_) < 0x80)
+      return static_cast<unsigned char>(*at_++);
+    return long_varint();
   }
   std::uint32_t fixed32() { return fixed<std::uint32_t>(); }
   std::uint64_t fixed64() { return fixed<std::uint64_t>(); }
@@ -91,6 +86,16 @@ class WireCursor {
   }
 
  private:
+  std::uint64_t long_varint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      if (at_ == end_) refuse("a number that ends too early");
+      const auto byte = static_cast<unsigned char>(*at_++);
+      value |= std::uint64_t{byte & 0x7FU} << shift;
+      if (byte < 0x80) return value;
+    }
+    refuse("a number of more than 10 bytes");
+  }
   template <class T>
   T fixed() {
     if (static_cast<std::size_t>(end_ - at_) < sizeof(T)) refuse("a number that ends too early");

@@ -7,54 +7,17 @@
 #include <vector>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/graph_arguments.h"
 #include "sim/app/cli/verb.h"
 #include "sim/config/diagnostics.h"
 #include "sim/replay/graph_replay.h"
 #include "sim/results/table.h"
 #include "sim/trace/atomic_file.h"
 #include "workloads/formats/graph_facts.h"
-#include "workloads/formats/graph_files.h"
+#include "workloads/formats/imported_dot.h"
 
 namespace orrery {
 namespace {
-
-/// What names the graphs of a run on a command line.
-struct GraphArguments {
-  std::string path, groups;
-  std::vector<std::string> dimensions;
-  bool repair = false, json = false;
-
-  void take_graph(Options& options) {
-    options.positional("FILE-OR-PREFIX", path,
-                       "a file, a folder with a file for each rank, or what stands before "
-                       ".<rank>.et");
-    options.option("--groups", groups, "JSON file of communicators: {\"name\": [ranks], ...}");
-    options.repeatable("--set", dimensions, "size of a symbolic dimension: batch=8; repeatable");
-    options.flag("--repair", repair,
-                 "drop dependencies on nodes that are not there, and those that close cycles");
-    options.json(json);
-  }
-
-  ImportedFiles read() const {
-    GraphFiles files{path, groups, repair, {}};
-    for (const std::string& text : dimensions) {
-      const std::size_t equals = text.find('=');
-      std::size_t used = 0;
-      std::int64_t size = 0;
-      try {
-        if (equals != std::string::npos) size = std::stoll(text.substr(equals + 1), &used);
-      } catch (const std::exception&) {
-        used = 0;
-      }
-      if (used == 0 || equals + 1 + used != text.size() || size < 1)
-        throw UsageError("--set " + text + ": expected name=size");
-      files.dimensions[text.substr(0, equals)] = size;
-    }
-    ImportedFiles read = read_graph_files(files);
-    for (const std::string& note : read.run.notes) std::cerr << note << "\n";
-    return read;
-  }
-};
 
 double seconds_of(Picoseconds time) { return to_seconds(time).base(); }
 
@@ -237,30 +200,6 @@ struct GraphVerifyArguments : GraphArguments {
   }
 };
 
-std::string dot_text(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '"' || c == '\\') escaped += '\\';
-    escaped += c;
-  }
-  return escaped;
-}
-
-void write_imported_dot(const ImportedGraph& graph, const std::string& name, std::ostream& out) {
-  out << "digraph \"" << dot_text(name) << "\" {\n  rankdir=LR;\n";
-  for (NodeId node = 0; node < graph.size(); ++node) {
-    const ImportedNode& of = graph.nodes[node];
-    out << "  n" << node << " [label=\"" << dot_text(graph.name(node)) << "@"
-        << dot_text(graph.streams[of.stream].name)
-        << "\", shape=" << (of.kind > NodeKind::kKernel ? "ellipse" : "box") << "];\n";
-  }
-  for (NodeId node = 0; node < graph.size(); ++node) {
-    for (std::uint32_t e = graph.nodes[node].first_next; e < graph.nodes[node + 1].first_next; ++e)
-      out << "  n" << node << " -> n" << graph.next[e] << ";\n";
-  }
-  out << "}\n";
-}
-
 struct GraphDotArguments : GraphArguments {
   std::string output;
 
@@ -273,7 +212,7 @@ struct GraphDotArguments : GraphArguments {
     const ImportedFiles files = read();
     const auto write = [&](std::ostream& out) {
       for (std::size_t i = 0; i < files.run.graphs.size(); ++i)
-        write_imported_dot(files.run.graphs[i], path + " graph " + std::to_string(i), out);
+        write_dot(files.run.graphs[i], path + " graph " + std::to_string(i), out);
     };
     if (output.empty()) {
       write(std::cout);

@@ -13,6 +13,7 @@
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/replay.h"
 #include "sim/app/experiments/serving_metrics.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/run_point.h"
@@ -85,6 +86,10 @@ void print_summary(const TimedRecord& run) {
   if (const auto links = link_use_table(record)) {
     std::cout << "\n";
     print(*links, std::cout);
+  }
+  if (const auto classes = replayed_class_table(record)) {
+    std::cout << "\n";
+    print(*classes, std::cout);
   }
   std::cout << provenance_line(record.provenance) << "\npoint " << record.identity << "\n";
 }

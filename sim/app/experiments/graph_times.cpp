@@ -26,6 +26,7 @@ KernelCost roofline_cost(const Kernel& kernel, const AcceleratorConfig& accelera
 std::string class_of(const ImportedGraph& graph, const ImportedNode& node) {
   if (node.kind == NodeKind::kHost) return "host";
   const NodeWork& work = graph.works[node.work];
+  if (work.communicates) return GraphTimes::kUnknownCollectives;
   return work.classified ? to_string(work.kind) : GraphTimes::kUnknownClass;
 }
 
@@ -45,6 +46,7 @@ double TimeScales::factor(const std::string& name) const {
 /// "attention" is all whose names begin so.
 double TimeScales::of_kernel(const NodeWork& work) const {
   double product = factor("all");
+  if (work.communicates) return product * factor("collective");
   if (!work.classified || factors.empty()) return product;
   const std::string kind = to_string(work.kind);
   product *= factor(kind);

@@ -63,6 +63,8 @@ class GraphTimes {
   std::vector<Picoseconds> times(const ImportedGraph& graph);
   /// The class of kernels that no rule and no name has one for.
   static constexpr const char* kUnknownClass = "other kernels";
+  /// Collectives of which the file has recorded no bytes or group.
+  static constexpr const char* kUnknownCollectives = "collectives of unknown size";
   /// What kernels and host operators of a graph do, by class; and what their time rests on.
   struct Summary {
     std::vector<ClassBreakdown> classes;

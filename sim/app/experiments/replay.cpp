@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "models/collectives/algorithm.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/link_use.h"
@@ -38,12 +39,15 @@ const config::Schema<GraphConfig>& GraphConfig::schema() {
           .optional("precision", &G::precision,
                     "what floating-point numbers of a model run in; file: what it says (ONNX)")
           .optional("fuse", &G::fuse,
-                    "whether a model's operators run in kernels with their neighbours (ONNX)");
+                    "whether a model's operators run in kernels with their neighbours (ONNX)")
+          .optional("fuse_kernels", &G::fuse_kernels,
+                    "whether products take the elementwise kernel behind them into their epilogue, "
+                    "where files say what nodes read and write (Chakra; durations: model)");
   return schema;
 }
 
 GraphFiles GraphConfig::files() const {
-  GraphFiles files{path, groups.path, repair, dimensions, std::nullopt, fuse};
+  GraphFiles files{path, groups.path, repair, dimensions, std::nullopt, fuse, fuse_kernels};
   switch (precision) {
     case GraphPrecision::kFile:
       break;
@@ -80,6 +84,9 @@ const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
                     "fast): classes of kernels, attention, mla, collective (messages too), host, "
                     "all",
                     config::between(0, 1e6))
+          .optional("algorithm", &E::algorithm,
+                    "how collectives are carried out that it serves (`describe collectives`); "
+                    "auto: as a library would choose")
           .optional("record", &E::recorded,
                     "what the result says of links: classes, or links (each that carried "
                     "something)");
@@ -212,6 +219,15 @@ void ReplayExperiment::check(const config::Node& node, config::Diagnostics& diag
     const config::Place place = config::place_of(node, {"graph.path"});
     diagnostics.error(place.where, place.length, error.what());
   }
+  std::vector<std::string> algorithms = {"auto"};
+  for (const auto& [known_name, item] : AlgorithmRegistry::items())
+    algorithms.push_back(known_name);
+  if (std::find(algorithms.begin(), algorithms.end(), algorithm) == algorithms.end()) {
+    const config::Place place = config::place_of(node, {"algorithm"});
+    diagnostics.error(place.where, place.length, "unknown collective algorithm '" + algorithm + "'",
+                      nearest_name(algorithm, algorithms),
+                      {"there are: " + config::joined(algorithms)});
+  }
   const std::vector<std::string> known = TimeScales::names();
   for (const auto& [what, factor] : scale) {
     if (std::find(known.begin(), known.end(), what) != known.end()) continue;
@@ -261,7 +277,7 @@ void ReplayExperiment::run(const SimulateOptions& options, RunRecord& record) co
   costs.transfer_scale = scaled.of_transfers();
   std::optional<MachineNetwork> network;
   if (communicates(run)) {
-    network.emplace(machine());
+    network.emplace(machine(), std::vector<FaultConfig>{}, CollectiveChoice{algorithm, "auto"});
     costs.links = network->start().capacities();
     costs.transfer = [&](const Transfer& transfer) { return network->start().cost(transfer); };
   }
@@ -297,6 +313,32 @@ void ReplayExperiment::run(const SimulateOptions& options, RunRecord& record) co
   links.link_payload = result.link_payload;
   links.link_busy_s = result.link_busy_s;
   add_link_use(link_use(network->start().topology(), links, recorded), record);
+}
+
+std::optional<Table> replayed_class_table(const RunRecord& record) {
+  if (record.experiment != "replay" || record.classes.empty()) return std::nullopt;
+  constexpr Table::Align kRight = Table::Align::kRight;
+  double all = 0;
+  std::vector<ClassBreakdown> rows = record.classes;
+  std::stable_sort(rows.begin(), rows.end(), [](const ClassBreakdown& a, const ClassBreakdown& b) {
+    return a.time_s > b.time_s;
+  });
+  for (const ClassBreakdown& row : rows) all += row.time_s;
+  Table table({{"what the last rank did"},
+               {"count", kRight},
+               {"time", kRight},
+               {"share", kRight},
+               {"rate", kRight},
+               {"bytes a second", kRight}});
+  for (const ClassBreakdown& row : rows) {
+    const auto rate = [&](double amount, const char* unit) {
+      return amount > 0 && row.time_s > 0 ? format_si(amount / row.time_s, unit) : std::string();
+    };
+    table.add_row({row.name, std::to_string(row.count), format_si(row.time_s, "s"),
+                   format_percent(all > 0 ? row.time_s / all : 0, 1), rate(row.flops, "FLOP/s"),
+                   rate(row.bytes, "B/s")});
+  }
+  return table;
 }
 
 TableView ReplayExperiment::table() const {

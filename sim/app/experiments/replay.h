@@ -3,12 +3,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/graph_times.h"
 #include "sim/app/experiments/link_keys.h"
+#include "sim/results/table.h"
 #include "workloads/formats/graph_files.h"
 
 namespace orrery {
@@ -28,6 +30,7 @@ struct GraphConfig {
   HostWork host = HostWork::kKeep;
   GraphPrecision precision = GraphPrecision::kFile;
   bool fuse = true;
+  bool fuse_kernels = false;
   static const config::Schema<GraphConfig>& schema();
 
   GraphFiles files() const;
@@ -40,6 +43,7 @@ struct ReplayExperiment final : MachineExperiment {
   GraphConfig graph;
   Durations durations = Durations::kRecorded;
   std::map<std::string, double> scale;  ///< times of a class of nodes over what they would be
+  std::string algorithm = "auto";       ///< of collectives, where it serves them
   Recorded recorded = Recorded::kClasses;
   static const config::Schema<ReplayExperiment>& schema();
 
@@ -55,6 +59,10 @@ struct ReplayExperiment final : MachineExperiment {
  private:
   TimeScales scales() const;
 };
+
+/// What the nodes of the rank that ends last take together, by class, overlapped or not, those that
+/// take longest first; nothing for results of other kinds.
+std::optional<Table> replayed_class_table(const RunRecord& record);
 
 }  // namespace orrery
 

@@ -63,6 +63,27 @@ TEST_F(KinetoReplay, TwiceAsFastGemmsEqualHandArithmeticUntilTheHostLimits) {
   EXPECT_NEAR(time_of(experiment(path, "scale: {gemm: 0, softmax: 0}\n")), 26e-6, kNanosecond);
 }
 
+// A collective from 6 to 56 us of which the trace has recorded nothing but the time.
+TEST_F(KinetoReplay, CollectivesOfUnknownSizeAreScaledAsCollectivesAndCountAsCommunication) {
+  TraceText text;
+  text.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 0, 6, 50);
+  const std::string path = write("trace.json", text.text());
+  const RunRecord record = run(experiment(path));
+  EXPECT_NEAR(record.find("time_s")->value, 56e-6, kNanosecond);
+  EXPECT_NEAR(record.find("breakdown.exposed_communication_s")->value, 50e-6, kNanosecond);
+  EXPECT_EQ(record.classes.at(0).name, "collectives of unknown size");
+  EXPECT_NEAR(time_of(experiment(path, "scale: {collective: 0.5}\n")), 31e-6, kNanosecond);
+}
+
+// Launched every 40 us, kernels of 10 us: the host is what takes the time.
+TEST_F(KinetoReplay, FasterKernelsDoNotHelpAHostThatLaunchesAsItGoes) {
+  TraceText text;
+  text.kernel("gemm", 0, 6, 10).kernel("gemm", 40, 46, 10).kernel("gemm", 80, 86, 10);
+  const std::string path = write("trace.json", text.text());
+  EXPECT_NEAR(time_of(experiment(path)), 96e-6, kNanosecond);
+  EXPECT_NEAR(time_of(experiment(path, "scale: {gemm: 0.5}\n")), 91e-6, kNanosecond);
+}
+
 TEST_F(KinetoReplay, ProductsWithSizesTakeTheTimeOfTheSystemThatIsAsked) {
   TraceText text;
   text.cpu("aten::mm", 0, 9,

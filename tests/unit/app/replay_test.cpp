@@ -85,6 +85,32 @@ TEST(Replay, HostOperatorsTakeTheirTimeOrNone) {
   EXPECT_NEAR(value(run(trace.experiment(), {"graph.host=drop"}), "time_s"), 100e-6, 1e-15);
 }
 
+// The product reads and writes 335 MB each, the sum as much: 4 x 100 us at 3.35 TB/s. As one kernel
+// they read and write once.
+TEST(Replay, EpiloguesSaveTheBytesBetweenTheirKernels) {
+  const std::string bytes = R"(, "orrery.kernel": "matrix_flops=1e6 read=3.35e8 written=3.35e8")";
+  const TraceFile trace(compute(1, "gemm", 0, "", bytes) + "," + compute(2, "relu", 0, "1", bytes));
+  const RunRecord two = run(trace.experiment("durations: model\n"));
+  EXPECT_NEAR(value(two, "time_s"), 400e-6, 1e-12);
+  const RunRecord one = run(trace.experiment("durations: model\n"), {"graph.fuse_kernels=true"});
+  EXPECT_NEAR(value(one, "time_s"), 200e-6, 1e-12);
+  EXPECT_EQ(value(one, "graph_nodes"), 2) << "the product is a marker";
+}
+
+TEST(Replay, ResultsHaveATableOfTheirClasses) {
+  const TraceFile trace(compute(1, "gemm", 300) + "," + compute(2, "layer_norm", 100, "1"));
+  const RunRecord record = run(trace.experiment());
+  const auto table = replayed_class_table(record);
+  ASSERT_TRUE(table.has_value());
+  ASSERT_EQ(table->rows().size(), 2U);
+  EXPECT_THAT(table->rows()[0], testing::ElementsAre("gemm", "1", "300 us", "75.0 %", "", ""));
+  EXPECT_EQ(table->rows()[1][0], "normalization");
+  EXPECT_EQ(table->rows()[1][3], "25.0 %");
+  RunRecord other = record;
+  other.experiment = "training";
+  EXPECT_FALSE(replayed_class_table(other).has_value());
+}
+
 // 989.4 TFLOP/s and 3.35 TB/s of an H100 SXM (its data sheet).
 TEST(Replay, NodesOfWhichOnlyFlopsAndBytesAreKnownAreRooflines) {
   const TraceFile trace(

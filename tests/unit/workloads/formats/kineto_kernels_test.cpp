@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kernels of a trace are: classes, products, copies, collectives.
+#include <algorithm>
+
 #include "tests/unit/workloads/formats/kineto_traces.h"
 #include "workloads/formats/kineto_names.h"
 
@@ -179,6 +181,8 @@ TEST(KinetoKernels, OtherKernelsOfNcclKeepTheRecordedTimeAndANoteSaysSo) {
   EXPECT_TRUE(trace.graph.messages.empty());
   EXPECT_NEAR(trace.span, 56, 1e-3);
   EXPECT_TRUE(trace.notes_contain("1 kernels of NCCL (0.05 ms)"));
+  EXPECT_TRUE(std::any_of(trace.graph.works.begin(), trace.graph.works.end(),
+                          [](const NodeWork& work) { return work.communicates; }));
 }
 
 TEST(KinetoKernels, CollectivesMayBeRecordedByTheOperatorAroundTheLaunch) {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/formats/graph_slice.h"
+
+#include <charconv>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sim/app/cli/graph_arguments.h"
+#include "sim/app/cli/verb.h"
+#include "sim/config/diagnostics.h"
+#include "sim/replay/graph_replay.h"
+#include "sim/trace/atomic_file.h"
+#include "sim/units/text.h"
+#include "workloads/formats/graph_format.h"
+
+namespace orrery {
+namespace {
+
+std::string slice_formats() {
+  std::string names;
+  for (const auto& [name, item] : GraphFormatRegistry::items())
+    if (item.entry->writes_runs()) names += (names.empty() ? "" : ", ") + name;
+  return names;
+}
+
+bool whole_number(std::string_view text, std::uint64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// "3,8..15" as ranges.
+std::vector<GraphSelection::Range> ranges_of(const std::string& option,
+                                             const std::vector<std::string>& texts) {
+  std::vector<GraphSelection::Range> ranges;
+  for (const std::string& text : texts) {
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const std::size_t end = std::min(text.find(',', begin), text.size());
+      const std::string_view one = std::string_view(text).substr(begin, end - begin);
+      const std::size_t dots = one.find("..");
+      GraphSelection::Range range;
+      const bool first = whole_number(one.substr(0, dots), range.first);
+      range.second = range.first;
+      const bool last =
+          dots == std::string_view::npos || whole_number(one.substr(dots + 2), range.second);
+      if (!first || !last || range.second < range.first)
+        throw UsageError(option + " " + text + ": expected numbers or ranges, like 3,8..15");
+      ranges.push_back(range);
+      begin = end + 1;
+    }
+  }
+  return ranges;
+}
+
+std::optional<Picoseconds> time_of(const std::string& option, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  try {
+    return to_picoseconds(parse<Seconds>(text));
+  } catch (const std::exception& error) {
+    throw UsageError(option + " " + text + ": " + error.what());
+  }
+}
+
+struct GraphSliceArguments : GraphArguments {
+  std::vector<std::string> ranks, ids, names;
+  std::string from, until, upstream, downstream, format = "chakra", output;
+
+  void take(Options& options) {
+    take_graph(options);
+    options.repeatable("--ranks", ranks, "ranks to keep, like 0,4..7; others have no file");
+    options.repeatable("--ids", ids, "identifiers of nodes in their files, like 100..199");
+    options.repeatable("--name", names, "part of the names of nodes; repeatable, one has to fit");
+    options.option("--from", from,
+                   "nodes that begin at this time or later, like 1.5 ms, where the graph is "
+                   "replayed in the times that its files have recorded");
+    options.option("--until", until, "nodes that begin before this time");
+    options.option("--upstream-of", upstream,
+                   "a node, by identifier or name, and all that it waits for on its rank");
+    options.option("--downstream-of", downstream,
+                   "a node, by identifier or name, and all that waits for it on its rank");
+    options.option("--format", format, "what is written: " + slice_formats());
+    options.option("-o,--output", output,
+                   "what stands before .<rank>.et in the names of the files");
+    options.examples(
+        {"orrery graph slice traces/ --ranks 0 --from \"10 ms\" --until \"20 ms\" -o part",
+         "orrery graph slice trace.json.gz -o trace"});
+  }
+
+  ExitCode run() const {
+    if (output.empty()) throw UsageError("graph slice needs -o PREFIX");
+    const GraphFormat& form = *GraphFormatRegistry::at("graph format", format, "--format");
+    if (!form.writes_runs())
+      throw UsageError("--format: " + format + " is not written; there are: " + slice_formats());
+    const GraphSelection selection = selected();
+    const ImportedFiles files = read();
+    const GraphSlice part = cut(files.run, selection);
+    std::vector<std::string> written;
+    form.write_run(part.run,
+                   [&](const std::string& ending, const std::function<void(std::ostream&)>& write) {
+                     AtomicFile file(output + ending);
+                     write(file.stream());
+                     file.commit();
+                     written.push_back(output + ending);
+                   });
+    const std::string fault = disagreement(part.run);
+    json ? print_json(part, written, fault) : print_text(part, written, fault);
+    return ExitCode::kOk;
+  }
+
+ private:
+  GraphSelection selected() const {
+    GraphSelection selection;
+    selection.ranks = ranges_of("--ranks", ranks);
+    selection.ids = ranges_of("--ids", ids);
+    selection.names = names;
+    selection.from = time_of("--from", from);
+    selection.until = time_of("--until", until);
+    if (selection.until && *selection.until <= selection.from.value_or(0))
+      throw UsageError("--until " + until + " is not after --from");
+    selection.upstream_of = upstream;
+    selection.downstream_of = downstream;
+    return selection;
+  }
+
+  GraphSlice cut(const ImportedRun& whole, const GraphSelection& selection) const {
+    NodeTimes begins;
+    try {
+      if (selection.timed()) replay(whole, {}, {nullptr, &begins});
+      return slice(whole, selection, begins);
+    } catch (const GraphMismatch& error) {
+      throw config::ConfigError(path + ": " + error.what());
+    } catch (const DeadlockError& error) {
+      throw config::ConfigError(path + ": " + error.what());
+    } catch (const config::ConfigError& error) {
+      throw config::ConfigError(path + ": " + error.what());
+    }
+  }
+
+  /// A part may have a transfer of one rank and not that of the other.
+  static std::string disagreement(const ImportedRun& part) {
+    try {
+      replay(part, {});
+    } catch (const GraphMismatch& error) {
+      return error.what();
+    } catch (const DeadlockError& error) {
+      return error.what();
+    }
+    return {};
+  }
+
+  static void print_json(const GraphSlice& part, const std::vector<std::string>& written,
+                         const std::string& fault) {
+    nlohmann::ordered_json answer = {{"schema", "orrery.graph/1"},
+                                     {"files", written},
+                                     {"nodes", part.nodes},
+                                     {"nodes_left_out", part.left_out},
+                                     {"dependencies_cut", part.waits_cut},
+                                     {"dependents_cut", part.next_cut},
+                                     {"transfers_meet", fault.empty()}};
+    if (!fault.empty()) answer["mismatch"] = fault;
+    std::cout << answer.dump(2) << "\n";
+  }
+
+  static void print_text(const GraphSlice& part, const std::vector<std::string>& written,
+                         const std::string& fault) {
+    std::cout << part.nodes << " nodes in " << written.size()
+              << (written.size() == 1 ? " file, " : " files, ") << part.left_out
+              << " left out\ndependencies dropped: " << part.waits_cut
+              << " on nodes that are left out, " << part.next_cut << " of such nodes\n";
+    if (!fault.empty())
+      std::cerr << "the transfers of this part do not meet, so that it cannot be replayed: "
+                << fault << "\n";
+  }
+};
+
+const RegisterVerb<GraphSliceArguments> registered_graph_slice(
+    "graph slice", "a part of operator graphs, or all of them, as Chakra traces");
+
+}  // namespace
+}  // namespace orrery
