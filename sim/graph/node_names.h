@@ -35,7 +35,7 @@ class NamesInStream {
  private:
   static constexpr std::uint32_t kLook = 1024;            ///< names that are looked for
   static constexpr std::uint32_t kAppend = 15 * kLook;    ///< names that are not, thereafter
-  static constexpr std::uint32_t kMostKnown = kLook / 8;  ///< of kLook, for that
+  static constexpr std::uint32_t kMostKnown = kLook / 8;  ///< names of kLook, at most, for that
 
   /// A name, and the low bits of its hash: texts are compared where those are equal alone.
   struct Slot {

@@ -11,6 +11,7 @@
 #include "sim/graph/costs.h"
 #include "sim/graph/imported_graph.h"
 #include "sim/graph/transfer.h"
+#include "sim/replay/graph_chain.h"
 #include "sim/replay/replay.h"
 #include "sim/units/time.h"
 
@@ -32,6 +33,9 @@ struct GraphReplayOptions {
   Timeline* timeline = nullptr;  ///< receives one span per node that takes time, if given
   /// Receives when each node begins, by rank and node, if given.
   std::vector<std::vector<Picoseconds>>* begins = nullptr;
+  /// Is told each node of the chain that the run takes as long as, from the last back: each began
+  /// as the one before it ended, so that their times add up to the end.
+  GraphChain::Visit chain = {};
 };
 
 /// Kinds of transfers, for tables by kind.

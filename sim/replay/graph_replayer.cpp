@@ -55,6 +55,7 @@ void GraphReplayer::place_ranks() {
     if (ranks_[r].graph == ImportedRun::kAbsent) continue;
     const ImportedGraph& nodes = graph(ranks_[r]);
     waits_[r].resize(nodes.size());
+    chain_.place(r, nodes.size());
     if (begins_ != nullptr) (*begins_)[r].resize(nodes.size());
     nodes_left_ += nodes.size();
     for (NodeId node = 0; node < nodes.size(); ++node) {
@@ -132,6 +133,8 @@ void GraphReplayer::start_due(Picoseconds now) {
       stream.due = false;
       stream.busy = true;
       slots_[slot].node = stream.ready.front();
+      if (stream.ended == now && stream.last != kNoNode)
+        chain_.follows(slots_[slot].rank, slots_[slot].node, stream.last);
       if (stream.ready.size() > 1)
         std::pop_heap(stream.ready.begin(), stream.ready.end(), std::greater<>());
       stream.ready.pop_back();
@@ -201,12 +204,15 @@ void GraphReplayer::finish(std::uint32_t index, Picoseconds now) {
   const Part part = node.kind <= NodeKind::kKernel ? part_of(rank, node) : Part::kInFlight;
   --rank.running[static_cast<std::size_t>(part)];
   rank.end = now;
+  rank.last = slot.node;
   ++nodes_;
   --nodes_left_;
   if (timeline_ != nullptr) record_span(slot, index < streams_.size(), now);
   if (index < streams_.size()) {
     Stream& stream = streams_[index];
     stream.busy = false;
+    stream.last = slot.node;
+    stream.ended = now;
     stream.due = !stream.ready.empty();
     if (stream.due) due_.push_back(index);
   } else {
@@ -215,7 +221,10 @@ void GraphReplayer::finish(std::uint32_t index, Picoseconds now) {
   std::vector<std::uint32_t>& waits = waits_[slot.rank];
   const std::uint32_t end = (&node + 1)->first_next;
   for (std::uint32_t e = node.first_next; e < end; ++e)
-    if (--waits[of.next[e]] == 0) make_ready(slot.rank, of.next[e]);
+    if (--waits[of.next[e]] == 0) {
+      chain_.follows(slot.rank, of.next[e], slot.node);
+      make_ready(slot.rank, of.next[e]);
+    }
 }
 
 bool GraphReplayer::takes_recorded(const GraphMeeting& meeting) const {
@@ -303,6 +312,7 @@ void GraphReplayer::end_meeting(std::uint32_t number, Picoseconds now) {
     network_changed_ = true;
   }
   const Picoseconds time = now - meeting.started;
+  chain_.met(meeting.ranks, meeting.nodes, time);
   for (std::size_t i = 0; i < meeting.ranks.size(); ++i) {
     TransferTime& of = transfers_[static_cast<std::size_t>(meeting.ranks[i])]
                                  [static_cast<std::size_t>(meeting.message.kind)];
@@ -341,6 +351,17 @@ void GraphReplayer::record_span(const Slot& slot, bool serial, Picoseconds now) 
                   to_string(node.kind), slot.begun, now);
 }
 
+void GraphReplayer::walk_chain(int last, const GraphChain::Visit& visit) const {
+  const Rank& rank = ranks_.at(static_cast<std::size_t>(last));
+  if (rank.last == kNoNode) return;
+  chain_.walk(
+      static_cast<std::uint32_t>(last), rank.last,
+      [this](std::uint32_t r, NodeId node) {
+        return duration(ranks_[r], graph(ranks_[r]).nodes[node]);
+      },
+      visit);
+}
+
 GraphReplayResult GraphReplayer::result() const {
   GraphReplayResult result;
   result.nodes = nodes_;
@@ -372,30 +393,6 @@ GraphReplayResult GraphReplayer::result() const {
     }
   }
   return result;
-}
-
-namespace {
-
-void name_imported_tracks(const ImportedRun& run, Timeline& timeline) {
-  for (std::uint32_t rank = 0; rank < run.graph_of_rank.size(); ++rank) {
-    if (run.graph_of_rank[rank] == ImportedRun::kAbsent) continue;
-    timeline.process(rank, "rank " + std::to_string(rank));
-    const ImportedGraph& graph = run.graphs[run.graph_of_rank[rank]];
-    for (std::uint32_t stream = 0; stream < graph.streams.size(); ++stream)
-      if (graph.streams[stream].serial) timeline.thread(rank, stream, graph.streams[stream].name);
-  }
-}
-
-}  // namespace
-
-GraphReplayResult replay(const ImportedRun& run, const GraphCosts& costs,
-                         const GraphReplayOptions& options) {
-  if (options.timeline != nullptr) name_imported_tracks(run, *options.timeline);
-  GraphReplayer replayer(run, costs, options);
-  Simulation::instance().run(replayer);
-  if (!replayer.finished())
-    throw DeadlockError("nodes are left that cannot start:" + replayer.deadlock_report());
-  return replayer.result();
 }
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 #include "sim/events/simulation.h"
 #include "sim/graph/imported_graph.h"
 #include "sim/network/flow_network.h"
+#include "sim/replay/graph_chain.h"
 #include "sim/replay/graph_meetings.h"
 #include "sim/replay/graph_replay.h"
 
@@ -29,8 +30,12 @@ class GraphReplayer final : public Agenda {
   bool finished() const { return nodes_left_ == 0; }
   std::string deadlock_report() const { return meetings_.waiting(); }
   GraphReplayResult result() const;
+  /// The chain of nodes that ends with the last of a rank, from there on.
+  void walk_chain(int last, const GraphChain::Visit& visit) const;
 
  private:
+  static constexpr NodeId kNoNode = ~NodeId{0};
+
   enum EventKind : std::uint16_t { kNodeEnd, kLatencyEnd, kTransferEnd };
 
   /// What a node is to the account of its rank.
@@ -43,6 +48,7 @@ class GraphReplayer final : public Agenda {
     std::uint32_t running[5] = {};   ///< nodes that run, by Part
     Picoseconds settled = 0;         ///< until when its time is booked
     Picoseconds end = 0;
+    NodeId last = kNoNode;  ///< the node that ended last
     TimeBreakdown breakdown;
   };
   /// A stream of a rank. That of a serial one is also a slot.
@@ -50,6 +56,8 @@ class GraphReplayer final : public Agenda {
     bool serial = true;
     bool busy = false;
     bool due = false;           ///< listed in due_
+    NodeId last = kNoNode;      ///< the node that ended last, of a serial one
+    Picoseconds ended = 0;      ///< and when
     std::vector<NodeId> ready;  ///< a heap, the first of the file on top
     Picoseconds work = 0;       ///< time of its kernels and host operators
   };
@@ -109,6 +117,7 @@ class GraphReplayer final : public Agenda {
   std::vector<std::uint32_t> due_;       ///< slots to be started at this time
   std::vector<std::uint32_t> starting_;  ///< scratch of start_due()
   GraphMeetings meetings_;
+  GraphChain chain_;
   std::vector<Price> prices_;
   std::map<PriceKey, std::uint32_t> price_numbers_;
   FlowNetwork network_;

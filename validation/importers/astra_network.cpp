@@ -245,10 +245,10 @@ std::string digits(double value) {
 
 /// The links of a package, and the share of them that a collective has.
 struct AstraForm {
-  const char* kind;       ///< scale_up.kind
+  const char* kind;       ///< kind of the scale-up fabric
   std::string wiring;     ///< keys that the kind has
   double line = 0;        ///< bytes/s of all links of a package, one way each
-  double share = 1;       ///< of them, payload of a collective
+  double share = 1;       ///< payload of a collective over `line`
   double links = 1;       ///< links of a package
   const char* algorithm;  ///< key of the replay
 };

@@ -37,7 +37,7 @@ inline constexpr const char* kCollectiveWord = "collective";
 /// The value of an attribute, of whichever type its writer has chosen.
 struct ChakraValue {
   std::string_view text;
-  std::vector<std::string_view> texts;  ///< of a list
+  std::vector<std::string_view> texts;  ///< entries of a list
   double number = 0;
   std::int64_t integer = 0;
   std::vector<bool> flags;
@@ -69,10 +69,10 @@ struct ChakraNode {
   std::string_view kernel_class;  ///< our own attribute: a name of KernelClass
   // Our own attributes, of graphs that were written here:
   std::int64_t duration_ps = -1;
-  std::string_view stream_name;  ///< as ImportedStream::name
+  std::string_view stream_name;  ///< name of the stream, as ImportedStream has it
   bool side_by_side = false;     ///< nodes of that stream run side by side
   std::string_view kernel;       ///< see kernel_text()
-  std::int64_t rank = -1;        ///< of GlobalMetadata
+  std::int64_t rank = -1;        ///< rank that GlobalMetadata tells
 
   void clear();
   /// Keeps an attribute, if it is one that counts.

@@ -78,7 +78,7 @@ class GraphMaker {
                   full_queues = 0;
     std::uint64_t guessed_causes = 0;
     std::uint64_t paced = 0;    ///< kernels that the host keeps waiting
-    std::int64_t gap_time = 0;  ///< ns
+    std::int64_t gap_time = 0;  ///< time in ns that nothing explains
     std::uint64_t streams = 0, collectives = 0, unknown_collectives = 0;
     // Times in ns.
     std::int64_t collective_time = 0, unknown_collective_time = 0;

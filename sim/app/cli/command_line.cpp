@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 
 #include "sim/app/cli/answer_text.h"
@@ -123,19 +124,36 @@ void add_verbs(CLI::App& app, Command& chosen) {
   }
 }
 
-/// Says what `verb` may have meant, if it is none. The library itself only says that a subcommand
-/// is missing.
-bool is_unknown(const CLI::App& app, const std::string& verb) {
+/// Says what the words may have meant, if they begin with no verb. The library itself only says
+/// that a subcommand is missing.
+bool is_unknown(const CLI::App& app, std::span<const std::string> words) {
+  if (words.empty()) return false;
+  const std::string& verb = words.front();
   std::vector<std::string> names;
   for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
-  if (verb.starts_with('-') || std::find(names.begin(), names.end(), verb) != names.end())
-    return false;
+  if (names.empty() || verb.starts_with('-')) return false;
+  if (std::find(names.begin(), names.end(), verb) != names.end())
+    return is_unknown(*app.get_subcommand(verb), words.subspan(1));
   const std::string meant = nearest_name(verb, names);
   std::cerr << "error: unknown command '" << verb << "'"
             << (meant.empty() ? "" : "; did you mean '" + meant + "'?") << "\nthere are:";
   for (const std::string& known : names) std::cerr << " " << known;
   std::cerr << "\n";
   return true;
+}
+
+/// Says which options the unknown ones of a line may have meant.
+void suggest_options(const CLI::App& app) {
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  std::vector<std::string> names;
+  for (const CLI::Option* option : verb->get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const std::string& word : app.remaining(true)) {
+    if (!word.starts_with("--")) continue;
+    const std::string meant = nearest_name(word.substr(0, word.find('=')), names);
+    if (!meant.empty()) std::cerr << "instead of " << word << " did you mean " << meant << "?\n";
+  }
 }
 
 /// Parses the words into `chosen`. @return an exit code when the process is to end at once
@@ -145,13 +163,14 @@ std::optional<ExitCode> parse(std::vector<std::string> words, Command& chosen) {
   app.set_version_flag("--version", "orrery " + std::string(kEngineVersion));
   app.require_subcommand(1);
   add_verbs(app, chosen);
-  if (!words.empty() && is_unknown(app, words.front())) return ExitCode::kUsage;
+  if (is_unknown(app, words)) return ExitCode::kUsage;
   std::reverse(words.begin(), words.end());  // as the library takes a vector
   try {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     const bool asked_for_help = error.get_exit_code() == 0;
     app.exit(error, std::cout, std::cerr);
+    if (!asked_for_help) suggest_options(app);
     return asked_for_help ? ExitCode::kOk : ExitCode::kUsage;
   }
   return std::nullopt;

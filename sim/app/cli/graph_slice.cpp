@@ -83,9 +83,8 @@ struct GraphSliceArguments : GraphArguments {
     options.option("--format", format, "what is written: " + slice_formats());
     options.option("-o,--output", output,
                    "what stands before .<rank>.et in the names of the files");
-    options.examples(
-        {"orrery graph slice traces/ --ranks 0 --from \"10 ms\" --until \"20 ms\" -o part",
-         "orrery graph slice trace.json.gz -o trace"});
+    options.examples({"graph slice traces/ --ranks 0 --from \"10 ms\" --until \"20 ms\" -o part",
+                      "graph slice trace.json.gz -o trace"});
   }
 
   ExitCode run() const {

@@ -110,6 +110,19 @@ const DeclaredMetric kRecordedShare{
      "last; the rest comes from models",
      "replay"}};
 
+const DeclaredMetric kChainHost{
+    {"longest_chain.host_s", "s",
+     "host operators, and gaps that nothing explains, on the chain of nodes that the run takes as "
+     "long as: each began as the one before it ended",
+     "replay"}};
+const DeclaredMetric kChainGemm{
+    {"longest_chain.gemm_s", "s", "matrix products on that chain", "replay"}};
+const DeclaredMetric kChainKernels{
+    {"longest_chain.other_kernels_s", "s", "other kernels on that chain", "replay"}};
+const DeclaredMetric kChainCommunication{
+    {"longest_chain.communication_s", "s",
+     "collectives and messages on that chain, from when the last rank came", "replay"}};
+
 const RegisterExperiment<ReplayExperiment> registered_replay(
     "replay", "an operator graph of another program (Chakra, Kineto, ONNX)");
 
@@ -147,10 +160,31 @@ bool communicates(const ImportedRun& run) {
                      [](const ImportedGraph& graph) { return !graph.messages.empty(); });
 }
 
+/// What the chain is made of that a run takes as long as.
+struct ChainTimes {
+  Picoseconds host = 0, gemm = 0, kernels = 0, communication = 0;
+
+  void add(const ImportedGraph& graph, NodeId id, Picoseconds time) {
+    const ImportedNode& node = graph.nodes[id];
+    if (node.kind > NodeKind::kKernel) {
+      communication += time;
+    } else if (node.kind != NodeKind::kKernel) {
+      host += time;
+    } else if (const NodeWork& work = graph.works[node.work]; work.communicates) {
+      communication += time;
+    } else {
+      (work.classified && work.kind == KernelClass::kGemm ? gemm : kernels) += time;
+    }
+  }
+};
+
 GraphReplayResult replay_of(const ImportedRun& run, const GraphCosts& costs, Timeline* timeline,
-                            const std::string& path) {
+                            ChainTimes& chain, const std::string& path) {
+  const auto visit = [&](std::uint32_t rank, NodeId node, Picoseconds time) {
+    chain.add(run.graphs[run.graph_of_rank[rank]], node, time);
+  };
   try {
-    return replay(run, costs, {timeline});
+    return replay(run, costs, {timeline, nullptr, visit});
   } catch (const GraphMismatch& error) {
     throw config::ConfigError(path + ": " + error.what());
   } catch (const DeadlockError& error) {  // of the files, not of ours
@@ -158,7 +192,7 @@ GraphReplayResult replay_of(const ImportedRun& run, const GraphCosts& costs, Tim
   }
 }
 
-void add_breakdown(const TimeBreakdown& breakdown, RunRecord& record) {
+void add_breakdown(const TimeBreakdown& breakdown, const ChainTimes& chain, RunRecord& record) {
   const auto add = [&](const DeclaredMetric& metric, Picoseconds time) {
     add_metric(record, metric, to_seconds(time).base());
   };
@@ -168,6 +202,10 @@ void add_breakdown(const TimeBreakdown& breakdown, RunRecord& record) {
   add(kBreakdownOptimizer, breakdown.optimizer);
   add(kBreakdownHost, breakdown.host);
   add(kBreakdownIdle, breakdown.idle);
+  add(kChainHost, chain.host);
+  add(kChainGemm, chain.gemm);
+  add(kChainKernels, chain.kernels);
+  add(kChainCommunication, chain.communication);
 }
 
 /// A row for each kind of transfer, and what their time rests on.
@@ -283,8 +321,9 @@ void ReplayExperiment::run(const SimulateOptions& options, RunRecord& record) co
   }
   std::optional<Timeline> timeline;
   if (!options.trace.empty()) timeline.emplace(options.trace);
+  ChainTimes chain;
   const GraphReplayResult result =
-      replay_of(run, costs, timeline ? &*timeline : nullptr, graph.path);
+      replay_of(run, costs, timeline ? &*timeline : nullptr, chain, graph.path);
   if (timeline) close_timeline(*timeline, options);
 
   const double time = to_seconds(result.end).base();
@@ -292,7 +331,7 @@ void ReplayExperiment::run(const SimulateOptions& options, RunRecord& record) co
   for (const Picoseconds end : result.rank_end) by_rank.push_back(to_seconds(end).base());
   add_metric(record, kTime, time);
   add_list(record, kTimeByRank, std::move(by_rank));
-  add_breakdown(result.breakdown, record);
+  add_breakdown(result.breakdown, chain, record);
   add_metric(
       record, kGraphRanks,
       static_cast<double>(run.ranks() - std::count(run.graph_of_rank.begin(),

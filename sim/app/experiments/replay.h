@@ -43,7 +43,7 @@ struct ReplayExperiment final : MachineExperiment {
   GraphConfig graph;
   Durations durations = Durations::kRecorded;
   std::map<std::string, double> scale;  ///< times of a class of nodes over what they would be
-  std::string algorithm = "auto";       ///< of collectives, where it serves them
+  std::string algorithm = "auto";       ///< algorithm of the collectives that it serves
   Recorded recorded = Recorded::kClasses;
   static const config::Schema<ReplayExperiment>& schema();
 

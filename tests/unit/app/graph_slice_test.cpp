@@ -83,6 +83,13 @@ TEST_F(GraphSliceVerb, PartsWhoseTransfersDoNotMeetAreTold) {
   EXPECT_THAT(error_, HasSubstr("do not meet"));
 }
 
+TEST_F(GraphSliceVerb, WordsThatAreNearlyRightAreNamed) {
+  EXPECT_EQ(run({"graph", "slicee", in("t")}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("unknown command 'slicee'; did you mean 'slice'?"));
+  EXPECT_EQ(run({"graph", "slice", in("t"), "--fromm", "1 us", "-o", in("x")}), ExitCode::kUsage);
+  EXPECT_THAT(error_, HasSubstr("instead of --fromm did you mean --from?"));
+}
+
 TEST_F(GraphSliceVerb, WritesGraphvizToo) {
   ASSERT_EQ(run({"graph", "slice", in("t"), "--ranks", "0", "--upstream-of", "b", "--format", "dot",
                  "-o", in("g")}),

@@ -4,11 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "sim/app/experiments/replay.h"
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 #include "tests/unit/workloads/formats/kineto_traces.h"
+#include "workloads/formats/chakra_graphs.h"
+#include "workloads/formats/graph_files.h"
 
 namespace orrery {
 namespace {
@@ -81,7 +84,22 @@ TEST_F(KinetoReplay, FasterKernelsDoNotHelpAHostThatLaunchesAsItGoes) {
   text.kernel("gemm", 0, 6, 10).kernel("gemm", 40, 46, 10).kernel("gemm", 80, 86, 10);
   const std::string path = write("trace.json", text.text());
   EXPECT_NEAR(time_of(experiment(path)), 96e-6, kNanosecond);
-  EXPECT_NEAR(time_of(experiment(path, "scale: {gemm: 0.5}\n")), 91e-6, kNanosecond);
+  const RunRecord faster = run(experiment(path, "scale: {gemm: 0.5}\n"));
+  EXPECT_NEAR(faster.find("time_s")->value, 91e-6, kNanosecond);
+  EXPECT_NEAR(faster.find("longest_chain.host_s")->value, 86e-6, kNanosecond);
+  EXPECT_NEAR(faster.find("longest_chain.gemm_s")->value, 5e-6, kNanosecond);
+}
+
+TEST_F(KinetoReplay, AsChakraTracesTheyTakeTheSameTime) {
+  TraceText text;
+  text.kernel("gemm", 0, 6, 30).kernel("softmax", 10, 37, 30, 9).kernel("gemm", 20, 90, 30);
+  const std::string path = write("trace.json", text.text());
+  const ImportedFiles files = read_graph_files({path, "", false, {}});
+  std::ostringstream chakra;
+  ChakraGraphWriter(files.run).write(0, chakra);
+  const std::string again = write("again.0.et", chakra.str());
+  for (const char* scale : {"", "scale: {gemm: 0.25}\n", "scale: {host: 0}\n"})
+    EXPECT_EQ(time_of(experiment(path, scale)), time_of(experiment(again, scale))) << scale;
 }
 
 TEST_F(KinetoReplay, ProductsWithSizesTakeTheTimeOfTheSystemThatIsAsked) {

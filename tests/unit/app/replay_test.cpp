@@ -97,6 +97,37 @@ TEST(Replay, EpiloguesSaveTheBytesBetweenTheirKernels) {
   EXPECT_EQ(value(one, "graph_nodes"), 2) << "the product is a marker";
 }
 
+// host 30 -> gemm 100 -> all-reduce 50, beside a sort of 120 us: the chain is host, gemm and
+// all-reduce; without the host, whose gemm then ends before the sort, sort and all-reduce.
+TEST(Replay, TheLongestChainAddsUpToTheTime) {
+  const TraceFile trace(
+      R"({"Id": 1, "Name": "launch", "NodeType": 4, "is_cpu_op": true, "runtime": 30},)" +
+      compute(2, "gemm", 100, "1") + "," + compute(3, "sort", 120, "", R"(, "stream": 9)") +
+      R"(,{"Id": 4, "Name": "ar", "NodeType": 7, "runtime": 50, "comm_type": 0,
+          "comm_size": 1000, "data_deps": [2, 3]})");
+  const auto chain = [&](const RunRecord& record) {
+    return std::vector<double>{value(record, "longest_chain.host_s"),
+                               value(record, "longest_chain.gemm_s"),
+                               value(record, "longest_chain.other_kernels_s"),
+                               value(record, "longest_chain.communication_s")};
+  };
+  using testing::DoubleNear;
+  const auto near = [](double micros) { return DoubleNear(micros * 1e-6, 1e-15); };
+  const RunRecord kept = run(trace.experiment());
+  EXPECT_THAT(chain(kept), testing::ElementsAre(near(30), near(100), near(0), near(50)));
+  EXPECT_NEAR(value(kept, "time_s"), 180e-6, 1e-15);
+  EXPECT_THAT(chain(run(trace.experiment(), {"graph.host=drop"})),
+              testing::ElementsAre(near(0), near(0), near(120), near(50)));
+}
+
+// Kernels of one stream wait for each other, without a dependency.
+TEST(Replay, TheLongestChainFollowsStreams) {
+  const TraceFile trace(compute(1, "gemm", 100) + "," + compute(2, "sort", 50));
+  const RunRecord record = run(trace.experiment());
+  EXPECT_NEAR(value(record, "longest_chain.gemm_s"), 100e-6, 1e-15);
+  EXPECT_NEAR(value(record, "longest_chain.other_kernels_s"), 50e-6, 1e-15);
+}
+
 TEST(Replay, ResultsHaveATableOfTheirClasses) {
   const TraceFile trace(compute(1, "gemm", 300) + "," + compute(2, "layer_norm", 100, "1"));
   const RunRecord record = run(trace.experiment());

@@ -73,6 +73,27 @@ const NodeWork& work(const ImportedGraph& graph, NodeId node) {
   return graph.works[graph.nodes[node].work];
 }
 
+TEST(Chakra, TensorsOfStgTellWhatANodeReadsAndWrites) {
+  const auto tensors = [](const char* name, const std::vector<std::string>& list) {
+    std::string values;
+    for (const std::string& one : list) values += text(1, one);
+    return attribute(name, text(30, values));
+  };
+  const std::string told = int64_attribute("num_ops", 1000) +
+                           tensors("inputs", {"x", "60", "w", "40"}) +
+                           tensors("outputs", {"y", "50"});
+  const ImportedGraph graph =
+      read(chakra_file(
+               chakra_node(0, "GEMM", kCompute, {}, told + int64_attribute("tensor_size", 150)) +
+               chakra_node(1, "GEMM", kCompute, {}, told + int64_attribute("tensor_size", 999))))
+          .graph;
+  const Kernel& apart = graph.kernels.at(work(graph, 0).kernel);
+  EXPECT_EQ(apart.kind, KernelClass::kGemm);
+  EXPECT_EQ(apart.read, Bytes(100));
+  EXPECT_EQ(apart.written, Bytes(50));
+  EXPECT_EQ(graph.kernels.at(work(graph, 1).kernel).read, Bytes(999)) << "not their sum";
+}
+
 TEST(Chakra, ComputeHasItsRecordedTimeAndItsStream) {
   const Read file = read(chakra_file(
       chakra_node(7, "aten::addmm", kCompute, {}, micros(3)) +
