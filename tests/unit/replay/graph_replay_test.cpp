@@ -63,7 +63,7 @@ class GraphOf {
   NodeId add(NodeKind kind, std::size_t work, std::vector<NodeId> after, std::uint16_t stream) {
     const auto number = static_cast<NodeId>(graph_.ids.size());
     graph_.ids.push_back(100 + number);
-    graph_.names.push_back(graph_.pool.add("n" + std::to_string(number)));
+    graph_.names.push_back(graph_.pool.append("n" + std::to_string(number)));
     graph_.nodes.push_back({static_cast<std::uint32_t>(work), 0,
                             static_cast<std::uint32_t>(after.size()), stream, kind});
     after_.push_back(std::move(after));
