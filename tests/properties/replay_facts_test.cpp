@@ -47,7 +47,7 @@ TEST(Facts, OfReplaysMoveResults) {
       {"graph.fuse", replay(onnx), {"graph.fuse=false"}},
       {"graph.fuse_kernels", replay(fusible), {"graph.fuse_kernels=true"}},
       {"graph.host", replay(trace), {"graph.host=drop"}},
-      {"algorithm", replay(grouped, ", groups: " + eight.path()), {"algorithm=ring"}},
+      {"algorithm", replay(grouped, ", groups: " + eight.path()), {"algorithm=direct"}},
       {"durations", replay(trace), {"durations=model"}},
       {"scale", replay(trace), {"scale.gemm=0.5"}},
   };

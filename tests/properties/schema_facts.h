@@ -148,7 +148,8 @@ inline bool is_told_elsewhere(const std::string& fact) {
 /// The part of the experiment whose test is about a fact; "" where no other one is.
 inline std::string part_of(const std::string& fact) {
   if (is_told_elsewhere(fact)) return "elsewhere";
-  if (fact == "durations" || fact == "scale" || fact.starts_with("graph.")) return "graph.";
+  if (fact == "algorithm" || fact == "durations" || fact == "scale" || fact.starts_with("graph."))
+    return "graph.";
   for (const char* part : {"system.accelerator.", "system.scale_up.protocols.", "system.scale_up.",
                            "system.", "collective.", "operator.", "serving.", "layer_model."})
     if (fact.starts_with(part)) return part;
