@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -59,18 +60,32 @@ void doubt_rates(const ComputeConfig& compute, Doubts& doubts) {
   }
 }
 
-/// Four times the rate at half the width: no unit does that, but sparse over dense rates look so.
-void doubt_ratios(const ComputeConfig& compute, Doubts& doubts) {
-  constexpr std::array<std::pair<Precision, Precision>, 2> kHalves = {
-      {{Precision::kBf16, Precision::kFp8}, {Precision::kFp8, Precision::kNvfp4}}};
-  for (const auto& [wide, narrow] : kHalves) {
-    const auto slow = compute.matrix.find(wide), fast = compute.matrix.find(narrow);
-    if (slow == compute.matrix.end() || fast == compute.matrix.end()) continue;
-    if (!near(fast->second.value / slow->second.value, 4)) continue;
-    doubts.add(key_of(narrow),
-               std::string(to_string(narrow)) + " is four times as fast as " + to_string(wide),
-               {kDenseNote});
+/// The fastest of some formats; 0: the device has none.
+FlopsPerSecond fastest(const ComputeConfig& compute, std::initializer_list<Precision> formats) {
+  FlopsPerSecond highest(0);
+  for (const Precision format : formats) {
+    const auto rate = compute.matrix.find(format);
+    if (rate != compute.matrix.end()) highest = std::max(highest, rate->second.value);
   }
+  return highest;
+}
+
+/// Four times the rate at half the width: no unit does that, but sparse over dense rates look so.
+/// The wide rate is the fastest of its width: graphics cards halve that of fp8, whose sums they
+/// keep in fp32, and not that of int8.
+void doubt_ratios(const ComputeConfig& compute, Doubts& doubts) {
+  const FlopsPerSecond wide = fastest(compute, {Precision::kBf16, Precision::kFp16});
+  const FlopsPerSecond half = fastest(compute, {Precision::kFp8, Precision::kInt8});
+  const auto check = [&](Precision narrow, FlopsPerSecond slow, const char* width) {
+    const auto fast = compute.matrix.find(narrow);
+    if (fast == compute.matrix.end() || slow.base() <= 0) return;
+    if (!near(fast->second.value / slow, 4)) return;
+    doubts.add(key_of(narrow),
+               std::string(to_string(narrow)) + " is four times as fast as formats of " + width,
+               {kDenseNote});
+  };
+  check(Precision::kFp8, wide, "16 bits");
+  check(Precision::kNvfp4, half, "8 bits");
 }
 
 /// Pins that somebody wrote beside a bandwidth, all without sources.

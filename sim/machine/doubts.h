@@ -14,7 +14,7 @@ namespace orrery {
 /// - units x clock x FLOP per clock is not the rate; twice or half of it is a rate of sparse
 /// operands;
 /// - stacks x pins x data rate is not the bandwidth;
-/// - fp8 at four times bf16, or fp4 at four times fp8: sparse beside dense;
+/// - fp8 at four times formats of 16 bits, fp4 at four times those of 8: sparse beside dense;
 /// - a link that is faster than its generation: both ways taken for one, or bits for bytes;
 /// - a product at full rate, with the memory streaming, draws less than 0.5 or more than 1.5 of the
 ///   design power.

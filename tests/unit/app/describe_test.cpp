@@ -303,7 +303,7 @@ TEST(Describe, EveryAcceleratorOfTheLibraryTellsIt) {
   for (const std::string& name : library().names("accelerators")) {
     const auto described = describe({"accelerator", name}, catalog(), library());
     const double cost = described.json[0]["word_cost"]["multiply_adds"].get<double>();
-    EXPECT_GT(cost, 50) << name;
+    EXPECT_GT(cost, name == "groq_lpu" ? 1 : 50) << name;  // its memory is SRAM beside the units
     EXPECT_LT(cost, 1000) << name;
     EXPECT_THAT(printed(described),
                 testing::ContainsRegex("a 32-bit word of memory costs [0-9,.]+ multiply-adds"))

@@ -82,7 +82,7 @@ TEST(Doubts, ASparseRateBesideADenseOneIsFourTimesAsHigh) {
   device.compute.matrix_per_clock.clear();
   EXPECT_THAT(told(device), IsEmpty());
   device.compute.matrix.at(Precision::kFp8).value = FlopsPerSecond(3958e12);
-  EXPECT_THAT(told(device)[0], HasSubstr("fp8 is four times as fast as bf16"));
+  EXPECT_THAT(told(device)[0], HasSubstr("fp8 is four times as fast as formats of 16 bits"));
 }
 
 // 900 GB/s are both ways: 18 links of 25 GB/s one way are 450.
