@@ -97,7 +97,6 @@ TEST(Facts, OfProtocolsMoveResults) {
   const std::vector<Probe> probes = {
       {{p}, priors("kind: all_reduce, bytes: 8 KiB")},
       {{p}, priors("kind: all_reduce, bytes: 64 MiB")},
-      {{p + "nominal_links"}, priors("kind: all_reduce, bytes: 512 KiB")},
       {{p + "nvls"}, priors("kind: all_reduce, bytes: 64 MiB, algorithm: nvls")},
       {{p}, priors("kind: all_gather, bytes: 64 MiB, algorithm: ring, protocol: simple")},
       {{p + "ll128"}, priors(ring + "1 MiB, protocol: ll128")},
@@ -122,7 +121,12 @@ TEST(Facts, OfProtocolsMoveResults) {
        "nccl_hopper}}, " +
            small_model + ", parallel: {tp: 2, dp: 4}, batch: {global: 4, sequence: 2048}}"},
   };
-  expect_that_all_move(p, probes, {});
+  const std::vector<Change> changes = {
+      {p + "nominal_links",
+       collective("rtx_4090_8", "kind: all_reduce, bytes: 512 KiB"),
+       {p + "nominal_links=nvlink"}},
+  };
+  expect_that_all_move(p, probes, changes);
 }
 
 TEST(Facts, OfSystemsAndTheirNetworksMoveResults) {

@@ -150,8 +150,9 @@ inline std::string part_of(const std::string& fact) {
   if (is_told_elsewhere(fact)) return "elsewhere";
   if (fact == "algorithm" || fact == "durations" || fact == "scale" || fact.starts_with("graph."))
     return "graph.";
-  for (const char* part : {"system.accelerator.", "system.scale_up.protocols.", "system.scale_up.",
-                           "system.", "collective.", "operator.", "serving.", "layer_model."})
+  for (const char* part :
+       {"system.accelerator.", "system.scale_up.protocols.", "system.scale_up.pcie.",
+        "system.scale_up.", "system.", "collective.", "operator.", "serving.", "layer_model."})
     if (fact.starts_with(part)) return part;
   return "";
 }

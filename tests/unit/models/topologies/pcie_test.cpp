@@ -117,9 +117,12 @@ TEST(Pcie, RingsAreAsFastAsTheirNarrowestLink) {
   system.scale_up.pcie->socket_link.value = 100_GBps;
   const double slot = pcie_rate(4, 16, Bytes(256), 0.92).base();
   EXPECT_NEAR(time(system, 8).base(), latency + bytes / slot, 1e-9);
-  // Without peers all 4 flows of a processor pass its memory, which writes and reads them: 400 GB/s
-  // / 2 processors / 2 / 4 flows.
+  // Without peers all 4 flows of a processor share the uplink of their switch,
   system.scale_up.pcie->peers = PcieLevel::kNone;
+  EXPECT_NEAR(time(system, 8).base(), latency + 4 * bytes / slot, 1e-9);
+  // and without switches its memory, which writes and reads them: 400 GB/s / 2 processors / 2 / 4
+  // flows.
+  system.scale_up.pcie->packages_per_switch = 0;
   EXPECT_NEAR(time(system, 8).base(), latency + bytes / 25e9, 1e-9);
   EXPECT_NEAR(time(system, 4).base(), 6e-6 + 1.5e9 / 25e9, 1e-9);
   EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / slot, 1e-9);
