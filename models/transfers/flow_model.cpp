@@ -61,6 +61,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       protocols_(system.scale_up.protocols),
       library_chooses_(protocols_ && chooses_algorithms_on(*protocols_, system.scale_up.kind)),
       line_(system.accelerator.scale_up.bandwidth.value),
+      several_lines_(system.scale_up.pcie.has_value()),
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
       launch_(system.scale_up.launch.value),
@@ -299,6 +300,8 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
     if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {
       t.scale_out_time = std::max(t.scale_out_time, time);
     } else {
+      const BytesPerSecond rate = topology_.bundles()[load.link].capacity;
+      if (several_lines_) t.line = t.scale_up_time > Seconds(0) ? std::min(t.line, rate) : rate;
       t.scale_up_time = std::max(t.scale_up_time, time * scale_up_efficiency_);
     }
   }

@@ -113,6 +113,7 @@ class FlowModel final : public Network {
   std::optional<ProtocolsConfig> protocols_;
   bool library_chooses_;  // which algorithm: it was tuned for this fabric
   BytesPerSecond line_;
+  bool several_lines_;  ///< cards have PCIe and bridges: the slowest that is used counts
   double scale_up_efficiency_;
   RankLayout layout_;
   Seconds launch_;  // of a collective without protocols

@@ -42,8 +42,7 @@ constexpr double kAllReduceOwnShare = 0.75;
 /// What NCCL counts on of the links between systems with trees, whose inner nodes take from two
 /// children (NCCL 5067397 src/graph/tuning.cc).
 constexpr double kTreeRate = 0.85;
-/// A buffer of the receiver is offered before it is written, and this is acknowledged: two steps of
-/// LL.
+/// A buffer is offered before it is written, and this is acknowledged: two steps of LL.
 constexpr int kHandshake = 2;
 /// Messages between systems that a step of Simple posts (NCCL 2.28.3 src/graph/tuning.cc).
 constexpr int kSimplePosts = 3;
@@ -211,8 +210,7 @@ struct Nominal {
 };
 constexpr Nominal kRing = {{6.6, 14.0, 8.4}, {0.6, 1.9, 3.4}, {2.7, 4.0, 14.0}};
 constexpr Nominal kTree = {{6.8, 14.0, 8.4}, {0.6, 1.25, 4.0}, {5.0, 8.5, 14.0}};
-// Where not all ways between ranks are NVLinks.
-constexpr Nominal kPcieRing = {kRing.base, {1.0, 2.5, 5.7}, kRing.net};
+constexpr Nominal kPcieRing = {kRing.base, {1.0, 2.5, 5.7}, kRing.net};  // not NVLinks alone
 constexpr Nominal kPcieTree = {kTree.base, {1.0, 1.9, 4.0}, kTree.net};
 constexpr double kNvls = 25, kNvlsNet = 18;  // microseconds
 // CollNetDirect, likewise: a step inside and what each peer adds, a step through the network.
@@ -393,10 +391,8 @@ std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol prot
     return Seconds((latency + kCollNetNet) * 1e-6) + wire / config.nominal_collnet.value;
   }
   if (algorithm != "ring" && algorithm != "tree") return {};
-  // The tuner gives trees 0.46 of the rate that it finds for a channel, rings n / 2 (n - 1): in one
-  // box of cards rings win, but for a narrow window about 1 MB.
-  const bool box = config.nominal_links == NominalLinks::kPcie && t.systems == 1;
-  if (box && algorithm == "tree") return {};
+  // Trees get 0.46 of the rate of a channel, rings n / 2 (n - 1): in one box of cards rings win.
+  if (t.tree && config.nominal_links == NominalLinks::kPcie && t.systems == 1) return {};
   return nominal_latency(config, protocol, t) + nominal_bytes(config, protocol, t, wire);
 }
 

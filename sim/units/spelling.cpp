@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <utility>
+#include <tuple>
 
 namespace orrery {
 namespace {
@@ -75,21 +75,23 @@ int edit_distance(std::string_view a, std::string_view b, int limit) {
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string lower_word = lower_case(word);
   const int limit = allowed_edits(word.size());
-  // Case decides between names that are equally near: GBps is GB/s rather than Gb/s.
+  // What begins so, then case, decides between names that are equally near: gb200_nvl7 is
+  // gb200_nvl72 rather than gb200_nvl4, GBps is GB/s rather than Gb/s.
   const int longest = static_cast<int>(word.size()) + limit;
-  std::pair best(limit + 1, 0);
+  std::tuple best(limit + 1, true, 0);
   std::string nearest;
   for (const std::string& candidate : candidates) {
     const int distance = edit_distance(lower_word, lower_case(candidate), limit);
-    if (distance > limit || distance > best.first) continue;
-    const std::pair rank(distance, edit_distance(word, candidate, longest));
+    if (distance > limit || distance > std::get<0>(best)) continue;
+    const bool begins = lower_case(candidate).starts_with(lower_word);
+    const std::tuple rank(distance, !begins, edit_distance(word, candidate, longest));
     if (rank < best) {
       best = rank;
       nearest = candidate;
     }
   }
   constexpr std::size_t kTellsMuch = 3;  // letters
-  if (best.first <= 1 || word.size() < kTellsMuch) return nearest;
+  if (std::get<0>(best) <= 1 || word.size() < kTellsMuch) return nearest;
   const std::string longer = shortest_with(lower_word, candidates);
   return longer.empty() ? nearest : longer;
 }

@@ -199,7 +199,7 @@ TEST(Describe, EveryKindHasAListWithOneLineEach) {
                           "(collective)"));
   EXPECT_THAT(row(text({"keys"}), "system.accelerator.memory.bandwidth"),
               ElementsAre("peak, reads and writes together [TB/s] (bandwidth (B/s), with source, "
-                          "between 1 MB/s and 1 PB/s, required)"));
+                          "between 1 MB/s and 100 PB/s, required)"));
 }
 
 // NVIDIA H100 datasheet (2023): 989.4 TFLOP/s over 3.35 TB/s are 295 FLOP a byte.
@@ -348,7 +348,8 @@ TEST(Describe, AWrongKindOrNameIsAUsageErrorWithASuggestion) {
 }
 
 TEST(Describe, AnErrorListsTheNamesUnlessTheyAreMany) {
-  EXPECT_THAT(usage_error({"system", "x"}), HasSubstr("there are: atlas_800t_a2, cm384"));
+  EXPECT_THAT(usage_error({"scheduler", "x"}), HasSubstr("there are: "));
+  EXPECT_THAT(usage_error({"system", "x"}), Not(HasSubstr("there are")));
   EXPECT_THAT(usage_error({"metric", "x"}), Not(HasSubstr("there are")));
 }
 

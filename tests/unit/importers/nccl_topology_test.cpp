@@ -278,7 +278,7 @@ TEST_F(NcclTopology, StubsHaveTheLinksOfTheSystemThatIsNamed) {
 TEST_F(NcclTopology, OnlyASystemCanBeExtended) {
   EXPECT_NE(message_of([&] { read(text_of_sample(), "h200_sxm"); })
                 .find("--system h200_sxm: this is an accelerator, and a topology extends a system, "
-                      "such as dgx_h200"),
+                      "such as aws_p5e"),
             std::string::npos);
   EXPECT_NE(message_of([&] {
               read(text_of_sample(), "dgx_h10");

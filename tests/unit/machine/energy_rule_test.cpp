@@ -44,7 +44,8 @@ TEST(EnergyRule, OnTheV100AWordCosts69MultiplyAddsOfFp16) {
 
 TEST(EnergyRule, EveryDeviceOfTheLibraryHasARatio) {
   for (const std::string& name : shipped_library().names("accelerators")) {
-    EXPECT_GT(ratio(name), 60) << name;
+    const bool on_chip = shipped_accelerator(name).memory.kind == "SRAM";  // words are next to it
+    EXPECT_GT(ratio(name), on_chip ? 1 : 60) << name;
     EXPECT_LT(ratio(name), 1000) << name;
   }
 }

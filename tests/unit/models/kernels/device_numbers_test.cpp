@@ -15,7 +15,7 @@ namespace {
 bool is_left_out(const std::string& path) {
   for (const char* prefix : {"energy.scale_", "energy.multiply_add.", "energy.shared", "scale_up.",
                              "scale_out.", "partition.", "power.response", "power.spread",
-                             "compute.full_accumulation", "launch.dependent"})
+                             "compute.full_accumulation", "launch.dependent", "year"})
     if (path.starts_with(prefix)) return true;
   return false;
 }
