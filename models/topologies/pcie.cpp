@@ -19,7 +19,7 @@ namespace {
 
 using VertexId = Topology::VertexId;
 
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
+std::size_t slot_of(int number) { return static_cast<std::size_t>(number); }
 
 /// Where the packages of one system are.
 struct PciePlaces {
@@ -74,12 +74,12 @@ class PcieFabric final : public Fabric {
       return;
     }
     const bool direct = level <= config_.peers;
-    route.push_back({cards_[index(source)].up});
+    route.push_back({cards_[slot_of(source)].up});
     const bool inside = direct && level <= PcieLevel::kPxb && !config_.acs;
     if (inside && level == PcieLevel::kPxb)
       route.push_back({trunk_bundle(system, places_.switch_of(from), places_.switch_of(to))});
     if (!inside) append_root_route(system, from, to, direct, route);
-    route.push_back({cards_[index(destination)].down});
+    route.push_back({cards_[slot_of(destination)].down});
   }
 
   /// Both ways around where bridges alternate with slots: the way back leaves the slots that the
@@ -127,21 +127,21 @@ class PcieFabric final : public Fabric {
   void append_root_route(int system, int from, int to, bool direct, Route& route) const {
     const int source = places_.socket(from), destination = places_.socket(to);
     if (places_.per_switch > 0)
-      route.push_back({uplinks_[index(system * switches() + places_.switch_of(from))].up});
+      route.push_back({uplinks_[slot_of(system * switches() + places_.switch_of(from))].up});
     if (source != destination) route.push_back({socket_bundle(system, source, destination)});
-    if (!direct) route.push_back({memories_[index(system * places_.sockets + destination)]});
+    if (!direct) route.push_back({memories_[slot_of(system * places_.sockets + destination)]});
     if (places_.per_switch > 0)
-      route.push_back({uplinks_[index(system * switches() + places_.switch_of(to))].down});
+      route.push_back({uplinks_[slot_of(system * switches() + places_.switch_of(to))].down});
   }
 
   BundleId bridge_bundle(int source, int destination) const {
-    return bridges_[index(source * places_.bridge + destination % places_.bridge)];
+    return bridges_[slot_of(source * places_.bridge + destination % places_.bridge)];
   }
   BundleId trunk_bundle(int system, int from, int to) const {
-    return trunks_[index((system * switches() + from) * switches() + to)];
+    return trunks_[slot_of((system * switches() + from) * switches() + to)];
   }
   BundleId socket_bundle(int system, int from, int to) const {
-    return sockets_[index((system * places_.sockets + from) * places_.sockets + to)];
+    return sockets_[slot_of((system * places_.sockets + from) * places_.sockets + to)];
   }
 
   BundleId join(const End& from, const End& to, const Bundle& bundle, Topology& topology) {
@@ -174,8 +174,8 @@ class PcieFabric final : public Fabric {
   void add_cards(int system, const std::vector<End>& roots, const std::vector<End>& chips,
                  Topology& topology) {
     for (int package = 0; package < places_.packages; ++package) {
-      const End& above = chips.empty() ? roots[index(places_.socket(package))]
-                                       : chips[index(places_.switch_of(package))];
+      const End& above = chips.empty() ? roots[slot_of(places_.socket(package))]
+                                       : chips[slot_of(places_.switch_of(package))];
       const int rank = system * places_.packages + package;
       cards_.push_back(
           join_slot({topology.rank_vertex(rank), rank}, above, config_.lanes, topology));
@@ -185,14 +185,14 @@ class PcieFabric final : public Fabric {
   void add_chips(const std::vector<End>& roots, const std::vector<End>& chips, Topology& topology) {
     const int uplink = config_.uplink_lanes > 0 ? config_.uplink_lanes : config_.lanes;
     for (std::size_t s = 0; s < chips.size(); ++s) {
-      const std::size_t socket = s / index(places_.switches_per_socket());
+      const std::size_t socket = s / slot_of(places_.switches_per_socket());
       uplinks_.push_back(join_slot(chips[s], roots[socket], uplink, topology));
     }
     if (config_.switch_lanes == 0) return;
     const Bundle trunk{LinkKind::kScaleUp, rate(config_.switch_lanes), 1, -1, 0};
     for (std::size_t a = 0; a < chips.size(); ++a) {
       for (std::size_t b = 0; b < chips.size(); ++b) {
-        const std::size_t each = index(places_.switches_per_socket());
+        const std::size_t each = slot_of(places_.switches_per_socket());
         const bool joined = a != b && a / each == b / each;
         trunks_.push_back(joined ? join(chips[a], chips[b], trunk, topology) : BundleId{0});
       }

@@ -57,7 +57,7 @@ std::vector<GraphSelection::Range> ranges_of(const std::string& option,
 std::optional<Picoseconds> time_of(const std::string& option, const std::string& text) {
   if (text.empty()) return std::nullopt;
   try {
-    return to_picoseconds(parse<Seconds>(text));
+    return to_picoseconds(orrery::parse<Seconds>(text));
   } catch (const std::exception& error) {
     throw UsageError(option + " " + text + ": " + error.what());
   }

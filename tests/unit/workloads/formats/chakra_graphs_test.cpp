@@ -194,7 +194,7 @@ TEST(GraphSlices, FollowDependenciesBothWays) {
 TEST(GraphSlices, WindowsFollowEachOtherWithoutOverlap) {
   const NodeTimes begins = {{}, {0, 5, 5, 10, 10, 15, 20}, {}};
   std::vector<std::uint64_t> all;
-  for (const Picoseconds from : {0, 10, 15}) {
+  for (const Picoseconds from : {Picoseconds{0}, Picoseconds{10}, Picoseconds{15}}) {
     GraphSelection selection;
     selection.from = from;
     if (from < 15) selection.until = from == 0 ? 10 : 15;
