@@ -22,6 +22,7 @@ struct PointList {
   std::vector<std::uint32_t> group_of;  ///< place in `groups`, by point
 };
 
+/// @throws StoreError (kCorrupt) where they are not in their order
 PointList read_points(const Database& database, PointSpan range);
 
 /// A source and the column that gets its values.

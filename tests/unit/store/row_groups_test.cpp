@@ -174,6 +174,27 @@ TEST_F(RowGroups, AreMadeAnewWhereOlderEnginesGo) {
   EXPECT_TRUE(by_groups == told());
 }
 
+TEST_F(RowGroups, LeaveNoPointTwiceWhoseRowHasANumberOfAnother) {
+  // Page, cell and number of a row whose number is 2,100, made 2,108: they follow each other.
+  std::string bytes;
+  {
+    std::ifstream file(path(), std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const std::string number = "\x90\x34";  // 2,100 as a varint, before a header of a row
+  std::size_t changed = 0;
+  for (std::size_t at = bytes.find(number); at != std::string::npos;
+       at = bytes.find(number, at + 1)) {
+    if (bytes.find("p2099", at) > at + 40) continue;
+    bytes[at + 1] = '\x3c';
+    ++changed;
+  }
+  ASSERT_GE(changed, 1U);
+  std::ofstream(path(), std::ios::binary) << bytes;
+  const Database database(path(), Database::Mode::kRead);
+  EXPECT_THROW(PointTable{database}, StoreError);
+}
+
 /// ORRERY_FLIPS=10000 tries as many; ORRERY_FLIP_SEED=7 tries others.
 int number_of(const char* variable, int otherwise) {
   const char* text = std::getenv(variable);
