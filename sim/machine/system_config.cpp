@@ -36,6 +36,8 @@ bool open_axes_exist(const ScaleUpConfig& config) {
   });
 }
 
+bool has_its_pcie(const ScaleUpConfig& config) { return config.kind != "pcie" || config.pcie; }
+
 /// What does not fit between the torus and the packages; empty: nothing.
 std::string torus_fault(const SystemConfig& system) {
   if (system.scale_up.kind != "torus") return {};
@@ -98,8 +100,7 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
                     "time of one step of a collective, or of a message, software included [us]",
                     kLatency)
           .optional("hop_latency", &C::hop_latency,
-                    "latency of each link by which a way is longer than the shortest inside a "
-                    "system [ns]",
+                    "latency of each link by which a way is longer than the shortest inside [ns]",
                     kLatency)
           .optional("launch", &C::launch,
                     "start of a collective, once; where there are protocols theirs counts [us]",
@@ -132,9 +133,7 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .check(
               "graph needs wires", [](const C& c) { return c.kind != "graph" || !c.wires.empty(); },
               "kind")
-          .check(
-              "kind pcie needs the block pcie: {generation: 4, ...}",
-              [](const C& c) { return c.kind != "pcie" || c.pcie; }, "kind")
+          .check("kind pcie needs the block pcie: {generation: 4, ...}", has_its_pcie, "kind")
           .check(
               "unified_bus needs planes and l2_switches",
               [](const C& c) {

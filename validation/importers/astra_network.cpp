@@ -170,6 +170,13 @@ AstraAlgorithm algorithm_of(const nlohmann::json& named, const std::string& path
                             word + " has none");
 }
 
+[[noreturn]] void refuse_mixture(const std::string& path, const std::string& key,
+                                 const std::string& value) {
+  throw config::ConfigError(path + ": " + key + ": " + value +
+                            " is another one than that of other collectives, and a system here has "
+                            "one for all");
+}
+
 AstraSystem read_astra_system(const std::string& path, std::vector<std::string>& notes) {
   AstraSystem system;
   if (path.empty()) {
@@ -196,10 +203,7 @@ AstraSystem read_astra_system(const std::string& path, std::vector<std::string>&
     const auto found = file.find(key);
     if (found == file.end()) continue;
     const AstraAlgorithm algorithm = algorithm_of(*found, path, key);
-    if (common.value_or(algorithm) != algorithm)
-      throw config::ConfigError(path + ": " + key + ": " + found->dump() +
-                                " is another one than that of other collectives, and a system here "
-                                "has one for all");
+    if (common.value_or(algorithm) != algorithm) refuse_mixture(path, key, found->dump());
     common = algorithm;
   }
   system.algorithm = common.value_or(AstraAlgorithm::kRing);

@@ -31,6 +31,11 @@ bool whole_number(std::string_view text, std::uint64_t& number) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+[[noreturn]] void refuse(const std::string& option, const std::string& text,
+                         const std::string& why) {
+  throw UsageError(option + " " + text + ": " + why);
+}
+
 /// "3,8..15" as ranges.
 std::vector<GraphSelection::Range> ranges_of(const std::string& option,
                                              const std::vector<std::string>& texts) {
@@ -46,7 +51,7 @@ std::vector<GraphSelection::Range> ranges_of(const std::string& option,
       const bool last =
           dots == std::string_view::npos || whole_number(one.substr(dots + 2), range.second);
       if (!first || !last || range.second < range.first)
-        throw UsageError(option + " " + text + ": expected numbers or ranges, like 3,8..15");
+        refuse(option, text, "expected numbers or ranges, like 3,8..15");
       ranges.push_back(range);
       begin = end + 1;
     }
@@ -59,7 +64,7 @@ std::optional<Picoseconds> time_of(const std::string& option, const std::string&
   try {
     return to_picoseconds(orrery::parse<Seconds>(text));
   } catch (const std::exception& error) {
-    throw UsageError(option + " " + text + ": " + error.what());
+    refuse(option, text, error.what());
   }
 }
 
@@ -83,7 +88,7 @@ struct GraphSliceArguments : GraphArguments {
     options.option("--format", format, "what is written: " + slice_formats());
     options.option("-o,--output", output,
                    "what stands before .<rank>.et in the names of the files");
-    options.examples({"graph slice traces/ --ranks 0 --from \"10 ms\" --until \"20 ms\" -o part",
+    options.examples({R"(graph slice traces/ --ranks 0 --from "10 ms" --until "20 ms" -o part)",
                       "graph slice trace.json.gz -o trace"});
   }
 

@@ -166,14 +166,13 @@ struct ChainTimes {
 
   void add(const ImportedGraph& graph, NodeId id, Picoseconds time) {
     const ImportedNode& node = graph.nodes[id];
-    if (node.kind > NodeKind::kKernel) {
+    const NodeWork* work = node.kind == NodeKind::kKernel ? &graph.works[node.work] : nullptr;
+    if (node.kind > NodeKind::kKernel || (work != nullptr && work->communicates)) {
       communication += time;
-    } else if (node.kind != NodeKind::kKernel) {
+    } else if (work == nullptr) {
       host += time;
-    } else if (const NodeWork& work = graph.works[node.work]; work.communicates) {
-      communication += time;
     } else {
-      (work.classified && work.kind == KernelClass::kGemm ? gemm : kernels) += time;
+      (work->classified && work->kind == KernelClass::kGemm ? gemm : kernels) += time;
     }
   }
 };
