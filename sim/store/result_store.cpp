@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 
 #include "sim/results/record_bytes.h"
 #include "sim/results/version.h"
@@ -152,9 +151,14 @@ SaveOutcome ResultStore::save(const RunRecord& record, const RunTimes& times,
 
 void ResultStore::group_rows() {
   if (!writing_) return;
-  Transaction transaction(*database_);
-  add_row_groups(*database_, 0, std::numeric_limits<std::int64_t>::max());
-  transaction.commit();
+  // Some 60 ms each, and others may wait for the lock.
+  constexpr std::int64_t kMostAtOnce = 32;
+  for (std::int64_t next = 0, last = -1; next != last;) {
+    last = next;
+    Transaction transaction(*database_);
+    next = add_row_groups(*database_, last, kMostAtOnce);
+    transaction.commit();
+  }
 }
 
 bool ResultStore::is_old() const {

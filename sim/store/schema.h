@@ -113,7 +113,7 @@ CREATE TRIGGER points_changed AFTER UPDATE ON points BEGIN
 END;
 )sql";
 
-/// Questions of how many points there are, and which of them count, are answered from it alone.
+/// Finds failures and results of older engines: for their reasons, and what `sweep gc` drops.
 inline constexpr const char* kStatusIndex =
     "CREATE INDEX points_by_status ON points (status, experiment, engine_version, base)";
 
