@@ -57,16 +57,14 @@ void read_value(WireCursor& attribute, ChakraValue& value) {
   } else if (attribute.wire() == WireCursor::kFixed64) {
     const std::uint64_t raw = attribute.fixed64();
     if (field == 3) {
-      value.number = std::bit_cast<double>(raw);
-      value.integer = static_cast<std::int64_t>(value.number);
+      value.set_real(std::bit_cast<double>(raw));
     } else {
       value.set(static_cast<std::int64_t>(raw));
     }
   } else if (attribute.wire() == WireCursor::kFixed32) {
     const std::uint32_t raw = attribute.fixed32();
     if (field == 5) {
-      value.number = std::bit_cast<float>(raw);
-      value.integer = static_cast<std::int64_t>(value.number);
+      value.set_real(std::bit_cast<float>(raw));
     } else {
       value.set(field == 23 ? static_cast<std::int32_t>(raw) : static_cast<std::int64_t>(raw));
     }

@@ -131,8 +131,7 @@ class ChakraJsonHandler
   bool Int64(std::int64_t value) { return integer(value); }
   bool Uint64(std::uint64_t value) { return integer(static_cast<std::int64_t>(value)); }
   bool Double(double value) {
-    value_.number = value;
-    value_.integer = static_cast<std::int64_t>(value);
+    value_.set_real(value);
     return scalar();
   }
   bool String(const char* text, rapidjson::SizeType length, bool) {

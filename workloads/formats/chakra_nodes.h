@@ -15,6 +15,7 @@
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_builder.h"
 #include "workloads/formats/graph_format.h"
+#include "workloads/formats/whole_number.h"
 
 namespace orrery {
 
@@ -45,6 +46,10 @@ struct ChakraValue {
   void set(std::int64_t value) {
     integer = value;
     number = static_cast<double>(value);
+  }
+  void set_real(double value) {
+    integer = whole_number(value);
+    number = value;
   }
 };
 

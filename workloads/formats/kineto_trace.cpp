@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "workloads/formats/whole_number.h"
+
 namespace orrery::kineto {
 namespace {
 
@@ -217,10 +219,8 @@ std::uint32_t Collector::shape(const Kernel& kernel) {
   for (const std::int64_t number :
        {static_cast<std::int64_t>(kernel.kind), static_cast<std::int64_t>(kernel.precision),
         kernel.batch, kernel.m, kernel.n, kernel.k, kernel.attention.kv_heads,
-        static_cast<std::int64_t>(kernel.matrix_flops.base()),
-        static_cast<std::int64_t>(kernel.read.base()),
-        static_cast<std::int64_t>(kernel.written.base()),
-        static_cast<std::int64_t>(kernel.host.base())})
+        whole_number(kernel.matrix_flops.base()), whole_number(kernel.read.base()),
+        whole_number(kernel.written.base()), whole_number(kernel.host.base())})
     key.append(reinterpret_cast<const char*>(&number), sizeof number);
   const auto [known, is_new] =
       shapes_.try_emplace(std::move(key), static_cast<std::uint32_t>(trace_.shapes.size()));

@@ -12,14 +12,14 @@ constexpr double kMillisecond = 1e-3;
 
 /// Ids of pieces stand for their contents and for all before them.
 TracedRequest read_mooncake(const nlohmann::json& line) {
-  TracedRequest traced{line.at("timestamp").get<double>() * kMillisecond,
-                       {0, 0, line.at("input_length").get<std::int64_t>(),
-                        line.at("output_length").get<std::int64_t>()}};
+  TracedRequest traced{
+      line.at("timestamp").get<double>() * kMillisecond,
+      {0, 0, traced_tokens(line, "input_length"), traced_tokens(line, "output_length")}};
   auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kTracedPieceTokens, {}});
   const auto whole = static_cast<std::size_t>(traced.request.prompt / kTracedPieceTokens);
   for (const auto& id : line.at("hash_ids")) {
     if (prefix->pieces.size() == whole) break;
-    std::uint64_t mixed = id.get<std::uint64_t>();
+    std::uint64_t mixed = piece_identifier(id);
     prefix->pieces.push_back(next_random(mixed));
   }
   if (!prefix->pieces.empty()) traced.request.prefix = std::move(prefix);

@@ -14,7 +14,7 @@ std::shared_ptr<const PrefixHashes> prefix_of(const nlohmann::json& ids) {
   auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kPieceIds, {}});
   std::uint64_t state = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    state ^= ids[i].get<std::uint64_t>() + 1;
+    state ^= piece_identifier(ids[i]) + 1;
     state = next_random(state);
     if ((i + 1) % kPieceIds == 0) prefix->pieces.push_back(state);
   }
@@ -22,9 +22,9 @@ std::shared_ptr<const PrefixHashes> prefix_of(const nlohmann::json& ids) {
 }
 
 TracedRequest read_token_ids(const nlohmann::json& line) {
-  TracedRequest traced{line.at("arrival_time_ns").get<double>() * kNanosecond,
-                       {0, 0, line.at("input_toks").get<std::int64_t>(),
-                        line.at("output_toks").get<std::int64_t>()}};
+  TracedRequest traced{
+      line.at("arrival_time_ns").get<double>() * kNanosecond,
+      {0, 0, traced_tokens(line, "input_toks"), traced_tokens(line, "output_toks")}};
   if (line.contains("input_tok_ids")) traced.request.prefix = prefix_of(line["input_tok_ids"]);
   return traced;
 }

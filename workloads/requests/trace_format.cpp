@@ -72,17 +72,30 @@ std::vector<TracedRequest> read_trace_lines(
     try {
       TracedRequest traced = request(nlohmann::json::parse(line));
       Request& r = traced.request;
-      if (r.prompt > kMostTraceTokens || r.output > kMostTraceTokens) fault = "too many tokens";
       r.prompt = std::max<std::int64_t>(1, r.prompt);
       r.output = std::max<std::int64_t>(1, r.output);
       requests.push_back(std::move(traced));
     } catch (const nlohmann::json::exception& error) {
+      fault = error.what();
+    } catch (const std::invalid_argument& error) {
       fault = error.what();
     }
     if (!fault.empty())
       throw config::ConfigError(trace.name + ":" + std::to_string(number) + ":1: error: " + fault);
   }
   return requests;
+}
+
+std::int64_t traced_tokens(const nlohmann::json& line, const char* field) {
+  const auto value = line.at(field).get<double>();
+  if (value >= 0 && value <= double(kMostTraceTokens)) return static_cast<std::int64_t>(value);
+  throw std::invalid_argument("'" + std::string(field) + "' is no number of tokens");
+}
+
+std::uint64_t piece_identifier(const nlohmann::json& value) {
+  if (value.is_number_integer()) return value.get<std::uint64_t>();
+  throw std::invalid_argument("an identifier of a piece is no integer of 64 bits: " +
+                              value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace orrery

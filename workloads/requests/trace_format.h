@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -43,11 +44,17 @@ struct TraceColumns {
 std::vector<TracedRequest> read_trace_columns(const TraceText& trace, const TraceColumns& columns);
 
 /// Requests from a text with a JSON object a line.
-/// @param request may throw what nlohmann::json does
+/// @param request may throw what nlohmann::json does, and std::invalid_argument
 std::vector<TracedRequest> read_trace_lines(
     const TraceText& trace, const std::function<TracedRequest(const nlohmann::json&)>& request);
 
 /// A real number. @throws std::invalid_argument where a cell is none
 double trace_number(std::string_view cell);
+
+/// Tokens of a line's field. @throws nlohmann::json::exception, std::invalid_argument: it has none
+std::int64_t traced_tokens(const nlohmann::json& line, const char* field);
+
+/// What stands for a piece of a prompt. @throws std::invalid_argument where it is no integer
+std::uint64_t piece_identifier(const nlohmann::json& value);
 
 }  // namespace orrery

@@ -2,26 +2,13 @@
 #include "workloads/formats/onnx/operation.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 
 #include "sim/config/diagnostics.h"
+#include "workloads/formats/whole_number.h"
 #include "workloads/llm/real.h"
 
 namespace orrery::onnx {
-namespace {
-
-/// Ends of slices are often the largest integer, which is no double.
-std::int64_t whole(double value) {
-  constexpr double kLimit = 9.2e18;
-  if (value >= kLimit) return std::numeric_limits<std::int64_t>::max();
-  if (value <= -kLimit) return std::numeric_limits<std::int64_t>::min();
-  return std::isnan(value) ? 0 : static_cast<std::int64_t>(value);
-}
-
-}  // namespace
-
 Operation::Operation(const Node& node, const Attributes& attributes, std::int64_t opset,
                      std::vector<ValueId> inputs, std::vector<Value>& values,
                      const NumberFormat& format)
@@ -48,7 +35,7 @@ Dims Operation::integers_of(std::size_t i) const {
             "', which only a run can tell");
   Dims integers;
   integers.reserve(value.values.size());
-  for (const double number : value.values) integers.push_back(whole(number));
+  for (const double number : value.values) integers.push_back(whole_number(number));
   return integers;
 }
 
