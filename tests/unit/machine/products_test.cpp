@@ -76,7 +76,21 @@ TEST(Products, HaveThePublishedFigures) {
                                          {"a100_pcie_40", 312e12, 40e9, 1555e9, 25e9, 250},
                                          {"h100_pcie", 756e12, 80e9, 2039e9, 25e9, 350},
                                          {"h100_nvl", 835e12, 94e9, 3938e9, 25e9, 400},
-                                         {"h200_nvl", 835e12, 141e9, 4800e9, 25e9, 600}};
+                                         {"h200_nvl", 835e12, 141e9, 4800e9, 25e9, 600},
+                                         {"wse2", 7480e12, 40e9, 20e15, 0, 0},
+                                         {"wse3", 15840e12, 44e9, 21e15, 0, 23e3},
+                                         {"apple_m1_max", 10.6e12, 68.72e9, 400e9, 0, 0},
+                                         {"apple_m2_ultra", 27.2e12, 206.2e9, 800e9, 0, 0},
+                                         {"apple_m3_ultra", 28.3e12, 549.8e9, 819e9, 0, 0},
+                                         {"apple_m4_max", 16.2e12, 137.4e9, 546e9, 0, 0},
+                                         {"agx_orin", 42.6e12, 68.7e9, 204.8e9, 0, 60},
+                                         {"orin_nano", 16.7e12, 8.59e9, 102.4e9, 0, 25},
+                                         {"agx_thor", 258e12, 137.4e9, 273e9, 0, 130},
+                                         {"gc200", 250e12, 900e6, 47.5e12, 16e9, 0},
+                                         {"bow_ipu", 350e12, 900e6, 65.4e12, 16e9, 0},
+                                         {"tt_wormhole", 65.5e12, 12.88e9, 288e9, 12.5e9, 150},
+                                         {"tt_n150", 74e12, 12.88e9, 288e9, 12.5e9, 160},
+                                         {"tt_p150", 194e12, 34.4e9, 512e9, 100e9, 300}};
   for (const Product& product : products) {
     const AcceleratorConfig a = shipped_accelerator(product.name);
     const auto bf16 = a.compute.matrix.find(Precision::kBf16);
