@@ -15,6 +15,7 @@
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/questions/accelerator_table.h"
+#include "sim/config/load.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/metric_table.h"
