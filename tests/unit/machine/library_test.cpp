@@ -65,7 +65,7 @@ TEST(Library, HasEveryProductByItsName) {
         "apple_m4_pro",   "apple_m4_max", "agx_orin",       "orin_nano",      "agx_thor",
         "gc200",          "bow_ipu",      "tt_e150",        "tt_wormhole",    "tt_n150",
         "tt_p150",        "hailo_8",      "et_soc_1",       "envise",         "arria_10",
-        "stratix_10",     "vc1902",       "snapdragon_8g3", "kirin_970"}) {
+        "stratix_10",     "vc1902",       "snapdragon_8g3", "kirin_970",      "iphone_17_pro"}) {
     EXPECT_TRUE(std::find(accelerators.begin(), accelerators.end(), name) != accelerators.end())
         << name;
   }
@@ -170,6 +170,7 @@ TEST(Library, HasEveryProductByItsName) {
                            "vck190",
                            "galaxy_s24",
                            "mate_10_pro",
+                           "iphone_17_pro",
                            "rtx_4090_4",
                            "rtx_4090_8",
                            "rtx_5090_8",
