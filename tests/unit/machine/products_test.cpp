@@ -81,7 +81,7 @@ TEST(Products, HaveThePublishedFigures) {
                                          {"wse3", 15840e12, 44e9, 21e15, 0, 23e3},
                                          {"apple_m1_max", 10.6e12, 68.72e9, 400e9, 0, 0},
                                          {"apple_m2_ultra", 27.2e12, 206.2e9, 800e9, 0, 0},
-                                         {"apple_m3_ultra", 28.3e12, 549.8e9, 819e9, 0, 0},
+                                         {"apple_m3_ultra", 28.6e12, 549.8e9, 819e9, 0, 0},
                                          {"apple_m4_max", 16.2e12, 137.4e9, 546e9, 0, 0},
                                          {"agx_orin", 42.6e12, 68.7e9, 204.8e9, 0, 60},
                                          {"orin_nano", 16.7e12, 8.59e9, 102.4e9, 0, 25},
