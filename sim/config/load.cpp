@@ -41,6 +41,20 @@ std::string identity(const std::string& path) {
   return error ? path : canonical.string();
 }
 
+/// What a library has instead of `name`: all names where they are few, else those like it.
+std::vector<std::string> notes_on_names(const std::string& kind, const std::string& name,
+                                        const std::vector<std::string>& names) {
+  constexpr std::size_t kFew = 20;
+  constexpr std::size_t kShown = 6;
+  if (names.empty()) return {};
+  if (names.size() <= kFew) return {"known: " + joined(names)};
+  std::vector<std::string> notes;
+  const std::vector<std::string> like = like_names(name, names, kShown);
+  if (!like.empty()) notes.push_back("like it: " + joined(like));
+  notes.push_back("`orrery describe " + kind + "` lists all " + std::to_string(names.size()));
+  return notes;
+}
+
 }  // namespace
 
 std::optional<Node> Loader::load(const std::string& path, const std::string& kind) {
@@ -88,8 +102,8 @@ void Loader::report_missing(const Node& reference, const std::string& kind,
     return;
   }
   const std::vector<std::string> names = library_.names(kind);
-  std::vector<std::string> notes = {"a file of your own is named by its path, with '/' or '.yaml'"};
-  if (!names.empty()) notes.insert(notes.begin(), "known: " + joined(names));
+  std::vector<std::string> notes = notes_on_names(kind, name, names);
+  notes.emplace_back("a file of your own is named by its path, with '/' or '.yaml'");
   diagnostics_.error(reference.where(), reference.length(),
                      "nothing named '" + name + "' in " + kind, nearest_name(name, names),
                      std::move(notes));

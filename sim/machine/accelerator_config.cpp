@@ -26,7 +26,7 @@ const Bounds kRate = between(FlopsPerSecond(1e6), FlopsPerSecond(1e20));
 const Bounds kCapacity = between(1_KB, 10_TB);
 const Bounds kBandwidth = between(BytesPerSecond(1e6), BytesPerSecond(1e17));
 const Bounds kPower = between(Watts(1e-3), Watts(1e6));
-const Bounds kEnergyPerFlop = between(JoulesPerFlop(0), JoulesPerFlop(1e-9));
+const Bounds kEnergyPerFlop = between(JoulesPerFlop(0), JoulesPerFlop(1e-8));  // pixel shaders took 2 nJ
 const Bounds kEnergyPerByte = between(JoulesPerByte(0), JoulesPerByte(1e-6));
 const Bounds kLatency = between(Seconds(0), Seconds(1));
 

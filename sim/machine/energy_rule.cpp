@@ -16,8 +16,8 @@ double multiply_adds_per_word(JoulesPerByte memory, JoulesPerFlop multiply_add) 
 }
 
 std::optional<WordCost> word_cost(const AcceleratorConfig& accelerator) {
-  constexpr std::array<Precision, 4> kPreferred = {Precision::kBf16, Precision::kFp16,
-                                                   Precision::kFp8, Precision::kInt8};
+  constexpr std::array<Precision, 5> kPreferred = {
+      Precision::kBf16, Precision::kFp16, Precision::kFp8, Precision::kInt8, Precision::kFp32};
   const EnergyConfig& energy = accelerator.energy;
   const JoulesPerByte on_chip =
       energy.cache.value.base() > 0 ? energy.cache.value : energy.shared.value;

@@ -21,7 +21,7 @@ struct WordCost {
   double multiply_adds = 0;                ///< ratio of the two
 };
 
-/// With bf16, or the first of fp16, fp8 and int8 that the device has; nothing where
+/// With bf16, or the first of fp16, fp8, int8 and fp32 that the device has; nothing where
 /// energy.multiply_add is not known.
 std::optional<WordCost> word_cost(const AcceleratorConfig& accelerator);
 

@@ -228,6 +228,9 @@ const Schema<SystemConfig>& SystemConfig::schema() {
                     "all that the system draws at load, network and storage included [W]; absent: "
                     "no figures of the system's power",
                     between(Watts(1e-3), Watts(1e9)))
+          .optional("installation", &C::installation,
+                    "the machine that was built of copies of the system, for readers: simulations "
+                    "use none of it")
           .check("accelerators must be a multiple of accelerators_per_node",
                  [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
                  {"accelerators_per_node", "accelerators"})

@@ -10,6 +10,7 @@
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/bulk_config.h"
 #include "sim/machine/expert_exchange_config.h"
+#include "sim/machine/installation_config.h"
 #include "sim/machine/pcie_config.h"
 #include "sim/machine/protocols_config.h"
 
@@ -137,6 +138,8 @@ struct SystemConfig {
   /// Everything the system draws at load, network and storage included: a published input. Absent:
   /// nobody tells.
   std::optional<Fact<Watts>> all_in_power;
+  /// The machine that was built of copies of it; absent: it is sold to many.
+  std::optional<InstallationConfig> installation;
   std::vector<std::string>
       remarks;  ///< what readers of published tables should know; `describe` prints them
   static const config::Schema<SystemConfig>& schema();

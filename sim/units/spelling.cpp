@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <tuple>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -94,6 +95,27 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   if (std::get<0>(best) <= 1 || word.size() < kTellsMuch) return nearest;
   const std::string longer = shortest_with(lower_word, candidates);
   return longer.empty() ? nearest : longer;
+}
+
+std::vector<std::string> like_names(std::string_view word,
+                                    const std::vector<std::string>& candidates, std::size_t count) {
+  const std::string wanted = lower_case(word);
+  std::vector<std::pair<std::size_t, std::string>> likest;  // letters that differ
+  for (const std::string& candidate : candidates) {
+    const std::string name = lower_case(candidate);
+    const auto differ = std::mismatch(name.begin(), name.end(), wanted.begin(), wanted.end());
+    const auto alike = static_cast<std::size_t>(differ.first - name.begin());
+    const bool within = name.find(wanted) != std::string::npos;
+    if (!within && (alike < 2 || 2 * alike < wanted.size())) continue;
+    likest.emplace_back(within ? 0 : wanted.size() - alike, candidate);
+  }
+  std::stable_sort(likest.begin(), likest.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  likest.resize(std::min(count, likest.size()));
+  std::vector<std::string> names;
+  names.reserve(likest.size());
+  for (auto& [differing, name] : likest) names.push_back(std::move(name));
+  return names;
 }
 
 }  // namespace orrery

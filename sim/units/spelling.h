@@ -18,4 +18,9 @@ int edit_distance(std::string_view a, std::string_view b, int limit);
 /// edits away.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& candidates);
 
+/// At most `count` candidates that look like `word`, the likest first: those that have the whole
+/// word in them, then those that begin as it does, at least half of it. Case does not count.
+std::vector<std::string> like_names(std::string_view word,
+                                    const std::vector<std::string>& candidates, std::size_t count);
+
 }  // namespace orrery

@@ -258,6 +258,25 @@ TEST(ListedFacts, TextsAreForReadersSoThatAnyTextWillDo) {
     }
 }
 
+// Why: an experiment runs `nodes` of a system, however many of them somebody has.
+TEST(ListedFacts, MachinesThatWereBuiltAreForReaders) {
+  const std::string m = "system.installation.";
+  const std::string text =
+      "{experiment: collective, system: frontier, nodes: 2, collective: {kind: all_reduce, bytes: "
+      "1 MiB}}";
+  const std::string with[] = {m + "name=x",
+                              m + "systems=7",
+                              m + "processors=7 W",
+                              m + "power=7 W",
+                              m + "cost=7",
+                              m + "fp64_peak.unit_flops=7",
+                              m + "fp64_peak.clock=7 MHz",
+                              m + "fp64_peak.processors=7 TFLOP/s",
+                              m + "fp64_peak.published=7 TFLOP/s"};
+  for (const std::string& change : with)
+    EXPECT_EQ(result_of(text, {change}), result_of(text, {})) << change;
+}
+
 // Why: a vendor's peak that holds for data which compress well; multiply-adds are a part of
 // energy.matrix, for the comparison with DRAM; bandwidths are those of all links together, so that
 // their number only says how many cables they are.

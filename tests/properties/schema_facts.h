@@ -124,6 +124,8 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
 
 inline bool is_listed(const std::string& fact) {
   if (fact.starts_with("layer_model.layers.") && fact.ends_with(".name")) return true;
+  // What is published of the machine that was built of a system.
+  if (fact.starts_with("system.installation.")) return true;
   return std::any_of(listed().begin(), listed().end(),
                      [&](const auto& key) { return key.second.contains(fact); });
 }

@@ -59,7 +59,7 @@ void Experiment::complete(config::Node&, config::Diagnostics&) {}
 void Experiment::check_machine(const config::Node&, config::Diagnostics&) const {}
 void Experiment::strip_names(nlohmann::ordered_json&) const {}
 void strip_system_names(nlohmann::ordered_json& system) {
-  erase_keys(system, {"name", "remarks"});
+  erase_keys(system, {"name", "remarks", "installation"});
   erase_keys(system["scale_up"], {"calibration"});
   erase_keys(system["accelerator"], names_of_accelerator());
 }

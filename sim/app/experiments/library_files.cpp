@@ -2,6 +2,7 @@
 // Files that experiments rest on: machines, models, what was fitted and what was measured.
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "models/collectives/user_algorithm.h"
 #include "models/kernels/calibrated_model.h"
@@ -42,33 +43,55 @@ std::string warnings_of(const AcceleratorConfig& device, const Node& node,
   return diagnostics.render_warnings();
 }
 
+/// A file of the library's folder `kind`, with its node, from which messages have their places.
+template <class T>
+struct ReadFile {
+  Node node;
+  T value;
+};
+
+template <class T>
+ReadFile<T> read_file(const std::string& file, const std::string& kind,
+                      config::Diagnostics& diagnostics) {
+  const config::Library& library = config::default_library();
+  const Node node = config::load_file(file, diagnostics, library, kind);
+  diagnostics.throw_if_errors();
+  T value = config::read<T>(node, diagnostics, library);
+  diagnostics.throw_if_errors();
+  return {node, std::move(value)};
+}
+
 /// One accelerator.
 std::string check_accelerator(const std::string& file) {
   config::Diagnostics diagnostics;
-  const config::Library& library = config::default_library();
-  const Node node = config::load_file(file, diagnostics, library, "accelerators");
-  diagnostics.throw_if_errors();
-  const auto device = config::read<AcceleratorConfig>(node, diagnostics, library);
-  diagnostics.throw_if_errors();
-  return warnings_of(device, node, "", diagnostics);
+  const auto device = read_file<AcceleratorConfig>(file, "accelerators", diagnostics);
+  return warnings_of(device.value, device.node, "", diagnostics);
 }
 
 /// One system, and two where it has a network to others.
 std::string check_system(const std::string& file) {
   config::Diagnostics diagnostics;
-  const config::Library& library = config::default_library();
-  const Node node = config::load_file(file, diagnostics, library, "systems");
-  diagnostics.throw_if_errors();
-  const auto system = config::read<SystemConfig>(node, diagnostics, library);
-  diagnostics.throw_if_errors();
+  const auto [node, system] = read_file<SystemConfig>(file, "systems", diagnostics);
   try {
     const FlowModel network(system, system.accelerator.scale_out.present() ? 2 : 1);
   } catch (const config::KeyError& error) {
     config::throw_located(error, node, "system");
   }
   const config::Record& record = SystemConfig::schema().record();
-  const Node completed = config::complete(node, record, diagnostics, library);
+  const Node completed = config::complete(node, record, diagnostics, config::default_library());
   return warnings_of(system.accelerator, completed, "accelerator.", diagnostics);
+}
+
+/// A list of layers, and that they can be built.
+std::string check_layer_model(const std::string& file) {
+  config::Diagnostics diagnostics;
+  const auto [node, model] = read_file<LayerModelConfig>(file, "layer_models", diagnostics);
+  try {
+    model.build();
+  } catch (const config::KeyError& error) {
+    config::throw_located(error, node);
+  }
+  return {};
 }
 
 std::string warnings_of(const LlmConfig& model) {
@@ -138,20 +161,7 @@ const RegisterFileKind registered_layer_model(
        if (own.find("experiment") != nullptr) return 0;
        return has_any(own, {"layers", "input"}) && has_all(own, {"layer_model"}) ? 70 : 0;
      },
-     [](const std::string& file) {
-       config::Diagnostics diagnostics;
-       const config::Library& library = config::default_library();
-       const Node node = config::load_file(file, diagnostics, library, "layer_models");
-       diagnostics.throw_if_errors();
-       const auto model = config::read<LayerModelConfig>(node, diagnostics, library);
-       diagnostics.throw_if_errors();
-       try {
-         model.build();
-       } catch (const config::KeyError& error) {
-         config::throw_located(error, node);
-       }
-       return std::string();
-     },
+     check_layer_model,
      {},
      [] { return config::json_schema(LayerModelConfig::schema().record()); }});
 

@@ -47,12 +47,18 @@ std::string join(const Words& words) {
 
 // Lists longer than this do not help in an error message; `describe KIND` prints them.
 constexpr std::size_t kNamesInMessage = 40;
+constexpr std::size_t kLikeNames = 6;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& name, const Words& known) {
   const std::string nearest = nearest_name(name, known);
   std::string message = "unknown " + what + " '" + name + "'";
   if (!nearest.empty()) message += "; did you mean '" + nearest + "'?";
-  if (known.size() <= kNamesInMessage) message += "\nthere are: " + join(known);
+  const Words like = like_names(name, known, kLikeNames);
+  if (known.size() <= kNamesInMessage) {
+    message += "\nthere are: " + join(known);
+  } else if (like.size() > 1) {
+    message += "\nlike it: " + join(like);
+  }
   throw UsageError(message);
 }
 

@@ -90,6 +90,7 @@ Comparison compare(const std::vector<SystemConfig>& systems) {
   Comparison comparison;
   for (const Figure& figure : system_figures()) add_row(comparison, figure, "", systems);
   for (const Figure& figure : package_figures()) add_row(comparison, figure, ", per chip", systems);
+  for (const Figure& figure : installation_figures()) add_row(comparison, figure, "", systems);
   return comparison;
 }
 
@@ -101,12 +102,24 @@ struct Part {
 
 std::string kind_of(const PortConfig& port) { return port.present() ? port.kind : "-"; }
 
-const Part kParts[] = {
+const std::vector<Part> kParts = {
     {"chip", [](const SystemConfig& s) { return s.accelerator.name; }},
     {"chip memory", [](const SystemConfig& s) { return s.accelerator.memory.kind; }},
     {"host memory", [](const SystemConfig& s) { return s.host.memory_kind; }},
     {"scale-up fabric", [](const SystemConfig& s) { return kind_of(s.accelerator.scale_up); }},
     {"scale-out network", [](const SystemConfig& s) { return kind_of(s.accelerator.scale_out); }}};
+const Part kMachine = {"machine", [](const SystemConfig& s) {
+                         return s.installation ? s.installation->name : std::string("-");
+                       }};
+
+/// The rows in words; that of machines where one was built of a system.
+std::vector<Part> parts_of(const std::vector<SystemConfig>& systems) {
+  std::vector<Part> parts = kParts;
+  if (std::any_of(systems.begin(), systems.end(),
+                  [](const SystemConfig& s) { return s.installation.has_value(); }))
+    parts.push_back(kMachine);
+  return parts;
+}
 
 Value ratio(const Row& row) {
   if (row.cells.size() < 2 || !row.cells[0].published || !row.cells[1].published) return {};
@@ -155,7 +168,7 @@ Table table_of(const Comparison& comparison, const std::vector<SystemConfig>& sy
 
   const std::size_t width = columns.size();
   Table table(std::move(columns));
-  for (const Part& part : kParts) {
+  for (const Part& part : parts_of(systems)) {
     std::vector<std::string> cells = {part.label};
     for (const SystemConfig& system : systems) cells.push_back(part.name(system));
     cells.resize(width);
@@ -191,9 +204,10 @@ nlohmann::ordered_json to_json(const Comparison& comparison,
   using Json = nlohmann::ordered_json;
   const auto number = [](const Value& value) { return value ? Json(*value) : Json(nullptr); };
   Json json = {{"systems", Json::array()}, {"parts", Json::object()}, {"rows", Json::array()}};
+  const std::vector<Part> parts = parts_of(systems);
   for (const SystemConfig& system : systems) {
     json["systems"].push_back(system.name);
-    for (const Part& part : kParts) json["parts"][part.label].push_back(part.name(system));
+    for (const Part& part : parts) json["parts"][part.label].push_back(part.name(system));
   }
   for (const Row& row : comparison.rows) {
     Json published = Json::array(), simulated = Json::array(), estimated = Json::array();

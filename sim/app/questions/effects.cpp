@@ -57,7 +57,7 @@ bool is_label(std::string_view path) {
                                                        "system.accelerator.name"};
   constexpr std::string_view kSource = ".source";
   if (std::find(kLabels.begin(), kLabels.end(), path) != kLabels.end()) return true;
-  if (path.starts_with("system.remarks.") ||
+  if (path.starts_with("system.remarks.") || path.starts_with("system.installation.") ||
       path.starts_with("system.accelerator.approximations.") ||
       path == "system.accelerator.architecture" || path == "system.accelerator.year")
     return true;

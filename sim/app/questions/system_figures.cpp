@@ -1,60 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/system_figures.h"
 
-#include <cmath>
-#include <type_traits>
 #include <utility>
 
-#include "sim/units/text.h"
+#include "sim/app/questions/figure_inputs.h"
 
 namespace orrery {
 namespace {
 
 using Value = std::optional<double>;
-
-template <class T>
-double base(const T& value) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return static_cast<double>(value);
-  } else {
-    return value.base();
-  }
-}
-
-template <class T>
-double pick(const Fact<T>& fact, View view) {
-  return base(view == View::kPublished ? fact.published() : fact.value);
-}
-
-template <class T>
-std::string text(const T& value) {
-  if constexpr (std::is_arithmetic_v<T>) {
-    return print_number(static_cast<double>(value));
-  } else {
-    return print(value);
-  }
-}
-
-// What a driver reports is whole MiB, and long in decimal units.
-std::string text(Bytes value) {
-  const double mebibytes = value.base() / 1048576;
-  const bool whole = mebibytes == std::floor(mebibytes);
-  const bool decimal = std::fmod(value.base(), 1e6) == 0;
-  return whole && !decimal ? print_number(mebibytes) + " MiB" : print(value);
-}
-
-template <class T>
-Input input(const std::string& key, const Fact<T>& fact) {
-  const std::string& source = fact.nameplate ? fact.nameplate_source : fact.source;
-  return {.key = key,
-          .published = text(fact.published()),
-          .simulated = text(fact.value),
-          .published_source = source,
-          .simulated_source = fact.source,
-          .reason = fact.reason,
-          .differs = fact.nameplate && base(*fact.nameplate) != base(fact.value),
-          .estimated = source.rfind("estimate", 0) == 0};
-}
 
 // A figure of one package that a single Fact gives; `find` returns null where the package has none.
 struct Quality {
@@ -66,12 +20,12 @@ template <class Find>
 Quality quality(const std::string& key, Find find) {
   return {[find](const AcceleratorConfig& a, View view) -> Value {
             const auto* fact = find(a);
-            return fact ? Value(pick(*fact, view)) : std::nullopt;
+            return fact ? Value(seen(*fact, view)) : std::nullopt;
           },
           [find, key](const AcceleratorConfig& a) -> std::vector<Input> {
             const auto* fact = find(a);
             if (!fact) return {};
-            return {input("accelerator." + key, *fact)};
+            return {input_of("accelerator." + key, *fact)};
           }};
 }
 
@@ -126,7 +80,7 @@ Figure total(std::string label, std::vector<Scale> scales, std::optional<int> de
   return {std::move(label), std::move(scales), decimals,
           [quality, ways](const SystemConfig& s, View view) -> Value {
             const Value one = quality.value(s.accelerator, view);
-            return one ? Value(*one * ways * pick(s.accelerators, view)) : std::nullopt;
+            return one ? Value(*one * ways * seen(s.accelerators, view)) : std::nullopt;
           },
           [quality](const SystemConfig& s) { return quality.inputs(s.accelerator); }};
 }
@@ -142,12 +96,12 @@ Figure shared_nics(Figure figure) {
 }
 
 Value all_in_power(const SystemConfig& s, View view) {
-  return s.all_in_power ? Value(pick(*s.all_in_power, view)) : std::nullopt;
+  return s.all_in_power ? Value(seen(*s.all_in_power, view)) : std::nullopt;
 }
 
 std::vector<Input> power_input(const SystemConfig& s) {
   if (!s.all_in_power) return {};
-  return {input("all_in_power", *s.all_in_power)};
+  return {input_of("all_in_power", *s.all_in_power)};
 }
 
 // All-in power over a total.
@@ -181,15 +135,15 @@ const std::vector<Figure>& system_figures() {
       total("HBM capacity", kBytes, {}, kCapacity),
       total("HBM bandwidth", kBytesPerSecond, {}, kBandwidth),
       {"host memory capacity", kBytes, 0,  // vendors publish it to the TB
-       [](const SystemConfig& s, View view) -> Value { return pick(s.host.memory, view); },
-       [](const SystemConfig& s) { return std::vector{input("host.memory", s.host.memory)}; }},
+       [](const SystemConfig& s, View view) -> Value { return seen(s.host.memory, view); },
+       [](const SystemConfig& s) { return std::vector{input_of("host.memory", s.host.memory)}; }},
       total("scale-up bandwidth, one way", kGigabits, 0, kScaleUp),
       total("scale-up bandwidth, both ways", kBytesPerSecond, {}, kScaleUp, 2),
       {"scale-up domain",
        {{1, ""}},
        0,
-       [](const SystemConfig& s, View view) -> Value { return pick(s.accelerators, view); },
-       [](const SystemConfig& s) { return std::vector{input("accelerators", s.accelerators)}; }},
+       [](const SystemConfig& s, View view) -> Value { return seen(s.accelerators, view); },
+       [](const SystemConfig& s) { return std::vector{input_of("accelerators", s.accelerators)}; }},
       shared_nics(total("scale-out bandwidth, one way", kGigabits, 0, kScaleOut)),
       {"all-in power", {{1, "W"}}, 0, all_in_power, power_input},
       power_per("all-in power per BF16 dense", {1e-12, "W/TFLOP"}, 2, rate(Precision::kBf16)),

@@ -42,5 +42,7 @@ struct Figure {
 /// The rows about the whole system, then those about one package.
 const std::vector<Figure>& system_figures();
 const std::vector<Figure>& package_figures();
+/// The rows about the machine that was built of copies of a system; systems without one have none.
+const std::vector<Figure>& installation_figures();
 
 }  // namespace orrery

@@ -339,6 +339,21 @@ TEST(DescribeSystems, WithoutPortsThereIsADash) {
   EXPECT_THAT(row(table, "scale-up fabric"), ElementsAre("NVLink 4", "-"));
 }
 
+// By hand: 9,604 nodes x (2.048 + 4 x 220 x 0.128 x 1,882 MHz) TFLOP/s = 2,055.5 PFLOP/s, and 9,604
+// x (280 + 4 x 560) W; Colossus is 12,500 x 8 H100 of 989.4 TFLOP/s.
+TEST(DescribeSystems, MachinesThatWereBuiltStandBesideWhatIsPublishedOfThem) {
+  const std::string table = text({"system", "frontier", "colossus"});
+  EXPECT_EQ(row(table, "machine, systems")[0], "9,604");
+  EXPECT_EQ(row(table, "machine, chips")[1], "100,000 (estimate)");
+  EXPECT_EQ(row(table, "machine, BF16 dense")[1], "98.9 EFLOPS (estimate)");
+  EXPECT_EQ(row(table, "machine, FP64 peak of the parts")[0], "2,055.6 PFLOPS (estimate)");
+  EXPECT_EQ(row(table, "machine, FP64 peak as listed")[0], "2,055.7 PFLOPS");
+  EXPECT_EQ(row(table, "machine, FP64 peak as listed")[1], "-");
+  EXPECT_EQ(row(table, "machine, power as published")[0], "24.6 MW");
+  EXPECT_EQ(row(table, "machine, power as published")[1], "150.0 MW");
+  EXPECT_THAT(text({"system", "dgx_h100", "dgx_b200"}), Not(HasSubstr("machine")));
+}
+
 TEST(Describe, NamesOfAListShowTheirDetails) {
   EXPECT_EQ(text({"collective", "ring"}), "ring: neighbours in a ring\n2(n-1) steps\n");
   EXPECT_THAT(text({"metric", "bus_bytes_per_s"}), HasSubstr("[B/s]"));
@@ -358,6 +373,8 @@ TEST(Describe, AWrongKindOrNameIsAUsageErrorWithASuggestion) {
 TEST(Describe, AnErrorListsTheNamesUnlessTheyAreMany) {
   EXPECT_THAT(usage_error({"scheduler", "x"}), HasSubstr("there are: "));
   EXPECT_THAT(usage_error({"system", "x"}), Not(HasSubstr("there are")));
+  EXPECT_THAT(usage_error({"system", "colosus_2"}),
+              HasSubstr("like it: colossus, colossus_200k"));
   EXPECT_THAT(usage_error({"metric", "x"}), Not(HasSubstr("there are")));
 }
 

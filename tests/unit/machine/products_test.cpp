@@ -152,7 +152,7 @@ TEST(Products, PodsAndRacksHaveThePublishedSizes) {
                                                {"vr_nvl72", 72},
                                                {"cm384", 384},
                                                {"dgx_2", 16},
-                                               {"kyber_nvl576", 144},
+                                               {"kyber_nvl144", 144},
                                                {"mi355x_platform", 8},
                                                {"gh200_nvl32", 32},
                                                {"gb200_nvl36x2", 72},

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace orrery {
 namespace {
 
@@ -49,6 +52,16 @@ TEST(NearestName, CaseDecidesOnlyBetweenEquals) {
   EXPECT_EQ(nearest_name("BF16", {"fp16", "bf16"}), "bf16");
   EXPECT_EQ(nearest_name("GBps", {"Gb/s", "GB/s"}), "GB/s");
   EXPECT_EQ(nearest_name("Gbps", {"GB/s", "Gb/s"}), "Gb/s");
+}
+
+TEST(LikeNames, HaveTheWordOrBeginAsItDoes) {
+  const std::vector<std::string> systems = {"colossus", "colossus_200k", "cortex", "dgx_h100",
+                                            "h100_1g"};
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(like_names("colosus", systems, 5), (Names{"colossus", "colossus_200k"}));
+  EXPECT_EQ(like_names("H100", systems, 5), (Names{"dgx_h100", "h100_1g"}));
+  EXPECT_EQ(like_names("H100", systems, 1), (Names{"dgx_h100"}));
+  EXPECT_EQ(like_names("weather", systems, 5), Names{});
 }
 
 }  // namespace

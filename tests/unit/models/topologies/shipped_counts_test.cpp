@@ -36,7 +36,7 @@ TEST(ShippedCounts, SystemsHaveTheChipsAndLinksThatTheirMakersSay) {
       {"vr_nvl72", 1, 72, 36, 2UL * 72 * 36},
       {"vr_nvl72_18", 1, 72, 18, 2UL * 72 * 18},
       {"vr_nvl144_cpx", 1, 72, 36, 2UL * 72 * 36},
-      {"kyber_nvl576", 1, 144, 72, 2UL * 144 * 72},
+      {"kyber_nvl144", 1, 144, 72, 2UL * 144 * 72},
       {"mi300x_platform", 1, 8, 0, 2UL * 28},
       {"mi355x_platform", 1, 8, 0, 2UL * 28},
       {"gaudi3_platform", 1, 8, 0, 2UL * 28 * 3},
