@@ -36,8 +36,9 @@ const Schema<InstallationConfig>& InstallationConfig::schema() {
           .optional("power", &C::power, "power of the whole machine at load, as published [W]",
                     between(Watts(1), Watts(1e11)))
           .optional("cost", &C::cost, "price of the whole machine [USD]", between(1, 1e13))
-          .optional("fp64_peak", &C::fp64_peak,
-                    "its fp64 peak as lists count it from the parts; absent: not listed");
+          .optional(
+              "fp64_peak", &C::fp64_peak,
+              "fp64 peak of the machine, as lists count it from the parts; absent: not listed");
   return schema;
 }
 

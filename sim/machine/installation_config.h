@@ -16,8 +16,8 @@ namespace orrery {
 struct ListedPeakConfig {
   Fact<double> unit_flops;           ///< fp64 FLOP of one unit of an accelerator in a clock
   Fact<FlopsPerSecond> processors;   ///< fp64 of all processors of a system
-  std::optional<Fact<Hertz>> clock;  ///< of the units; absent: the accelerator's
-  std::optional<Fact<FlopsPerSecond>> published;  ///< of the whole machine, as listed
+  std::optional<Fact<Hertz>> clock;  ///< clock of the units; absent: the accelerator's
+  std::optional<Fact<FlopsPerSecond>> published;  ///< Rpeak of the whole machine
   static const config::Schema<ListedPeakConfig>& schema();
 };
 
@@ -28,8 +28,8 @@ struct InstallationConfig {
   std::string name;                           ///< "Frontier, Oak Ridge"
   Fact<int> systems;                          ///< copies of the system
   std::optional<Fact<Watts>> processors;      ///< design power of the processors of a system
-  std::optional<Fact<Watts>> power;           ///< of the whole machine at load, as published
-  std::optional<Fact<double>> cost;           ///< of the whole machine [USD]
+  std::optional<Fact<Watts>> power;           ///< published power of the whole machine at load
+  std::optional<Fact<double>> cost;           ///< price of the whole machine [USD]
   std::optional<ListedPeakConfig> fp64_peak;  ///< absent: no list has its Rpeak
   static const config::Schema<InstallationConfig>& schema();
 };

@@ -63,7 +63,7 @@ TEST(Facts, OfPcieBoxesMoveResults) {
   const std::string reduce = "kind: all_reduce, bytes: 64 MiB";
   const std::vector<Probe> probes = {
       {{p}, collective("l40s_8", reduce + ", ranks: 4")},
-      {{p + "socket_link"}, collective("l40s_8", reduce)},
+      {{p + "socket_link"}, collective("g5_48xlarge", reduce)},
       {{p + "uplink_lanes"}, collective("l40s_8", reduce), {p + "uplink_lanes=4"}},
       {{p + "switch_lanes"},
        collective("rtx_pro_6000_8", reduce),
