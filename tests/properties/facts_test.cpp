@@ -200,6 +200,9 @@ std::vector<Probe> software_probes() {
        training("dgx_h100",
                 "dropout: true, parallel: {dp: 4}, batch: {global: 8, sequence: 1024}, software: "
                 "{gradient_reduction_overlap: true, bucket_parameters: 30e6}")},
+      {{"software"},
+       training("dgx_b200",
+                "precision: nvfp4, parallel: {dp: 2}, batch: {global: 2, sequence: 1024}")},
       {{"software.cp_comm_type"},
        training("dgx_h100", "parallel: {cp: 4}, batch: {global: 4, sequence: 2048}")},
       {{"software"},

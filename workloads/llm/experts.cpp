@@ -10,6 +10,7 @@
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/linear.h"
+#include "workloads/llm/narrow_casts.h"
 #include "workloads/llm/real.h"
 
 namespace orrery {
@@ -114,21 +115,24 @@ void stash(StepList& steps, const LayerTask& task, const char* name) {
   pass(steps, task, name, 1, {a_row, a_row, 0});
 }
 
-/// Narrow operands of [rows, width], with the transposed copy that a gradient needs. Scales of
-/// whole tensors, which nvfp4 has beside those of blocks, are known behind a pass of their own
-/// (linear.cpp).
+/// Narrow operands of [rows, width]; scales of all experts' weights are put in order at once, and
+/// left out.
 void cast(StepList& steps, const LayerTask& task, const std::string& name, std::int64_t width) {
   if (!casts(task)) return;
-  const double wide = wide_bytes(task), narrow = element_bytes(products(task));
-  if (task.work.software->scaling(products(task)) == NarrowScaling::kCurrent ||
-      products(task) == Precision::kNvfp4) {
-    steps.then(launched(stream(name + " largest", KernelClass::kElementwise, expert_rows(task),
-                               width, {wide, 0, 1}),
-                        task));
+  NarrowOperand operand;
+  operand.name = name;
+  operand.rows = expert_rows(task);
+  operand.width = width;
+  operand.precision = products(task);
+  operand.wide = wide_bytes(task);
+  const TrainingSoftware& software = *task.work.software;
+  if (const auto largest = largest_value(software, operand)) steps.then(launched(*largest, task));
+  for (Kernel& kernel : narrow_casts(software, operand)) {
+    const std::int64_t alone = kernel.launches;
+    Kernel issued = launched(std::move(kernel), task);
+    issued.launches = std::max(issued.launches, alone);
+    steps.then(std::move(issued));
   }
-  steps.then(launched(stream(name + " cast", KernelClass::kElementwise, expert_rows(task), width,
-                             {wide, 2 * narrow, 2}),
-                      task));
 }
 
 /// Bytes of the inputs of functions, and of narrow copies of them or of what functions give.

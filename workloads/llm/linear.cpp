@@ -6,6 +6,7 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
+#include "workloads/llm/narrow_casts.h"
 #include "workloads/llm/real.h"
 
 namespace orrery {
@@ -35,25 +36,25 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
   if (!trains(work)) return;
   const NarrowScaling scaling = work.software->scaling(linear.precision);
   if (scaling == NarrowScaling::kFused) return;
-  const double wide = activation_bytes(work.precision), narrow = element_bytes(linear.precision);
   const bool gradient = what == Cast::kGradient || what == Cast::kGatheredGradient;
-  const std::int64_t width = gradient ? linear.out : linear.in;
-  const std::string name = linear.name + (gradient ? " gradient" : " input");
-  // NVFP4 has a scale of the tensor above those of blocks (Transformer Engine, csrc/quantizer.cpp:
-  // NVFP4Quantizer finds the largest value first).
-  if (scaling == NarrowScaling::kCurrent || linear.precision == Precision::kNvfp4) {
-    steps.then(stream(name + " largest", KernelClass::kElementwise, rows, width, {wide, 0, 1}));
+  NarrowOperand operand;
+  operand.name = linear.name + (gradient ? " gradient" : " input");
+  operand.rows = rows;
+  operand.width = gradient ? linear.out : linear.in;
+  operand.precision = linear.precision;
+  operand.wide = activation_bytes(work.precision);
+  operand.weights = real(linear.in) * real(linear.out);
+  operand.made = scaling == NarrowScaling::kDelayed && what == Cast::kNormed;
+  if (const auto largest = largest_value(*work.software, operand)) {
+    steps.then(*largest);
     // Ranks scale the shares of a tensor that they gather alike (Transformer Engine,
     // pytorch/module/linear.py: with_amax_reduction of column-parallel inputs and row-parallel
     // gradients under sequence parallelism).
     if (work.sp && work.tp > 1 && (what == Cast::kNormed || what == Cast::kGatheredGradient))
-      steps.then(LayerCollective{name + " largest all-reduce", TransferKind::kAllReduce,
+      steps.then(LayerCollective{operand.name + " largest all-reduce", TransferKind::kAllReduce,
                                  Scope::kTensor, Bytes(sizeof(float))});
   }
-  const bool made = scaling == NarrowScaling::kDelayed && what == Cast::kNormed;
-  const StreamCost cost = made ? StreamCost{narrow, narrow, 0} : StreamCost{wide, 2 * narrow, 2};
-  steps.then(
-      stream(name + (made ? " transpose" : " cast"), KernelClass::kElementwise, rows, width, cost));
+  for (Kernel& kernel : narrow_casts(*work.software, operand)) steps.then(std::move(kernel));
 }
 
 namespace {
@@ -70,6 +71,14 @@ LayerCollective operand_gather(const std::string& name, const LayerWork& work, c
   LayerCollective gather = tensor_collective(name, TransferKind::kAllGather, work, width);
   gather.bytes = Bytes(real(work.tokens()) * real(width) * gathered_bytes(work, linear));
   return gather;
+}
+
+/// Copies of a gradient that are gathered. Blocks along rows are not those along columns, so that
+/// neither can be made of the other (Transformer Engine, pytorch/module/base.py:
+/// grad_output_preprocess sets the usage of both before gather_along_first_dim).
+double copies_of_gradients(const LayerWork& work, const Linear& linear) {
+  const bool narrow = trains(work) && work.software->fp8_gathers.value;
+  return narrow && work.software->scaling(linear.precision) == NarrowScaling::kBlocks ? 2 : 1;
 }
 
 /// The kernel that adds a bias, where the product does not.
@@ -311,8 +320,9 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
     products_backward(steps, work, linear, work.tokens());
     return;
   }
-  const LayerCollective gather =
+  LayerCollective gather =
       operand_gather(linear.name + " gradient all-gather", work, linear, linear.out);
+  gather.bytes = gather.bytes * copies_of_gradients(work, linear);
   if (!in_chunks(work)) {
     steps.then(gather);
     products_backward(steps, work, linear, work.tokens());

@@ -114,7 +114,7 @@ void StepList::launch_early() {
 void StepList::set_rate(KernelClass kind, double rate) {
   for (Step& step : steps_) {
     Kernel* kernel = std::get_if<Kernel>(&step.work);
-    if (kernel != nullptr && kernel->kind == kind) kernel->rate = rate;
+    if (kernel != nullptr && kernel->kind == kind) kernel->rate *= rate;
   }
 }
 

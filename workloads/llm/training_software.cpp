@@ -173,6 +173,16 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
           .optional("fp8_gradient_sums", &S::fp8_gradient_sums,
                     "partial sums of fp8 products in backward passes: fast in the matrix units, or "
                     "full in fp32 registers (compute.full_accumulation)")
+          .optional("hadamard_cast", &S::hadamard_cast,
+                    "random Hadamard transforms of columns that are cast to nvfp4: none, by the "
+                    "kernel that casts rows, or by a second one")
+          .optional("nvfp4_cast_rate", &S::nvfp4_cast_rate,
+                    "rate of casts with such transforms, and of kernels that order scales, over "
+                    "that of measured kernels",
+                    config::between(0.05, 2))
+          .optional("scale_order", &S::scale_order,
+                    "scales of blocks (MXFP8, NVFP4) are written as products read them, or put in "
+                    "order by kernels of their own")
           .optional("keeps_narrow_inputs", &S::keeps_narrow_inputs,
                     "products of 8 bits and less keep their inputs for the backward pass in 8 bits")
           .optional("fp8_gathers", &S::fp8_gathers,

@@ -50,6 +50,14 @@ enum class NarrowScaling : std::uint8_t {
   kBlocks,   ///< casts that find the scales of their blocks
 };
 
+/// How casts to NVFP4 for training transform what weight gradients read by random Hadamard matrices
+/// of 16 x 16 (arXiv 2509.25149, section 4.3).
+enum class HadamardCast : std::uint8_t {
+  kNone,   ///< not at all: one cast writes both copies
+  kFused,  ///< the kernel that casts rows transforms and casts columns too
+  kApart,  ///< a second kernel reads the values again for it
+};
+
 /// Where products of fp8 operands add up partial sums: in the matrix units with fewer bits, or
 /// every few steps in fp32 registers (cuBLASLt's FAST_ACCUM and its absence).
 enum class Accumulation : std::uint8_t { kFast, kFull };
@@ -195,6 +203,21 @@ struct TrainingSoftware {
   std::vector<CallDelay> call_delays;
   Fact<NarrowScaling> fp8_scaling{
       NarrowScaling::kDelayed, "recalled: Megatron-Core transformer_config.py: fp8_recipe delayed"};
+  Fact<HadamardCast> hadamard_cast{HadamardCast::kFused,
+                                   "Transformer Engine pull request 2555 (2026): one kernel, which "
+                                   "reads its input once; before, "
+                                   "two"};
+  Fact<double> nvfp4_cast_rate{
+      0.49,
+      "pytorch/ao pull request 4487 (2026), Hadamard quantize row+col on a GB200: 2,048 x 28,672 "
+      "in "
+      "67.9 us, 2,048 x 4,096 in 13.9: 2.9 TB/s of 3.13 B a value; casts alone 5.9 here. "
+      "Transformer "
+      "Engine pull request 3011: 69 to 139 us with the pass for the largest value, 25 for scales"};
+  Fact<Fusion> scale_order{
+      Fusion::kFused,
+      "Transformer Engine pull requests 2486 (MXFP8, 2025) and 3011 (NVFP4, May 2026): casts write "
+      "scales as products read them; before, two kernels behind each"};
   Fact<Accumulation> fp8_gradient_sums{
       Accumulation::kFull,
       "Transformer Engine 0004dbd pytorch/module/base.py: _2X_ACC_DGRAD, _2X_ACC_WGRAD True, of "
@@ -348,6 +371,14 @@ struct EnumNames<NarrowScaling> {
       {NarrowScaling::kDelayed, "delayed"},
       {NarrowScaling::kCurrent, "current"},
       {NarrowScaling::kBlocks, "blocks"}};
+};
+
+template <>
+struct EnumNames<HadamardCast> {
+  static constexpr std::pair<HadamardCast, const char*> values[] = {
+      {HadamardCast::kNone, "none"},
+      {HadamardCast::kFused, "fused"},
+      {HadamardCast::kApart, "apart"}};
 };
 
 template <>

@@ -331,6 +331,64 @@ TEST(NarrowScaling, CastsWhatNoKernelWritesNarrow) {
   EXPECT_EQ(delayed.scaling(Precision::kNvfp4), NarrowScaling::kBlocks);
 }
 
+TEST(NarrowCasts, ToNvfp4ReadValuesTwiceOrThreeTimes) {
+  NarrowOperand operand;
+  operand.name = "x";
+  operand.rows = 128;
+  operand.width = 64;
+  operand.precision = Precision::kNvfp4;
+  const double values = 128 * 64;
+  const auto bytes = [&](HadamardCast cast) {
+    const TrainingSoftware software = with(&TrainingSoftware::hadamard_cast, cast);
+    Bytes all = largest_value(software, operand)->read;
+    for (const Kernel& kernel : narrow_casts(software, operand))
+      all += kernel.read + kernel.written;
+    return all.base();
+  };
+  const double narrow = element_bytes(Precision::kNvfp4);
+  EXPECT_EQ(bytes(HadamardCast::kNone), values * (2 + 2 + 2 * narrow));
+  EXPECT_EQ(bytes(HadamardCast::kFused), bytes(HadamardCast::kNone));
+  EXPECT_EQ(bytes(HadamardCast::kApart), values * (2 + 2 + 2 + 2 * narrow));
+  const TrainingSoftware fused = with(&TrainingSoftware::hadamard_cast, HadamardCast::kFused);
+  EXPECT_EQ(narrow_casts(fused, operand).front().rate, fused.nvfp4_cast_rate.value);
+  EXPECT_EQ(narrow_casts(with(&TrainingSoftware::hadamard_cast, HadamardCast::kNone), operand)
+                .front()
+                .rate,
+            1);
+}
+
+TEST(NarrowCasts, OrderScalesOfBothCopiesAndOfTheMatrix) {
+  TrainingSoftware software = with(&TrainingSoftware::scale_order, Fusion::kApart);
+  software.fp8_scaling.value = NarrowScaling::kBlocks;
+  NarrowOperand operand;
+  operand.rows = 128;
+  operand.width = 64;
+  operand.weights = 64 * 256;
+  EXPECT_FALSE(largest_value(software, operand));
+  const std::vector<Kernel> kernels = narrow_casts(software, operand);
+  ASSERT_EQ(kernels.size(), 2U);
+  // A byte for 32 values of MXFP8.
+  EXPECT_EQ(kernels.back().read.base(), (2 * 128 * 64 + 64 * 256) / 32.0);
+  EXPECT_EQ(kernels.back().launches, 3);
+  software.scale_order.value = Fusion::kFused;
+  EXPECT_EQ(narrow_casts(software, operand).size(), 1U);
+  software.fp8_scaling.value = NarrowScaling::kCurrent;
+  EXPECT_TRUE(largest_value(software, operand));
+}
+
+TEST(NarrowScaling, GathersBothCopiesOfGradientsWithBlocks) {
+  const auto gathered = [](NarrowScaling scaling) {
+    const TrainingSoftware software = with(&TrainingSoftware::fp8_scaling, scaling);
+    TrainingConfig config = step_config(software, {.tp = 2, .sp = true, .pp = 1});
+    config.precision = Precision::kFp8;
+    return program_statistics(build_training(small_llama(1), config).program)
+        .transfers.at("all_gather tp")
+        .bytes.base();
+  };
+  EXPECT_GT(gathered(NarrowScaling::kBlocks), gathered(NarrowScaling::kCurrent));
+  EXPECT_EQ(gathered(NarrowScaling::kDelayed), gathered(NarrowScaling::kCurrent));
+}
+
 TEST(CallDelays, LieBetweenMeasuredSizesAndAreNoneOutside) {
   TrainingSoftware software;
   software.call_delays = {{Bytes(1 << 20), Seconds(10e-6)}, {Bytes(1 << 22), Seconds(30e-6)}};
