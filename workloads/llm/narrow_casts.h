@@ -16,7 +16,7 @@ namespace orrery {
 struct NarrowOperand {
   std::string name;
   std::int64_t rows = 0, width = 0;
-  Precision precision = Precision::kFp8;  ///< of the products
+  Precision precision = Precision::kFp8;  ///< format in which products read it
   double wide = 2;                        ///< bytes of a value that is cast
   /// Weights of the matrix that the operand is multiplied with; 0: their scales are in order.
   double weights = 0;
