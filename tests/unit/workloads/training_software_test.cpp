@@ -12,6 +12,7 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/layers.h"
+#include "workloads/llm/narrow_casts.h"
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 #include "workloads/training/optimizer_step.h"
