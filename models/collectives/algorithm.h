@@ -16,6 +16,7 @@ namespace orrery {
 
 struct Schedule;
 struct Collective;
+struct DimensionConfig;
 
 /// Receives the traffic of an algorithm, in however many messages it is.
 class FlowSink {
@@ -64,6 +65,10 @@ struct Collective {
   /// Sizes of the axes of the torus that the group fills, in order, the first axis fastest; empty
   /// where it is none.
   std::vector<int> torus = {};
+  /// The dimensions that the group fills, of a network of several, the first fastest; empty where
+  /// it fills none or there are none.
+  std::vector<const DimensionConfig*> dimensions = {};
+  bool each_dimension = false;  ///< all-reduces go through them as AllReduceOrder::kEachDimension
   const ExpertRouting* routing = nullptr;  ///< routing of a dispatch or combine
   const WayLengths* ways = nullptr;        ///< none: all are taken for the shortest
   /// Rings over direct links through the members of each system, both in rank order; empty where

@@ -16,6 +16,7 @@
 namespace orrery {
 
 struct SystemConfig;
+class DimensionGrid;
 
 /// A bundle on the way of a message, and the share of its bytes that cross there: 1 unless paths
 /// part.
@@ -105,6 +106,9 @@ class Fabric {
   /// Sizes of the axes of the torus that this group fills in its order, the first axis fastest;
   /// empty where it is none.
   virtual std::vector<int> torus(std::span<const int> group) const;
+  /// The dimensions of a scale-up fabric that has several, with latencies of their own; nullptr
+  /// where it has none.
+  virtual const DimensionGrid* dimensions() const { return nullptr; }
   /// Rings over direct links through a group of one system, which is in rank order; empty where
   /// rank order does: behind switches every order is as good.
   virtual RingOrders rings(std::span<const int> group) const;

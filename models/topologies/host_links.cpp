@@ -115,6 +115,7 @@ class HostedFabric final : public Fabric {
   std::vector<int> torus(std::span<const int> group) const override {
     return fabric_->torus(group);
   }
+  const DimensionGrid* dimensions() const override { return fabric_->dimensions(); }
   RingOrders rings(std::span<const int> group) const override { return fabric_->rings(group); }
 
  private:

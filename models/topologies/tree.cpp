@@ -137,6 +137,7 @@ class TreeFabric final : public Fabric {
   std::vector<int> torus(std::span<const int> group) const override {
     return is_inside(group) ? scale_up_->torus(group) : std::vector<int>();
   }
+  const DimensionGrid* dimensions() const override { return scale_up_->dimensions(); }
   RingOrders rings(std::span<const int> group) const override { return scale_up_->rings(group); }
   void append_reduction(std::span<const int> group, Route& route) const override {
     if (is_inside(group)) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/collectives/user_algorithm.h"
+#include "models/topologies/dimensions.h"
 #include "models/transfers/flow_record.h"
 #include "models/transfers/group_forms.h"
 #include "models/transfers/load_sink.h"
@@ -20,7 +21,8 @@ namespace orrery {
 namespace {
 
 constexpr const char* kAuto = "auto";
-constexpr const char* kInNetwork = "sharp";  // the algorithm that reduces between systems
+constexpr const char* kInNetwork = "sharp";        // the algorithm that reduces between systems
+constexpr const char* kDimensions = "dimensions";  // the one with a price of its own
 
 /// Extra links of a chain in which each step waits for the message with the longest way.
 ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
@@ -84,6 +86,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
     fabric_->degrade(fault.bundle, fault.share, topology_);
     capacities_[fault.bundle] *= fault.share;
   }
+  if (fabric_->dimensions() != nullptr) dimension_price_.emplace(system);
   if (forced_algorithm_ != kAuto) find_algorithm(forced_algorithm_);
 }
 
@@ -102,37 +105,12 @@ Topology FlowModel::drawn() const {
   return drawn;
 }
 
-void FlowModel::check_groups(const Transfer& transfer) const {
-  if (transfer.groups.empty()) {
-    throw std::logic_error("transfer " + transfer.name + " has no groups");
-  }
-  std::vector<int> sorted;
-  for (const std::vector<int>& group : transfer.groups) {
-    const std::size_t ends = transfer.host ? 1 : 2;
-    if (group.empty() || (transfer.kind == TransferKind::kSendReceive && group.size() != ends)) {
-      throw std::logic_error("transfer " + transfer.name + " has a group of wrong size");
-    }
-    sorted = group;
-    std::sort(sorted.begin(), sorted.end());
-    if (sorted.front() < 0 || sorted.back() >= layout_.ranks()) {
-      throw config::ConfigError(
-          "transfer " + transfer.name + " names rank " +
-          std::to_string(sorted.front() < 0 ? sorted.front() : sorted.back()) +
-          "; the machine has " + std::to_string(layout_.ranks()) + " ranks");
-    }
-    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-    if (twice != sorted.end()) {
-      throw config::ConfigError("transfer " + transfer.name + " names rank " +
-                                std::to_string(*twice) + " twice in one group");
-    }
-  }
-}
-
 Collective FlowModel::collective(const Transfer& transfer, std::span<const int> group) const {
   Collective collective{transfer.kind, transfer.bytes, group, layout_};
   collective.switches_reduce =
       (reduces_between_ || !collective.spans_systems()) && fabric_->reduces(group);
   collective.torus = fabric_->torus(group);
+  add_dimensions(collective);
   std::vector<int> first_system;
   for (const int rank : group) {
     if (layout_.system(rank) == layout_.system(group.front())) first_system.push_back(rank);
@@ -143,6 +121,14 @@ Collective FlowModel::collective(const Transfer& transfer, std::span<const int> 
   collective.pair_bytes = transfer.pair_bytes;
   add_rings(collective, std::move(first_system));
   return collective;
+}
+
+void FlowModel::add_dimensions(Collective& collective) const {
+  const DimensionGrid* grid = fabric_->dimensions();
+  if (grid == nullptr || collective.spans_systems()) return;
+  for (const int d : grid->filled_by(collective.group))
+    collective.dimensions.push_back(&grid->dimensions()[static_cast<std::size_t>(d)]);
+  collective.each_dimension = dimension_price_->each_dimension();
 }
 
 void FlowModel::add_rings(Collective& collective, std::vector<int> first_system) const {
@@ -168,7 +154,7 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
 }
 
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
-  check_groups(transfer);
+  check_groups(transfer, layout_.ranks());
   if (transfer.host && !has_hosts_)
     throw config::ConfigError("transfer " + transfer.name +
                               " goes to a host, whose links are not part of the network: "
@@ -202,7 +188,7 @@ DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer
 }
 
 PricedTransfer FlowModel::price_as(const Transfer& transfer, const PricedTransfer& taken) const {
-  check_groups(transfer);
+  check_groups(transfer, layout_.ranks());
   if (transfer.host) return host_price(transfer);
   if (auto priced = best(transfer, taken.algorithm, parse_protocol(taken.protocol))) {
     priced->cost.image = image_size(transfer, *priced);
@@ -331,7 +317,7 @@ PricedTransfer FlowModel::carried_by(Protocol protocol, const Traffic& traffic,
 /// in `priced`.
 Seconds FlowModel::run_groups(const Transfer& transfer, const GroupForms& groups,
                               const CollectiveAlgorithm& algorithm, LoadSink& sink,
-                              PricedTransfer& priced) const {
+                              DimensionTurns* turns, PricedTransfer& priced) const {
   const bool by_longest = ways_ && !algorithm.counts_links();
   Seconds latency;
   std::map<std::size_t, FlowRecord> records;  // by form of several groups
@@ -351,8 +337,10 @@ Seconds FlowModel::run_groups(const Transfer& transfer, const GroupForms& groups
     if (by_longest) steps.links = links_of(steps, sink.longest());
     const Seconds hops =
         scale_up_hop_ * steps.links.scale_up + scale_out_hop_ * steps.links.scale_out;
-    const Seconds chain =
-        scale_up_latency_ * steps.scale_up + scale_out_latency_ * steps.scale_out + hops;
+    const Seconds chain = turns != nullptr
+                              ? turns->add(group)
+                              : (scale_up_latency_ + sink.link_latency()) * steps.scale_up +
+                                    scale_out_latency_ * steps.scale_out + hops;
     if (chain < latency) continue;
     latency = chain;
     priced.hop_latency = hops;
@@ -368,7 +356,11 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const GroupForms&
   PricedTransfer priced;
   priced.algorithm = name;
   LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
-  Seconds latency = run_groups(transfer, groups, algorithm, sink, priced);
+  std::optional<DimensionTurns> turns;
+  if (dimension_price_ && name == kDimensions)
+    turns.emplace(*dimension_price_, *fabric_->dimensions());
+  Seconds latency =
+      run_groups(transfer, groups, algorithm, sink, turns ? &*turns : nullptr, priced);
   const bool bulk = bulk_ && bulk_->serves(transfer, layout_);
   if (priced.scale_up_steps + priced.scale_out_steps > 0)
     latency += bulk ? bulk_->start(transfer, layout_) : launch_;
@@ -389,6 +381,7 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const GroupForms&
   priced.cost.latency = to_picoseconds(latency);
   priced.isolated_time = latency + slowest;
   priced.limit = slowest;
+  if (turns) turns->apply(latency, whole_capacities(), capacities_, priced);
   priced.bytes = bytes_by_kind(priced.cost.loads, topology_.bundles());
   priced.memory = sink.most_memory();
   if (transfer.routing && expert_exchange_)

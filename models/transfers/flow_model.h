@@ -11,6 +11,7 @@
 #include "models/topologies/fabric.h"
 #include "models/topologies/way_lengths.h"
 #include "models/transfers/bulk.h"
+#include "models/transfers/dimension_price.h"
 #include "models/transfers/expert_exchange.h"
 #include "models/transfers/group_forms.h"
 #include "models/transfers/protocols.h"
@@ -91,17 +92,17 @@ class FlowModel final : public Network {
   void try_algorithm(const Transfer& transfer, const GroupForms& groups, const std::string& name,
                      std::optional<Protocol> protocol, std::optional<Candidate>& best) const;
   Seconds run_groups(const Transfer& transfer, const GroupForms& groups,
-                     const CollectiveAlgorithm& algorithm, LoadSink& sink,
+                     const CollectiveAlgorithm& algorithm, LoadSink& sink, DimensionTurns* turns,
                      PricedTransfer& priced) const;
   PricedTransfer price_with(const Transfer& transfer, const GroupForms& groups,
                             const std::string& name, const CollectiveAlgorithm& algorithm) const;
   Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
   PricedTransfer carried_by(Protocol protocol, const Traffic& traffic, PricedTransfer priced) const;
   DeviceLoad device_load(const Transfer& transfer, const PricedTransfer& priced) const;
+  void add_dimensions(Collective& collective) const;
   void add_rings(Collective& collective, std::vector<int> first_system) const;
   bool serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
               const GroupForms& groups) const;
-  void check_groups(const Transfer& transfer) const;
   void send_group(const Transfer& transfer, std::span<const int> group,
                   const CollectiveAlgorithm* algorithm, GroupSink& sink) const;
   double image_size(const Transfer& transfer, const PricedTransfer& priced) const;
@@ -118,6 +119,7 @@ class FlowModel final : public Network {
   RankLayout layout_;
   Seconds launch_;  // of a collective without protocols
   std::optional<BulkPrice> bulk_;
+  std::optional<DimensionPrice> dimension_price_;
   /// What bytes that switches reduce take of a NIC's payload rate, over others.
   double reduction_slowdown_;
   bool reduces_between_;  // systems, if the switches there can

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/transfers/group_forms.h"
 
+#include <algorithm>
 #include <map>
+#include <stdexcept>
+#include <string>
+
+#include "sim/config/diagnostics.h"
 
 namespace orrery {
 namespace {
@@ -19,6 +24,32 @@ bool find_places(const std::vector<int>& group, const RankLayout& layout,
 }
 
 }  // namespace
+
+void check_groups(const Transfer& transfer, int ranks) {
+  if (transfer.groups.empty()) {
+    throw std::logic_error("transfer " + transfer.name + " has no groups");
+  }
+  std::vector<int> sorted;
+  for (const std::vector<int>& group : transfer.groups) {
+    const std::size_t ends = transfer.host ? 1 : 2;
+    if (group.empty() || (transfer.kind == TransferKind::kSendReceive && group.size() != ends)) {
+      throw std::logic_error("transfer " + transfer.name + " has a group of wrong size");
+    }
+    sorted = group;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted.front() < 0 || sorted.back() >= ranks) {
+      throw config::ConfigError(
+          "transfer " + transfer.name + " names rank " +
+          std::to_string(sorted.front() < 0 ? sorted.front() : sorted.back()) +
+          "; the machine has " + std::to_string(ranks) + " ranks");
+    }
+    const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+    if (twice != sorted.end()) {
+      throw config::ConfigError("transfer " + transfer.name + " names rank " +
+                                std::to_string(*twice) + " twice in one group");
+    }
+  }
+}
 
 GroupForms::GroupForms(const Transfer& transfer, const RankLayout& layout, bool systems_alike) {
   std::map<std::vector<int>, std::size_t> known;  // forms by places

@@ -9,6 +9,11 @@
 
 namespace orrery {
 
+/// @throws std::logic_error for a transfer without groups, or with a group of a wrong size;
+///         config::ConfigError for ranks that the machine, which has `ranks`, has not, or that a
+///         group names twice.
+void check_groups(const Transfer& transfer, int ranks);
+
 /// The groups of a transfer by their form. Groups at the same places of systems that are alike do
 /// the same on links of their own: a tensor parallel step on 100,000 nodes has as many groups, and
 /// one form. A group that spans systems is the only one of its form, since ways between systems

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each image of a transfer loads: the price of the whole, image by image.
 #include <algorithm>
-#include <array>
+#include <map>
 #include <optional>
 
 #include "models/collectives/user_algorithm.h"
+#include "models/topologies/dimensions.h"
 #include "models/transfers/flow_model.h"
 #include "models/transfers/group_sink.h"
 #include "models/transfers/host_copy.h"
@@ -15,14 +16,16 @@ namespace {
 /// Larger groups are counted by the fabric, in a place for all bundles.
 constexpr std::size_t kFewRanks = 64;
 
-/// What bytes of payload take of links, inside systems and between them, as a price has it.
+/// What bytes of payload take of links, inside systems, between them and in each dimension, as a
+/// price has it.
 class LoadFactors {
  public:
-  LoadFactors(const LinkLoads& priced, const std::vector<Bundle>& bundles)
-      : priced_(priced), bundles_(bundles) {}
+  LoadFactors(const LinkLoads& priced, const std::vector<Bundle>& bundles,
+              const DimensionGrid* dimensions)
+      : priced_(priced), bundles_(bundles), dimensions_(dimensions) {}
 
   double of(BundleId bundle) {
-    std::optional<double>& factor = factors_.at(side(bundle));
+    std::optional<double>& factor = factors_[side(bundle)];
     for (auto load = priced_.begin(); !factor && load != priced_.end(); ++load) {
       const LinkLoad first = *load;
       if (side(first.link) == side(bundle) && first.payload > 0)
@@ -32,13 +35,16 @@ class LoadFactors {
   }
 
  private:
-  std::size_t side(BundleId bundle) const {
-    return bundles_[bundle].kind == LinkKind::kScaleOut ? 1 : 0;
+  int side(BundleId bundle) const {
+    constexpr int kBetween = -2;
+    if (bundles_[bundle].kind == LinkKind::kScaleOut) return kBetween;
+    return dimensions_ == nullptr ? -1 : dimensions_->dimension_of(bundle);
   }
 
   const LinkLoads& priced_;
   const std::vector<Bundle>& bundles_;
-  std::array<std::optional<double>, 2> factors_;
+  const DimensionGrid* dimensions_;
+  std::map<int, std::optional<double>> factors_;
 };
 
 /// The transfer with the groups of its first image alone.
@@ -111,7 +117,7 @@ std::vector<LinkLoads> FlowModel::image_loads(const Transfer& transfer,
   std::vector<std::vector<std::size_t>> groups(images.size());
   for (std::size_t i = 0; i < transfer.groups.size(); ++i)
     groups[images.of(transfer.groups[i].front())].push_back(i);
-  LoadFactors factors(priced.cost.loads, topology_.bundles());
+  LoadFactors factors(priced.cost.loads, topology_.bundles(), fabric_->dimensions());
   GroupSink sink(*fabric_, capacities_.size());
   std::vector<LinkLoads> loads;
   loads.reserve(images.size());

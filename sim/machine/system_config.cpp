@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
+
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -38,14 +41,45 @@ bool open_axes_exist(const ScaleUpConfig& config) {
 
 bool has_its_pcie(const ScaleUpConfig& config) { return config.kind != "pcie" || config.pcie; }
 
+std::string count_fault(const char* what, std::int64_t packages, const SystemConfig& system) {
+  if (packages == system.accelerators.value) return {};
+  return std::string(what) + " " + std::to_string(packages) + " packages, the system " +
+         std::to_string(system.accelerators.value);
+}
+
 /// What does not fit between the torus and the packages; empty: nothing.
 std::string torus_fault(const SystemConfig& system) {
   if (system.scale_up.kind != "torus") return {};
   std::int64_t packages = 1;
   for (const int size : system.scale_up.torus) packages *= size;
-  if (packages == system.accelerators.value) return {};
-  return "the torus has " + std::to_string(packages) + " packages, the system " +
-         std::to_string(system.accelerators.value);
+  return count_fault("the torus has", packages, system);
+}
+
+std::string dimensions_fault(const SystemConfig& system) {
+  if (system.scale_up.kind != "dimensions" || !system.scale_up.dimensions) return {};
+  double packages = 1;
+  for (const DimensionConfig& axis : system.scale_up.dimensions->axes) packages *= axis.size;
+  const double most = 1e18;
+  return count_fault("the dimensions have", static_cast<std::int64_t>(std::min(packages, most)),
+                     system);
+}
+
+/// The links of a rank in all dimensions are its ports.
+std::string dimension_ports_fault(const SystemConfig& system) {
+  const PortConfig& port = system.accelerator.scale_up;
+  const auto& dimensions = system.scale_up.dimensions;
+  if (system.scale_up.kind != "dimensions" || !dimensions || !port.present()) return {};
+  BytesPerSecond needed;
+  for (const DimensionConfig& axis : dimensions->axes)
+    needed += axis.bandwidth.value * static_cast<double>(axis.links_of_rank());
+  constexpr double kRounding = 1e-6;
+  if (needed <= port.bandwidth.value * (1 + kRounding)) return {};
+  return "the links of a package in all dimensions have " + print(needed) +
+         " one way, its ports have " + print(port.bandwidth.value);
+}
+
+bool has_its_dimensions(const ScaleUpConfig& config) {
+  return config.kind != "dimensions" || config.dimensions;
 }
 
 std::string missing_ports(const SystemConfig& system) {
@@ -78,7 +112,7 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
   static const auto schema =
       Schema<C>("scale_up", "the fabric inside one system")
           .required("kind", &C::kind,
-                    "topology: nvswitch, unified_bus, mesh, torus, graph, pcie, none")
+                    "topology: nvswitch, unified_bus, mesh, torus, graph, pcie, dimensions, none")
           .optional("links_per_switch", &C::links_per_switch,
                     "nvswitch: links of a package to each switch chip", kCount)
           .optional("boards", &C::boards, "nvswitch: boards with switch chips of their own",
@@ -94,6 +128,8 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .optional("cube", &C::cube, "torus: edge of the cubes that optical switches join", kCount)
           .optional("wires", &C::wires, "mesh, graph: links between packages and switches")
           .optional("pcie", &C::pcie, "pcie: switches and processors between packages")
+          .optional("dimensions", &C::dimensions,
+                    "dimensions: rings, meshes and switches, each across all others")
           .optional("switch_reduction", &C::switch_reduction,
                     "nvswitch, graph: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
           .required("latency", &C::latency,
@@ -133,6 +169,8 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
           .check(
               "graph needs wires", [](const C& c) { return c.kind != "graph" || !c.wires.empty(); },
               "kind")
+          .check("kind dimensions needs the block dimensions: {axes: [{shape: ring, ...}, ...]}",
+                 has_its_dimensions, "kind")
           .check("kind pcie needs the block pcie: {generation: 4, ...}", has_its_pcie, "kind")
           .check(
               "unified_bus needs planes and l2_switches",
@@ -241,6 +279,9 @@ const Schema<SystemConfig>& SystemConfig::schema() {
                  {"scale_out.packages_per_nic", "accelerators_per_node"})
           .check(missing_ports, "accelerator")
           .check(torus_fault, {"scale_up.torus", "accelerators", "scale_up.kind"})
+          .check(dimensions_fault, {"scale_up.dimensions.axes", "accelerators", "scale_up.kind"})
+          .check(dimension_ports_fault,
+                 {"scale_up.dimensions.axes", "accelerator.scale_up.bandwidth", "scale_up.kind"})
           .check("boards must divide accelerators",
                  [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; },
                  {"scale_up.boards", "accelerators"})

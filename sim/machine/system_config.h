@@ -9,6 +9,7 @@
 #include "sim/graph/topology.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/bulk_config.h"
+#include "sim/machine/dimension_config.h"
 #include "sim/machine/expert_exchange_config.h"
 #include "sim/machine/installation_config.h"
 #include "sim/machine/pcie_config.h"
@@ -38,6 +39,8 @@ struct WireConfig {
 ///    is open (TPU);
 ///  - graph: `wires` between packages and switches of any name;
 ///  - pcie: `pcie` says which switches, processors and bridges are between packages;
+///  - dimensions: `dimensions` are rings, meshes and switches, each across all others; the first
+///    varies fastest;
 ///  - none: a system of one rank has no fabric.
 struct ScaleUpConfig {
   std::string kind;
@@ -51,9 +54,11 @@ struct ScaleUpConfig {
   int cube = 0;                       ///< torus: edge of the cubes that optical switches join
   std::vector<WireConfig> wires;      ///< mesh, graph
   std::optional<PcieConfig> pcie;     ///< switches and bridges of `pcie`
-  bool switch_reduction = false;      ///< nvswitch: the chips reduce and multicast (NVLS)
+  /// Dimensions of `dimensions`, and how collectives go through them.
+  std::optional<DimensionsConfig> dimensions;
+  bool switch_reduction = false;  ///< nvswitch: the chips reduce and multicast (NVLS)
   Fact<Seconds> latency;  ///< time of one step of a collective or message between two ranks,
-                          ///< software included
+                          ///< software included; of dimensions: beside that of their links
   /// Latency of each link by which a way is longer than the shortest between packages of a system,
   /// which `latency` has in it; 0: not known.
   Fact<Seconds> hop_latency;

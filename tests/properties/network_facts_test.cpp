@@ -23,6 +23,16 @@ const std::string kTorus = "kind: all_reduce, bytes: 64 MiB, algorithm: torus";
 const std::vector<std::string> kCube = {"system.scale_up.torus=[4, 4, 4]",
                                         "system.accelerators=64"};
 
+/// Rings of 4 across fours behind switches.
+std::string dimensions(const std::string& reduce) {
+  return "{experiment: collective, system: {extends: tpu_v4_pod, accelerators: 16, "
+         "accelerators_per_node: 16, scale_up: {kind: dimensions, torus: [], dimensions: {axes: "
+         "[{shape: ring, size: 4, bandwidth: 50 GB/s, latency: 500 ns, sum_rate: 100 GB/s}, "
+         "{shape: switch, size: 4, bandwidth: 20 GB/s, latency: 1 us}], chunks: 4, start: 10 ns, "
+         "all_reduce: hierarchical}}}, collective: {algorithm: dimensions, " +
+         reduce + "}}";
+}
+
 TEST(Facts, OfScaleUpFabricsMoveResults) {
   const std::string s = "system.scale_up.";
   const std::vector<Probe> probes = {
@@ -34,6 +44,7 @@ TEST(Facts, OfScaleUpFabricsMoveResults) {
       {{s + "open_axes"},
        collective("tpu_v5p_pod", kReduce),
        {kCube[0], kCube[1], s + "open_axes=[0]"}},
+      {{s + "dimensions."}, dimensions(kReduce)},
   };
   const std::string mesh = collective("dgx_1", kReduce);
   const std::vector<Change> changes = {
@@ -51,6 +62,16 @@ TEST(Facts, OfScaleUpFabricsMoveResults) {
       {s + "planes",
        collective("cm384", "kind: all_gather, bytes: 64 MB, ranks: 64"),
        {s + "planes=14", "system.accelerator.scale_up.links=28"}},
+      {s + "dimensions.axes.shape", dimensions(kReduce), {s + "dimensions.axes.1.shape=ring"}},
+      {s + "dimensions.axes.size",
+       dimensions(kReduce),
+       {s + "dimensions.axes.0.size=2", s + "dimensions.axes.1.size=8"}},
+      {s + "dimensions.axes.algorithm",
+       dimensions(kReduce),
+       {s + "dimensions.axes.1.algorithm=halving_doubling"}},
+      {s + "dimensions.all_reduce",
+       dimensions(kReduce),
+       {s + "dimensions.all_reduce=each_dimension"}},
       {s + "wires.from", mesh, {s + "wires.15.from=accelerator5"}},
       {s + "wires.to", mesh, {s + "wires.15.to=accelerator4"}},
       {s + "calibration", collective("dgx_h100", kReduce), {s + "calibration=dgx_h200"}},

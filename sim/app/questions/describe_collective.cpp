@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/describe_collective.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
+#include "sim/machine/dimension_config.h"
 #include "sim/machine/transfer_names.h"
 
 namespace orrery {
@@ -19,8 +21,9 @@ class NoSink final : public FlowSink {
 };
 
 /// What a fabric may be able to do beyond carrying messages.
-enum class Ability { kNone, kReduces, kTorus };
-constexpr Ability kAbilities[] = {Ability::kNone, Ability::kReduces, Ability::kTorus};
+enum class Ability { kNone, kReduces, kTorus, kDimensions };
+constexpr Ability kAbilities[] = {Ability::kNone, Ability::kReduces, Ability::kTorus,
+                                  Ability::kDimensions};
 
 const char* need(Ability ability) {
   switch (ability) {
@@ -30,6 +33,8 @@ const char* need(Ability ability) {
       return "switches that reduce";
     case Ability::kTorus:
       return "a torus";
+    case Ability::kDimensions:
+      return "several dimensions";
   }
   return "";
 }
@@ -39,9 +44,15 @@ struct Service {
   Ability ability = Ability::kNone;
 };
 
-/// The example: systems of 8 ranks; as a torus 4 x 2.
+/// The example: systems of 8 ranks; as a torus 4 x 2, and as rings of 4 across rings of 2.
 constexpr int kRanks = 8;
 constexpr int kSystems = 4;
+
+DimensionConfig ring_of(int size) {
+  DimensionConfig ring;
+  ring.size = size;
+  return ring;
+}
 
 /// How the algorithm serves the example, with the least that the fabric must be able to do.
 std::optional<Service> ask(const CollectiveAlgorithm& algorithm, TransferKind kind, int systems) {
@@ -55,6 +66,9 @@ std::optional<Service> ask(const CollectiveAlgorithm& algorithm, TransferKind ki
     collective.routing = &routing;
     collective.switches_reduce = collective.systems_reduce = ability == Ability::kReduces;
     if (ability == Ability::kTorus) collective.torus = {4, 2};
+    const std::array<DimensionConfig, 2> rings = {ring_of(4), ring_of(2)};
+    if (ability == Ability::kDimensions && systems == 1)
+      collective.dimensions = {&rings.front(), &rings.back()};
     NoSink sink;
     if (algorithm.serves(collective)) return Service{algorithm.run(collective, sink), ability};
   }

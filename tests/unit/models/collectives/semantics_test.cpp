@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "models/collectives/schedule.h"
+#include "sim/machine/dimension_config.h"
 #include "tests/unit/models/transfers/flow_checks.h"
+#include "tests/unit/models/transfers/test_systems.h"
 
 namespace orrery {
 namespace {
@@ -32,10 +34,34 @@ struct Place {
   std::vector<int> group;
   std::vector<int> torus = {};
   std::vector<RingOrders> rings = {};
+  std::vector<const DimensionConfig*> dimensions = {};
 };
 
 RankLayout systems_of(int ranks, int systems) {
   return {.dies = 1, .ranks_per_node = ranks, .ranks_per_system = ranks, .systems = systems};
+}
+
+/// Networks of several dimensions, in each all three algorithms.
+void add_dimensions(std::vector<Place>& places) {
+  using enum LineAlgorithm;
+  static const std::vector<std::vector<DimensionConfig>> networks = [] {
+    const auto line = [](int size, LineAlgorithm algorithm) {
+      return dimension(DimensionShape::kMesh, size, 1_GBps, {}, algorithm);
+    };
+    return std::vector<std::vector<DimensionConfig>>{
+        {line(5, kRing)},
+        {line(8, kHalvingDoubling)},
+        {line(4, kRing), line(3, kDirect)},
+        {line(4, kHalvingDoubling), line(2, kRing)},
+        {line(2, kDirect), line(4, kHalvingDoubling), line(2, kRing)},
+        {line(3, kRing), line(2, kDirect), line(2, kHalvingDoubling)}};
+  }();
+  for (const std::vector<DimensionConfig>& network : networks) {
+    int n = 1;
+    for (const DimensionConfig& dimension : network) n *= dimension.size;
+    places.push_back({"dimensions of " + std::to_string(n), systems_of(n, 1), range(0, n)});
+    for (const DimensionConfig& dimension : network) places.back().dimensions.push_back(&dimension);
+  }
 }
 
 std::vector<Place> places() {
@@ -67,6 +93,7 @@ std::vector<Place> places() {
   places.push_back({"2 meshes of 5", systems_of(5, 2), range(0, 10), {}, {mesh, mesh}});
   places.push_back(
       {"part of 2 meshes", systems_of(5, 2), {7, 3, 0, 1, 2, 4, 5}, {}, {mesh, {{0, 1}}}});
+  add_dimensions(places);
   return places;
 }
 
@@ -77,6 +104,8 @@ Collective collective_at(const Place& place, TransferKind kind, bool reduces) {
   collective.systems_reduce = reduces;
   collective.torus = place.torus;
   collective.rings = place.rings;
+  collective.dimensions = place.dimensions;
+  collective.each_dimension = reduces;  // for networks of dimensions: both orders of an all-reduce
   // Each copy straight to its expert is an all-to-all byte for byte.
   static const ExpertRouting routing{
       .experts = 256, .top_k = 8, .mode = ExpertRouting::Mode::kLowLatency};

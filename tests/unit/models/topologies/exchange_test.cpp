@@ -116,6 +116,10 @@ TEST(DrawnLinks, AreThoseOfTheBundles) {
   expect_drawn_as_bundled(dgx_1(), 2);
   expect_drawn_as_bundled(unified_bus(3, 2, 3, 4), 2);
   expect_drawn_as_bundled(tpu({4, 3, 2}, 50_GBps), 2);
+  expect_drawn_as_bundled(with_dimensions({dimension(DimensionShape::kRing, 4, 50_GBps),
+                                           dimension(DimensionShape::kMesh, 3, 20_GBps),
+                                           dimension(DimensionShape::kSwitch, 2, 10_GBps)}),
+                          2);
   for (const char* kind : {"rail_optimized", "clos", "multi_plane"}) {
     for (const Routing routing : {Routing::kAdaptive, Routing::kEcmp}) {
       SystemConfig system = small_groups(dgx_h100(), kind);

@@ -113,6 +113,32 @@ inline SystemConfig tpu(std::vector<int> sizes, BytesPerSecond link) {
   return system;
 }
 
+/// A network of several dimensions whose packages have the ports that they need.
+inline SystemConfig with_dimensions(const std::vector<DimensionConfig>& dimensions) {
+  int packages = 1;
+  BytesPerSecond line;
+  for (const DimensionConfig& dimension : dimensions) {
+    packages *= dimension.size;
+    line += dimension.bandwidth.value * static_cast<double>(dimension.links_of_rank());
+  }
+  SystemConfig system = ideal_system(packages, packages, line, 1, 50_Gbitps);
+  system.scale_up.kind = "dimensions";
+  system.scale_up.dimensions.emplace().axes = dimensions;
+  return system;
+}
+
+inline DimensionConfig dimension(DimensionShape shape, int size, BytesPerSecond link,
+                                 Seconds latency = Seconds(0),
+                                 LineAlgorithm algorithm = LineAlgorithm::kRing) {
+  DimensionConfig dimension;
+  dimension.shape = shape;
+  dimension.size = size;
+  dimension.bandwidth.value = link;
+  dimension.latency.value = latency;
+  dimension.algorithm = algorithm;
+  return dimension;
+}
+
 /// 72 GPUs in trays of 4, one link of 50 GB/s to each of 18 chips (NVIDIA GB200 NVL72 reference
 /// architecture).
 inline SystemConfig nvl72() {

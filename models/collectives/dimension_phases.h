@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "models/collectives/algorithm.h"
+#include "sim/machine/dimension_config.h"
+
+namespace orrery {
+
+/// What every rank does with the others of its line of one dimension, of which it has n ranks.
+struct DimensionPhase {
+  std::size_t dimension = 0;  ///< index in Collective::dimensions
+  bool scatters = false;      ///< a reduce-scatter: a rank begins with a share, ends with 1/n of it
+  bool gathers = false;       ///< an all-gather: the other way round. Both: an all-reduce
+  double share = 1;           ///< the share of the buffer that a rank has of it at most
+};
+
+/// The phases of a collective, in order. Of a buffer S over dimensions of n0, n1, n2 ranks:
+///
+///   reduce_scatter  dimension 0 with S, 1 with S/n0, 2 with S/(n0 n1)
+///   all_gather      the same backwards
+///   all_reduce      hierarchical: up to the last dimension but one, an all-reduce in the last, and
+///                   back; each_dimension: an all-reduce of S in each
+std::vector<DimensionPhase> dimension_phases(const Collective& collective);
+
+/// Messages that a rank sends one after the other in a reduce-scatter along a line, or an
+/// all-gather: n - 1 in a ring, 1 directly, log2 n by halving or doubling.
+int line_steps(const DimensionConfig& dimension);
+/// Bytes that the busiest link of a line carries, one way, while a rank scatters or gathers
+/// `bytes`.
+Bytes line_bytes(const DimensionConfig& dimension, Bytes bytes);
+
+}  // namespace orrery

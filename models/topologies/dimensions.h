@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "sim/graph/topology.h"
+#include "sim/machine/dimension_config.h"
+
+namespace orrery {
+
+struct RankLayout;
+
+/// What a network of several dimensions is to collectives, beyond its links.
+class DimensionGrid {
+ public:
+  DimensionGrid(std::vector<DimensionConfig> dimensions, int ranks_per_system);
+
+  const std::vector<DimensionConfig>& dimensions() const { return dimensions_; }
+  std::size_t count() const { return dimensions_.size(); }
+  /// The place of a rank in a dimension, and the ranks from one place to the next.
+  int coordinate(int rank, std::size_t dimension) const {
+    return rank % ranks_ / strides_[dimension] % dimensions_[dimension].size;
+  }
+  int stride(std::size_t dimension) const { return strides_[dimension]; }
+
+  /// The dimensions in which the members of a group differ, where it has all ranks that agree with
+  /// them in the others, in rank order; empty where it has not. Those of one rank count in none.
+  std::vector<int> filled_by(std::span<const int> group) const;
+  /// Links between two places of a line, one after the other: the shorter way round a ring.
+  int line_links(std::size_t dimension, int from, int to) const;
+  /// Latency of the links between two ranks of a system: dimension after
+  /// dimension.
+  Seconds link_latency(int source, int destination) const;
+  /// The most between any two of a group that fills a box; of others no less.
+  Seconds link_latency(std::span<const int> group) const;
+
+  void set_dimension(BundleId bundle, int dimension);
+  /// The dimension of a bundle; -1: it is in none of them.
+  int dimension_of(BundleId bundle) const {
+    return bundle < by_bundle_.size() ? by_bundle_[bundle] : -1;
+  }
+
+ private:
+  std::vector<DimensionConfig> dimensions_;
+  std::vector<int> strides_;
+  int ranks_;
+  std::vector<int> by_bundle_;
+};
+
+}  // namespace orrery
