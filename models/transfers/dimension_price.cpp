@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <queue>
 #include <tuple>
 
@@ -65,7 +66,7 @@ class Pipeline {
 
  private:
   std::span<const PhaseTime> phases_;
-  std::vector<std::deque<PhaseEnd>> waiting_;  ///< by dimension
+  std::vector<std::deque<PhaseEnd>> waiting_;  ///< chunks by dimension
   std::vector<bool> works_;
   std::priority_queue<PhaseEnd, std::vector<PhaseEnd>, std::greater<>> ends_;
   PipelineTimes times_;

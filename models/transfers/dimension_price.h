@@ -17,7 +17,7 @@ class DimensionGrid;
 /// worked on them.
 struct PipelineTimes {
   Seconds end;
-  std::vector<Seconds> busy;  ///< by dimension
+  std::vector<Seconds> busy;  ///< time at work, by dimension
 };
 
 /// One phase of a chunk: it has its dimension for itself for that long.
@@ -52,7 +52,7 @@ class DimensionPrice {
                      bool scatters) const;
 
   int chunks_;
-  bool each_dimension_;  ///< AllReduceOrder
+  bool each_dimension_;  ///< an all-reduce carries the whole buffer through each
   Seconds start_, latency_;
   double efficiency_;
 };

@@ -21,8 +21,8 @@ namespace orrery {
 namespace {
 
 constexpr const char* kAuto = "auto";
-constexpr const char* kInNetwork = "sharp";        // the algorithm that reduces between systems
-constexpr const char* kDimensions = "dimensions";  // the one with a price of its own
+constexpr const char* kInNetwork = "sharp";          // the algorithm that reduces between systems
+constexpr const char* kByDimensions = "dimensions";  // the one with a price of its own
 
 /// Extra links of a chain in which each step waits for the message with the longest way.
 ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
@@ -357,7 +357,7 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const GroupForms&
   priced.algorithm = name;
   LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
   std::optional<DimensionTurns> turns;
-  if (dimension_price_ && name == kDimensions)
+  if (dimension_price_ && name == kByDimensions)
     turns.emplace(*dimension_price_, *fabric_->dimensions());
   Seconds latency =
       run_groups(transfer, groups, algorithm, sink, turns ? &*turns : nullptr, priced);

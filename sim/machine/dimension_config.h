@@ -19,9 +19,9 @@ enum class DimensionShape : std::uint8_t {
 
 /// How a collective goes along a line.
 enum class LineAlgorithm : std::uint8_t {
-  kRing,             ///< from each rank to the next one, one way round
-  kDirect,           ///< from each to each other at once
-  kHalvingDoubling,  ///< with one partner a step, 1, 2, 4, ... ranks away
+  kRing,             ///< each rank sends to the next one, one way round
+  kDirect,           ///< each rank sends to each other at once
+  kHalvingDoubling,  ///< each rank has one partner a step, 1, 2, 4, ... ranks away
 };
 
 /// One dimension of a network of several. The ranks that differ in its coordinate alone are a

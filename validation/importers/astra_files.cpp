@@ -52,7 +52,7 @@ const config::Node& dimension_list(const config::Node& file, const std::string& 
   return *list;
 }
 
-AstraShape shape_of(const config::Node& node) {
+AstraShape astra_shape(const config::Node& node) {
   if (node.text() == "Ring") return AstraShape::kRing;
   if (node.text() == "FullyConnected") return AstraShape::kFullyConnected;
   if (node.text() == "Switch") return AstraShape::kSwitch;
@@ -82,7 +82,7 @@ std::vector<AstraDimension> read_dimensions(const std::string& path, std::size_t
     AstraDimension dimension;
     dimension.number = i;
     dimension.name = shapes[i].text();
-    dimension.shape = shape_of(shapes[i]);
+    dimension.shape = astra_shape(shapes[i]);
     dimension.ranks = astra_number(counts[i], "npus_count");
     ranks *= dimension.ranks;
     if (ranks > 1e6 || dimension.ranks != std::floor(dimension.ranks))

@@ -40,7 +40,7 @@ struct AstraSystem {
 
 /// Network and system of an ASTRA-sim run.
 struct AstraRun {
-  std::vector<AstraDimension> dimensions;  ///< at least one
+  std::vector<AstraDimension> dimensions;  ///< those of more than one rank, at least one
   AstraSystem system;
   std::string files;               ///< names of both, for people
   std::string algorithm_place;     ///< where the algorithms are written

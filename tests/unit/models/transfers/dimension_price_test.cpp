@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <random>
 
@@ -165,7 +166,8 @@ TEST(DimensionPrice, AllReducesSendAsManyBytesAsInOneRing) {
   }
 }
 
-/// Of a chunk through all phases, of the busiest dimension, and of all chunks one after the other.
+// No shorter than a chunk through all phases and than the busiest dimension, no longer than all
+// chunks one after the other.
 TEST(DimensionPrice, APipelineIsBetweenItsLongestPartAndAllOfThem) {
   std::mt19937 random(2);  // NOLINT(cert-msc51-cpp)
   for (int i = 0; i < 500; ++i) {
