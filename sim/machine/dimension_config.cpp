@@ -54,8 +54,8 @@ const Schema<DimensionConfig>& DimensionConfig::schema() {
   return schema;
 }
 
-const Schema<DimensionsConfig>& DimensionsConfig::schema() {
-  using C = DimensionsConfig;
+const Schema<NetworkDimensionsConfig>& NetworkDimensionsConfig::schema() {
+  using C = NetworkDimensionsConfig;
   static const auto schema =
       Schema<C>("dimensions", "dimensions of a network, and how collectives go through them")
           .required("axes", &C::axes, "rings, meshes and switches; the first varies fastest")

@@ -52,12 +52,12 @@ enum class AllReduceOrder : std::uint8_t {
 /// A network of several dimensions, and how a collective library goes through them: the buffer is
 /// cut into chunks, each of which goes through all of its phases, one dimension after the other; a
 /// dimension works on one chunk at a time, in the order in which they come to it.
-struct DimensionsConfig {
+struct NetworkDimensionsConfig {
   std::vector<DimensionConfig> axes;  ///< the first varies fastest
   int chunks = 1;
   Fact<Seconds> start;  ///< what a chunk waits at the begin of each phase
   AllReduceOrder all_reduce = AllReduceOrder::kHierarchical;
-  static const config::Schema<DimensionsConfig>& schema();
+  static const config::Schema<NetworkDimensionsConfig>& schema();
 };
 
 namespace config {

@@ -55,7 +55,7 @@ struct ScaleUpConfig {
   std::vector<WireConfig> wires;      ///< mesh, graph
   std::optional<PcieConfig> pcie;     ///< switches and bridges of `pcie`
   /// Dimensions of `dimensions`, and how collectives go through them.
-  std::optional<DimensionsConfig> dimensions;
+  std::optional<NetworkDimensionsConfig> dimensions;
   bool switch_reduction = false;  ///< nvswitch: the chips reduce and multicast (NVLS)
   Fact<Seconds> latency;  ///< time of one step of a collective or message between two ranks,
                           ///< software included; of dimensions: beside that of their links
