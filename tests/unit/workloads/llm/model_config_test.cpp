@@ -59,6 +59,7 @@ TEST(ModelConfig, MegatronModelsHaveTheirPublishedNumberOfParameters) {
   EXPECT_NEAR(billions("gpt_175b"), 174.6, 0.05);
   EXPECT_NEAR(billions("gpt_530b"), 529.6, 0.05);
   EXPECT_NEAR(billions("gpt_1t"), 1008.0, 0.05);
+  EXPECT_NEAR(billions("gpt_4"), 1800, 20);  // as is told of it
   // 12 x 48 x 6144^2 = 21.743 B, 13 x 48 x 6144 = 3.8 M, (51200 + 2048) x 6144 = 327.2 M
   EXPECT_NEAR(billions("gpt_22b"), 22.074, 0.001);
 }
