@@ -69,6 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ShippedSweep{"equal_power_and_cost",
                                    "batch.micro <= 8 or batch.micro == 64 or batch.micro == 80 or "
                                    "batch.micro == 384"},
+                      ShippedSweep{"gpt4_gpus", ""}, ShippedSweep{"gpu_generations", ""},
                       ShippedSweep{"memory_and_units", ""},
                       ShippedSweep{"plans_405b", "batch.micro == 1 and parallel.cp >= 2"},
                       ShippedSweep{"precision_ladder", ""},
