@@ -69,7 +69,7 @@ void add_row(Comparison& comparison, const Figure& figure, const std::string& su
     cell.simulated = figure.value(system, View::kSimulated);
     if (cell.published) smallest = std::min(smallest, *cell.published);
     for (const Input& input : figure.inputs(system)) {
-      cell.estimated |= input.estimated;
+      cell.estimated |= input.estimated && cell.published.has_value();
       if (input.differs) cell.differences.push_back(difference_index(comparison, system, input));
     }
     std::sort(cell.differences.begin(), cell.differences.end());
