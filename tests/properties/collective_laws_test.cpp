@@ -71,8 +71,7 @@ class RandomCases {
   Case next() {
     Case c;
     c.system = pick(systems_);
-    const bool joins = !c.system.scale_out.kind.empty() && c.system.scale_out.kind != "none" &&
-                       c.system.ranks() <= 1024;
+    const bool joins = c.system.accelerator.scale_out.present() && c.system.ranks() <= 1024;
     c.copies = joins ? 1 + static_cast<int>(below(3)) : 1;
     c.transfer.name = "law";
     c.transfer.kind = pick(std::vector<TransferKind>{
