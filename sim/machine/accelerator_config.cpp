@@ -106,7 +106,7 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
   using C = ComputeConfig;
   static const auto schema =
       Schema<C>("compute", "arithmetic of one package, dense rates")
-          .required("units", &C::units, "units of the package", kCount)
+          .required("units", &C::units, "units of the package", between(1, 1e7))
           .required("clock", &C::clock, "clock at which the matrix rates hold [MHz]", kClock)
           .optional("boost_clock", &C::boost_clock,
                     "clock of kernels too short or light to meet the power cap; absent: clock",

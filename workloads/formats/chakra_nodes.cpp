@@ -319,6 +319,7 @@ std::uint32_t ChakraNodes::group_of_dimensions(const std::vector<bool>& involved
     stride *= size->second;
   }
   for (int& rank : ranks) rank += static_cast<int>(base);
+  graph_.is_of_its_rank();
   return communicators_.add(ranks);
 }
 

@@ -45,6 +45,9 @@ class GraphBuilder {
   void belongs_to(int rank) { rank_ = rank; }
   /// Whose graph the file says it is; -1: it does not.
   int rank() const { return rank_; }
+  /// The same file as another rank's would be another graph.
+  void is_of_its_rank() { of_its_rank_ = true; }
+  bool of_its_rank() const { return of_its_rank_; }
 
   /// The graph, dependencies resolved.
   /// @param file for errors
@@ -70,6 +73,7 @@ class GraphBuilder {
   std::vector<Dependency> dependencies_;
   std::vector<Reference> references_;
   int rank_ = -1;
+  bool of_its_rank_ = false;
   bool ascending_ = true;      ///< identifiers, as they came
   ByHash kernels_, messages_;  ///< numbers by hash
 };

@@ -180,7 +180,7 @@ class RunReader {
     const std::string hash = source.sha256();
     read_.files.push_back({"rank " + std::to_string(file.rank), file.path, hash});
     const auto number = static_cast<std::uint32_t>(read_.run.graphs.size() - 1);
-    graphs_[hash] = number;
+    if (!builder.of_its_rank()) graphs_[hash] = number;
     sizes_.insert(size);
     place(alone && builder.rank() >= 0 ? builder.rank() : file.rank, number);
   }

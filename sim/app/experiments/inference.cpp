@@ -13,15 +13,6 @@
 #include "workloads/statistics.h"
 
 namespace orrery {
-namespace {
-
-/// Standard deviation of log(time of a step over that of its graph) beside what calibrations know,
-/// of models without and with experts: times per token of measured serving runs, which no published
-/// step is part of, are 8.3 and 11.6 % off in the mean (orrery validate serving,
-/// validation/README.md), and the mean size of a normal error is 0.80 of its deviation.
-constexpr double kBeyond = 0.104, kBeyondOfExperts = 0.145;
-
-}  // namespace
 
 const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
   using E = InferenceExperiment;
@@ -275,9 +266,8 @@ void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record)
   if (config.expert_routing)
     add_metric(record, kExpertSkew,
                heaviest_rank(llm.moe, parallel.ep, *config.expert_routing).skew);
-  const std::vector<double> beyond = spread_draws(seed, "what graphs of steps leave out",
-                                                  llm.has_moe() ? kBeyondOfExperts : kBeyond);
-  report_trust({machine(), *kernels, whole.program, outcome, seed}, record, beyond);
+  report_trust({machine(), *kernels, whole.program, outcome, seed}, record,
+               beyond_graphs(llm.has_moe(), seed));
 }
 
 }  // namespace orrery

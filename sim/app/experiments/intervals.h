@@ -64,6 +64,9 @@ void report_trust(const StepSource& source, RunRecord& record,
 /// Lognormal factors of median 1: one uncertain quantity of that name and standard deviation of the
 /// logarithm, by draw.
 std::vector<double> spread_draws(std::int64_t seed, const std::string& name, double deviation);
+/// How many times longer a step of inference takes than its graph, by draw: what neither kernels
+/// nor transfers are, such as the host's part. Alike in steps and in served requests.
+std::vector<double> beyond_graphs(bool has_experts, std::int64_t seed);
 /// Both together; `more` may be empty.
 std::vector<double> times(std::vector<double> factors, const std::vector<double>& more);
 

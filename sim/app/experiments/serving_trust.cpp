@@ -20,6 +20,7 @@ IterationKinds kinds_of(const std::vector<Instance>& instances, std::size_t firs
 
 ServingTrust::ServingTrust(const ServingFleet& fleet, const std::vector<ServingGroup>& groups,
                            const std::vector<Instance>& instances, std::int64_t seed) {
+  const std::vector<double> beyond = beyond_graphs(fleet.model().has_moe(), seed);
   std::size_t first = 0;
   std::vector<Chunk> chunks;
   for (std::size_t group = 0; group < groups.size(); ++group) {
@@ -30,7 +31,7 @@ ServingTrust::ServingTrust(const ServingFleet& fleet, const std::vector<ServingG
       if (means.seconds() <= 0) return;
       const StepTrust trust = fleet.trust(group, means.shape(chunks), seed);
       add(means, trust);
-      const auto [p10, p90] = p10_p90(trust.factors);
+      const auto [p10, p90] = p10_p90(times(trust.factors, beyond));
       bounds_[0].back().*figure = p10;
       bounds_[1].back().*figure = p90;
     };

@@ -14,9 +14,9 @@ namespace orrery {
 /// What the iterations of a served workload rest on, and how much longer they may take.
 ///
 /// First order: what a group's iterations take longer, those without prompts and those with some,
-/// is what their mean shapes do by the draws of their kernels and collectives. Requests are served
-/// again with all of them at their p10, and at their p90: as if all erred together, which is the
-/// widest that they can. The work of hosts does not vary.
+/// is what their mean shapes do by the draws of their kernels and collectives, and of what steps
+/// have beside them. Requests are served again with all of them at their p10, and at their p90: as
+/// if all erred together, which is the widest that they can. The work of hosts does not vary.
 class ServingTrust {
  public:
   /// @param instances those that have served, of all groups in their order
