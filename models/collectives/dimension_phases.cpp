@@ -39,7 +39,7 @@ int line_steps(const DimensionConfig& dimension) {
     case LineAlgorithm::kHalvingDoubling:
       break;
   }
-  return std::bit_width(static_cast<unsigned>(dimension.size)) - 1;
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(dimension.size))) - 1;
 }
 
 Bytes line_bytes(const DimensionConfig& dimension, Bytes bytes) {
