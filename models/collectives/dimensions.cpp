@@ -128,7 +128,6 @@ class DimensionAlgorithm final : public CollectiveAlgorithm {
   Schedule schedule(const Collective& collective) const override {
     const Lines lines(collective);
     Schedule schedule{.chunks = collective.size()};
-    int first = 0;
     std::vector<bool> scattered(collective.dimensions.size(),
                                 collective.kind == TransferKind::kAllGather);
     for (const DimensionPhase& phase : dimension_phases(collective)) {
@@ -136,23 +135,30 @@ class DimensionAlgorithm final : public CollectiveAlgorithm {
       for (const bool scatters : {true, false}) {
         if (!(scatters ? phase.scatters : phase.gathers)) continue;
         scattered[phase.dimension] = false;
-        tell_lines(lines, phase.dimension, dimension, scatters, [&](const LineMessage& message) {
-          tell_parts(lines, scattered, phase.dimension, message, [&](int owner) {
-            schedule.messages.push_back({first + message.step,
-                                         message.from,
-                                         message.to,
-                                         {owner, 1},
-                                         scatters ? ChunkOp::kReduce : ChunkOp::kCopy});
-          });
-        });
+        add_pass(lines, scattered, phase.dimension, dimension, scatters, schedule);
         scattered[phase.dimension] = scatters;
-        first += line_steps(dimension);
       }
     }
     return schedule;
   }
 
  private:
+  /// The messages of one pass along all lines of a dimension, behind what the schedule has.
+  static void add_pass(const Lines& lines, const std::vector<bool>& scattered, std::size_t d,
+                       const DimensionConfig& dimension, bool scatters, Schedule& schedule) {
+    int first = 0;
+    for (const auto& message : schedule.messages) first = std::max(first, message.step + 1);
+    tell_lines(lines, d, dimension, scatters, [&](const LineMessage& message) {
+      tell_parts(lines, scattered, d, message, [&](int owner) {
+        schedule.messages.push_back({first + message.step,
+                                     message.from,
+                                     message.to,
+                                     {owner, 1},
+                                     scatters ? ChunkOp::kReduce : ChunkOp::kCopy});
+      });
+    });
+  }
+
   /// What goes along all lines of a phase that scatters or gathers `bytes`.
   static void send(const Collective& collective, const Lines& lines, const DimensionPhase& phase,
                    Bytes bytes, FlowSink& sink) {

@@ -39,6 +39,14 @@ bool open_axes_exist(const ScaleUpConfig& config) {
   });
 }
 
+bool has_its_links(const ScaleUpConfig& c) {
+  return c.kind != "nvswitch" || !c.links_per_switch.empty();
+}
+bool has_its_axes(const ScaleUpConfig& c) { return c.kind != "torus" || !c.torus.empty(); }
+bool has_its_wires(const ScaleUpConfig& c) { return c.kind != "graph" || !c.wires.empty(); }
+bool has_its_planes(const ScaleUpConfig& c) {
+  return c.kind != "unified_bus" || (c.planes > 0 && c.l2_switches > 0);
+}
 bool has_its_pcie(const ScaleUpConfig& config) { return config.kind != "pcie" || config.pcie; }
 
 std::string count_fault(const char* what, std::int64_t packages, const SystemConfig& system) {
@@ -152,32 +160,20 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
               "protocols", &C::protocols, "protocols",
               "protocols of the collective library; absent: a step costs the latency, bytes "
               "the efficiency")
-          .check(
-              "nvswitch needs links_per_switch",
-              [](const C& c) { return c.kind != "nvswitch" || !c.links_per_switch.empty(); },
-              "kind")
+          .check("nvswitch needs links_per_switch", has_its_links, "kind")
           .check(
               "protocols tell about large buffers, too: bulk is for libraries without",
               [](const C& c) { return !c.bulk || !c.protocols; }, "bulk")
           .check(
               "several boards need trunks between them",
               [](const C& c) { return c.boards == 1 || c.trunks > 0; }, "boards")
-          .check(
-              "torus needs its packages by axis: torus: [4, 4, 4]",
-              [](const C& c) { return c.kind != "torus" || !c.torus.empty(); }, "kind")
+          .check("torus needs its packages by axis: torus: [4, 4, 4]", has_its_axes, "kind")
           .check("open_axes must name axes of the torus, from 0 on", open_axes_exist, "open_axes")
-          .check(
-              "graph needs wires", [](const C& c) { return c.kind != "graph" || !c.wires.empty(); },
-              "kind")
+          .check("graph needs wires", has_its_wires, "kind")
           .check("kind dimensions needs the block dimensions: {axes: [{shape: ring, ...}, ...]}",
                  has_its_dimensions, "kind")
           .check("kind pcie needs the block pcie: {generation: 4, ...}", has_its_pcie, "kind")
-          .check(
-              "unified_bus needs planes and l2_switches",
-              [](const C& c) {
-                return c.kind != "unified_bus" || (c.planes > 0 && c.l2_switches > 0);
-              },
-              "kind");
+          .check("unified_bus needs planes and l2_switches", has_its_planes, "kind");
   return schema;
 }
 

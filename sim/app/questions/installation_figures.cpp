@@ -13,10 +13,10 @@ Figure of_machine(std::string label, std::vector<Scale> scales, std::optional<in
                   std::function<std::optional<double>(const SystemConfig&, View)> value,
                   std::function<std::vector<Input>(const SystemConfig&)> inputs) {
   return {std::move(label), std::move(scales), decimals,
-          [value](const SystemConfig& s, View view) -> std::optional<double> {
+          [value = std::move(value)](const SystemConfig& s, View view) -> std::optional<double> {
             return s.installation ? value(s, view) : std::nullopt;
           },
-          [inputs](const SystemConfig& s) {
+          [inputs = std::move(inputs)](const SystemConfig& s) {
             if (!s.installation) return std::vector<Input>();
             std::vector<Input> all = inputs(s);
             all.push_back(input_of("installation.systems", s.installation->systems));
@@ -45,11 +45,11 @@ Figure machine_total(const std::string& label, const std::string& name) {
   const std::vector<Figure>& systems = system_figures();
   const auto found = std::find_if(systems.begin(), systems.end(),
                                   [&](const Figure& figure) { return figure.label == label; });
-  const Figure one = *found;
+  const Figure& one = *found;
   return of_machine(
       "machine, " + name, one.scales, one.decimals,
-      [one](const SystemConfig& s, View view) -> std::optional<double> {
-        const std::optional<double> value = one.value(s, view);
+      [of_one = one.value](const SystemConfig& s, View view) -> std::optional<double> {
+        const std::optional<double> value = of_one(s, view);
         return value ? std::optional<double>(*value * s.installation->systems.value) : value;
       },
       one.inputs);
