@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -20,11 +21,15 @@ std::size_t column(const config::CsvReader& csv, const std::string& name) {
                             "': is it of another format?");
 }
 
+std::optional<std::int64_t> token_count(double value) {
+  if (!(value >= 0 && value <= double(kMostTraceTokens))) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
 std::int64_t tokens(config::CsvReader& csv, std::size_t at) {
   try {
-    const double value = trace_number(csv.cell(at));
-    if (value >= 0 && value <= double(kMostTraceTokens))
-      return std::max<std::int64_t>(1, static_cast<std::int64_t>(value));
+    if (const auto count = token_count(trace_number(csv.cell(at))))
+      return std::max<std::int64_t>(1, *count);
   } catch (const std::invalid_argument&) {
   }
   csv.error(at, "expected a number of tokens, got '" + std::string(csv.cell(at)) + "'");
@@ -87,8 +92,7 @@ std::vector<TracedRequest> read_trace_lines(
 }
 
 std::int64_t traced_tokens(const nlohmann::json& line, const char* field) {
-  const auto value = line.at(field).get<double>();
-  if (value >= 0 && value <= double(kMostTraceTokens)) return static_cast<std::int64_t>(value);
+  if (const auto count = token_count(line.at(field).get<double>())) return *count;
   throw std::invalid_argument("'" + std::string(field) + "' is no number of tokens");
 }
 
