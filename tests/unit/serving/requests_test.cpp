@@ -255,6 +255,10 @@ TEST(Trace, SaysWhereItIsWrong) {
   EXPECT_THAT(fault("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-30 23:59:59.5,many,2\n"),
               HasSubstr(":2:23"));
   EXPECT_THAT(fault("{\"hash_ids\": [1], \"timestamp\": 1}\n"), HasSubstr(":1:1"));
+  const std::string lengths = "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": ";
+  EXPECT_THAT(fault(lengths + "1e40, \"hash_ids\": [1]}\n"),
+              HasSubstr(":1:1: error: 'output_length' is no number of tokens"));
+  EXPECT_THAT(fault(lengths + "4, \"hash_ids\": [1e40]}\n"), HasSubstr("no integer of 64 bits"));
   EXPECT_THAT(fault("a,b\n1,2\n"), HasSubstr("no form that is known"));
   EXPECT_THAT(fault("TIMESTAMP,ContextTokens,GeneratedTokens\n"), HasSubstr("no requests"));
 }
