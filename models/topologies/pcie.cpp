@@ -56,6 +56,9 @@ class PcieFabric final : public Fabric {
              Topology& topology)
       : layout_(layout), config_(*system.scale_up.pcie), places_(places) {
     const double reached = system.scale_up.efficiency.value;
+    card_ = rate(config_.lanes);
+    const PortConfig& port = system.accelerator.scale_up;
+    if (port.kind.substr(0, 4) == "PCIe") card_ = std::min(card_, port.bandwidth.value);
     bridge_ =
         system.accelerator.scale_up.bandwidth.value * (config_.bridge_efficiency.value / reached);
     socket_link_ = config_.socket_link.value / reached;
@@ -151,10 +154,10 @@ class PcieFabric final : public Fabric {
     return id;
   }
   /// A slot of PCIe, both ways. Energies are those of messages: the ways of the cards have them.
-  WayPair join_slot(const End& below, const End& above, int lanes, Topology& topology) {
+  WayPair join_slot(const End& below, const End& above, BytesPerSecond slot, Topology& topology) {
     const int half_ways = below.rank >= 0 ? 1 : 0;
-    const Bundle up{LinkKind::kScaleUp, rate(lanes), 1, below.rank, half_ways};
-    const Bundle down{LinkKind::kScaleUp, rate(lanes), 1, -1, half_ways};
+    const Bundle up{LinkKind::kScaleUp, slot, 1, below.rank, half_ways};
+    const Bundle down{LinkKind::kScaleUp, slot, 1, -1, half_ways};
     return {join(below, above, up, topology), join(above, below, down, topology)};
   }
 
@@ -177,8 +180,7 @@ class PcieFabric final : public Fabric {
       const End& above = chips.empty() ? roots[slot_of(places_.socket(package))]
                                        : chips[slot_of(places_.switch_of(package))];
       const int rank = system * places_.packages + package;
-      cards_.push_back(
-          join_slot({topology.rank_vertex(rank), rank}, above, config_.lanes, topology));
+      cards_.push_back(join_slot({topology.rank_vertex(rank), rank}, above, card_, topology));
     }
   }
 
@@ -186,7 +188,7 @@ class PcieFabric final : public Fabric {
     const int uplink = config_.uplink_lanes > 0 ? config_.uplink_lanes : config_.lanes;
     for (std::size_t s = 0; s < chips.size(); ++s) {
       const std::size_t socket = s / slot_of(places_.switches_per_socket());
-      uplinks_.push_back(join_slot(chips[s], roots[socket], uplink, topology));
+      uplinks_.push_back(join_slot(chips[s], roots[socket], rate(uplink), topology));
     }
     if (config_.switch_lanes == 0) return;
     const Bundle trunk{LinkKind::kScaleUp, rate(config_.switch_lanes), 1, -1, 0};
@@ -230,6 +232,7 @@ class PcieFabric final : public Fabric {
   RankLayout layout_;
   PcieConfig config_;
   PciePlaces places_;
+  BytesPerSecond card_;  ///< the slot of a card, no faster than its port
   BytesPerSecond bridge_, socket_link_, memory_;
   int bridge_links_;
   std::vector<WayPair> cards_, uplinks_;  // by rank; by switch of all systems

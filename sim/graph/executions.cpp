@@ -30,12 +30,14 @@ ExecutionCounts count_executions(const Program& program, const Role& role) {
   return counts;
 }
 
-Flops executed_matrix_flops(const Program& program) {
-  Flops flops;
+std::map<Precision, Flops> executed_matrix_flops(const Program& program) {
+  std::map<Precision, Flops> flops;
   for (const Role& role : program.roles) {
     const auto ranks = static_cast<double>(role.ranks.size());
     each_run(count_executions(program, role).kernels, [&](std::size_t id, std::uint64_t runs) {
-      flops += program.kernels[id].matrix_flops * static_cast<double>(runs) * ranks;
+      const Kernel& kernel = program.kernels[id];
+      if (kernel.matrix_flops.base() > 0)
+        flops[kernel.precision] += kernel.matrix_flops * static_cast<double>(runs) * ranks;
     });
   }
   return flops;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "sim/graph/program.h"
@@ -26,7 +27,8 @@ void each_run(const std::vector<std::uint64_t>& runs, Visit visit) {
   }
 }
 
-/// FLOPs of matrix units in all kernels that run, over all ranks of all roles.
-Flops executed_matrix_flops(const Program& program);
+/// FLOPs of matrix units in all kernels that run, over all ranks of all roles, by the precision of
+/// their operands.
+std::map<Precision, Flops> executed_matrix_flops(const Program& program);
 
 }  // namespace orrery

@@ -47,8 +47,9 @@ inline const DeclaredMetric kPrices{
     {"prices", "", "list of prices that costs rest on", "training, inference, serving, layers"}};
 inline const DeclaredMetric kModelFlopsUtilization{
     {"model_flops_utilization", "1",
-     "model FLOPs (no recomputation, causal attention) over the dense peak; of serving: those of "
-     "what was answered over the peak of the replicas that were held",
+     "model FLOPs (no recomputation, causal attention) over the dense peak of the precision, or of "
+     "a faster one that products run in; of serving: those of what was answered over the peak of "
+     "the replicas that were held",
      "training, inference, serving, layers", Follows::kRate}};
 inline const DeclaredMetric kPeakMemoryBytes{
     {"peak_memory_bytes", "B",

@@ -257,6 +257,26 @@ void report_cost(const StepExperiment& experiment, double tokens_per_s, RunRecor
   add_label(record, kPrices, list->text());
 }
 
+struct ExecutedFlops {
+  Flops flops;          ///< of all ranks
+  FlopsPerSecond peak;  ///< of one rank: what could run them
+};
+
+/// The peak is that of the precision of the step. Products that run in a faster one (weights of 4
+/// bits that meet inputs of 8) count at theirs.
+ExecutedFlops executed_flops(const StepExperiment& experiment, const Program& program) {
+  const AcceleratorConfig& device = experiment.system.accelerator;
+  const FlopsPerSecond of_step = matrix_peak(device, experiment.precision);
+  ExecutedFlops executed{Flops(), of_step};
+  Seconds least;
+  for (const auto& [precision, flops] : executed_matrix_flops(program)) {
+    executed.flops += flops;
+    least += flops / std::max(of_step, matrix_peak(device, precision));
+  }
+  if (least > Seconds(0)) executed.peak = executed.flops / least;
+  return executed;
+}
+
 }  // namespace
 
 void report_step(const StepExperiment& experiment, const ModelStep& step,
@@ -264,8 +284,8 @@ void report_step(const StepExperiment& experiment, const ModelStep& step,
   const Seconds time = to_seconds(outcome.replay.end);
   const double seconds = time.base();
   const double accelerators = experiment.accelerators();
-  const double peak =
-      matrix_peak(experiment.system.accelerator, experiment.precision).base() * experiment.ranks();
+  const ExecutedFlops executed = executed_flops(experiment, step.program);
+  const FlopsPerSecond peak = executed.peak * experiment.ranks();
   const EnergyUse energy =
       step_energy(step.program, outcome.priced, experiment.system.accelerator, time);
 
@@ -274,9 +294,8 @@ void report_step(const StepExperiment& experiment, const ModelStep& step,
     add_metric(record, kTokensPerS, step.tokens / seconds);
     add_metric(record, kTokensPerSPerAccelerator, step.tokens / seconds / accelerators);
   }
-  add_metric(record, kModelFlopsUtilization, step.model_flops.base() / seconds / peak);
-  add_metric(record, kHardwareFlopsUtilization,
-             executed_matrix_flops(step.program).base() / seconds / peak);
+  add_metric(record, kModelFlopsUtilization, step.model_flops / time / peak);
+  add_metric(record, kHardwareFlopsUtilization, executed.flops / time / peak);
   add_breakdown(step.program, outcome.replay, record);
   report_ranks(experiment, {outcome.replay, outcome.steps}, record);
   add_metric(record, kEnergy, energy.total().base());

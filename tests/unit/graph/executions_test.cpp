@@ -68,7 +68,8 @@ TEST(Executions, AreVisitedByAscendingIdWithoutThoseThatNeverRun) {
 
 TEST(Executions, HaveTheFlopsOfAllRanksOfTheirRole) {
   // 3 ranks x 3 runs x 10 FLOPs, and 1 rank x (3 x 10 + 2 x 100).
-  EXPECT_EQ(executed_matrix_flops(two_roles()), Flops(90 + 230));
+  EXPECT_THAT(executed_matrix_flops(two_roles()),
+              ElementsAre(Pair(Precision::kBf16, Flops(90 + 230))));
 }
 
 }  // namespace

@@ -42,6 +42,12 @@ TEST_P(DoubtsOfTheLibrary, AreNone) {
   EXPECT_THAT(told(shipped_accelerator(GetParam())), IsEmpty());
 }
 
+// What the pins give is the bandwidth as sold, which what-ifs of the bandwidth are laid over.
+TEST_P(DoubtsOfTheLibrary, AMemoryTellsItsPins) {
+  const MemoryConfig memory = shipped_accelerator(GetParam()).memory;
+  EXPECT_TRUE(memory.stacks && memory.bus_width && memory.data_rate);
+}
+
 // Systems may change ports and caps of their accelerators.
 TEST(Doubts, AreNoneOfTheAcceleratorsOfSystems) {
   const config::Library& library = shipped_library();

@@ -128,6 +128,18 @@ TEST(Pcie, RingsAreAsFastAsTheirNarrowestLink) {
   EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / slot, 1e-9);
 }
 
+TEST(Pcie, CardsAreNoFasterThanTheirPorts) {
+  SystemConfig system = box();
+  system.scale_up.pcie->socket_link.value = 100_GBps;
+  system.accelerator.scale_up.bandwidth.value = 10_GBps;
+  system.accelerator.scale_up.kind = "PCIe 4.0 x16";
+  EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / 10e9, 1e-9);
+  // The port of a bridge says nothing of the slot.
+  system.accelerator.scale_up.kind = "NVLink 3";
+  const double slot = pcie_rate(4, 16, Bytes(256), 0.92).base();
+  EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / slot, 1e-9);
+}
+
 // Around pairs each way uses the slots of every second card: both together all of them, at half of
 // the bytes.
 TEST(Pcie, RingsOfBridgedPairsGoBothWaysAround) {
