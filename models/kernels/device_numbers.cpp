@@ -85,7 +85,7 @@ void write(Writer& to, const CoreConfig& core) {
 }  // namespace
 
 DeviceNumbers device_numbers(const AcceleratorConfig& a) {
-  static_assert(kTables * kOfTable + 61 <= std::tuple_size_v<DeviceNumbers>);
+  static_assert(kTables * kOfTable + 67 <= std::tuple_size_v<DeviceNumbers>);
   DeviceNumbers numbers;
   Writer to(numbers);
   to.table(a.compute.matrix);
@@ -95,8 +95,11 @@ DeviceNumbers device_numbers(const AcceleratorConfig& a) {
   to.table(a.energy.matrix);
   to.all(a.dies, a.die_to_die, a.compute.units, a.compute.clock, a.compute.boost_clock,
          a.compute.vector, a.compute.special, a.compute.structured_sparsity);
+  const auto& arrays = a.compute.arrays;
+  arrays ? to.all(arrays->per_unit, arrays->rows, arrays->columns, arrays->load, arrays->fill)
+         : to.skip(5);
   to.all(a.memory.capacity, a.memory.bandwidth, a.memory.stacks, a.memory.bus_width,
-         a.memory.data_rate, a.memory.refresh);
+         a.memory.data_rate, a.memory.refresh, a.memory.exchange);
   to.all(a.kernel.vector_efficiency, a.kernel.memory_efficiency, a.kernel.exponent, a.kernel.launch,
          a.kernel.uncertainty);
   to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle, a.power.limit,

@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr double kSumRounding = 1e-9;  ///< share that sums of squares are off by at most
-constexpr std::size_t kKept = 32;       ///< solved systems that a table keeps
+constexpr std::size_t kKept = 32;      ///< solved systems that a table keeps
 // Three times as much changes the error on fitted GEMM rows of H200 by less than 0.03 %.
 constexpr double kNugget = 0.05;
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/array_use.h"
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/dram.h"
+#include "models/kernels/exchange.h"
 #include "models/kernels/recurrence.h"
 #include "models/kernels/vector_lanes.h"
 #include "sim/config/diagnostics.h"
@@ -19,7 +21,7 @@ constexpr double kMicro = 1e6;
 
 /// What a kernel does, as times at the peak rates of one die, in microseconds.
 struct Work {
-  double matrix = 0, vector = 0, read = 0, written = 0, host = 0, engine = 0;
+  double matrix = 0, vector = 0, read = 0, written = 0, host = 0, engine = 0, exchange = 0;
 };
 
 Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
@@ -42,10 +44,28 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   return work;
 }
 
-struct Terms {
-  double matrix = 0, vector = 0, memory = 0, host = 0;
+/// Products leave parts of systolic arrays idle. Depthwise filters, which count as vector work, run
+/// there too; what is fused with them stays on the lanes.
+void on_arrays(const Kernel& kernel, const AcceleratorConfig& accelerator, Work& work) {
+  Flops products = kernel.matrix_flops;
+  if (kernel.kind == KernelClass::kConvolution && products.base() == 0) {
+    products = std::min(multiply_add_flops(kernel), kernel.vector_flops);
+    work.vector *= 1 - products / kernel.vector_flops;
+  }
+  if (products.base() == 0) return;
+  const double use = array_use(kernel, accelerator.compute, accelerator.dies);
+  work.matrix = (products / matrix_peak(accelerator, kernel)).base() / use * kMicro;
+}
 
-  double largest() const { return std::max({matrix, vector, memory, host}); }
+double exchange_us(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  const BytesPerSecond all = accelerator.memory.exchange->value;
+  return (exchanged_bytes(kernel, accelerator.compute.units.value) / all).base() * kMicro;
+}
+
+struct Terms {
+  double matrix = 0, vector = 0, memory = 0, host = 0, exchange = 0;
+
+  double largest() const { return std::max({matrix, vector, memory, host, exchange}); }
 };
 
 Terms terms_of(const Work& work, const double* values) {
@@ -55,7 +75,7 @@ Terms terms_of(const Work& work, const double* values) {
           (work.read + work.written * (1 + at(RooflineParameter::kWriteCost)) +
            std::min(work.read, work.written) * at(RooflineParameter::kTurnaround)) /
               at(RooflineParameter::kMemoryEfficiency),
-          work.host};
+          work.host, work.exchange};
 }
 
 /// (a^p + b^p + ...)^(1/p), scaled by the largest term so that no power overflows or vanishes.
@@ -63,7 +83,7 @@ double p_norm(const Terms& terms, double p) {
   const double largest = terms.largest();
   if (largest == 0) return 0;
   double sum = 0;
-  for (const double term : {terms.matrix, terms.vector, terms.memory, terms.host})
+  for (const double term : {terms.matrix, terms.vector, terms.memory, terms.host, terms.exchange})
     if (term > 0) sum += std::pow(term / largest, p);
   return largest * std::pow(sum, 1 / p);
 }
@@ -113,6 +133,8 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
                                                    "s; leave the " + what + " out");
   }
   Work work = work_of(kernel, accelerator);
+  if (accelerator.compute.arrays) on_arrays(kernel, accelerator, work);
+  if (accelerator.memory.exchange) work.exchange = exchange_us(kernel, accelerator);
   if (is_recurrence(kernel)) work.vector = recurrence_us(kernel, accelerator, work.vector);
   // Efficiencies hold under the power cap of the device as sold.
   if (accelerator.sold && work.matrix > 0)

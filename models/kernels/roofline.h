@@ -20,7 +20,8 @@ enum class RooflineParameter : std::size_t {
   kLaunch,            ///< fixed time of a kernel, in microseconds
 };
 
-/// The p-norm roofline: t = launch + (t_matrix^p + t_vector^p + t_memory^p + t_host^p)^(1/p), each
+/// The p-norm roofline: t = launch + (t_matrix^p + t_vector^p + t_memory^p + t_host^p +
+/// t_exchange^p)^(1/p), each
 /// term work over the achievable rate (peak times efficiency). p = infinity is the textbook
 /// roofline, p = 1 no overlap at all. Priors are the accelerator's `kernel:` block.
 class RooflineFamily final : public KernelFamily {

@@ -57,8 +57,10 @@ class PcieFabric final : public Fabric {
       : layout_(layout), config_(*system.scale_up.pcie), places_(places) {
     const double reached = system.scale_up.efficiency.value;
     card_ = rate(config_.lanes);
+    constexpr double kRounding = 1e-3;  // of the same slot, as accelerators write it
     const PortConfig& port = system.accelerator.scale_up;
-    if (port.kind.substr(0, 4) == "PCIe") card_ = std::min(card_, port.bandwidth.value);
+    if (port.kind.substr(0, 4) == "PCIe" && port.bandwidth.value < card_ * (1 - kRounding))
+      card_ = port.bandwidth.value;
     bridge_ =
         system.accelerator.scale_up.bandwidth.value * (config_.bridge_efficiency.value / reached);
     socket_link_ = config_.socket_link.value / reached;

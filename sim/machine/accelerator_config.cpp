@@ -26,7 +26,8 @@ const Bounds kRate = between(FlopsPerSecond(1e6), FlopsPerSecond(1e20));
 const Bounds kCapacity = between(1_KB, 10_TB);
 const Bounds kBandwidth = between(BytesPerSecond(1e6), BytesPerSecond(1e17));
 const Bounds kPower = between(Watts(1e-3), Watts(1e6));
-const Bounds kEnergyPerFlop = between(JoulesPerFlop(0), JoulesPerFlop(1e-8));  // pixel shaders took 2 nJ
+const Bounds kEnergyPerFlop =
+    between(JoulesPerFlop(0), JoulesPerFlop(1e-8));  // pixel shaders took 2 nJ
 const Bounds kEnergyPerByte = between(JoulesPerByte(0), JoulesPerByte(1e-6));
 const Bounds kLatency = between(Seconds(0), Seconds(1));
 
@@ -131,6 +132,10 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
                     "rate of fp8 products that add partial sums up in fp32 registers over that of "
                     "fast accumulation; 1: matrix units add up in fp32 anyway",
                     between(0.1, 1))
+          .optional("arrays", &C::arrays,
+                    "systolic arrays; absent: products fill the matrix units, but for "
+                    "kernel.matrix_efficiency")
+          .check(arrays_fault, "arrays")
           .check("boost_clock must not be below clock", boost_is_no_slower, "boost_clock")
           .check(
               "at least one precision is needed", [](const C& c) { return !c.matrix.empty(); },
@@ -154,6 +159,10 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
           .optional("bus_width", &C::bus_width, "data pins (bits) of one of them", kCount)
           .optional("data_rate", &C::data_rate, "rate of one pin [Gb/s]",
                     between(BytesPerSecond(1e6), BytesPerSecond(1e11)))
+          .optional("exchange", &C::exchange,
+                    "rate at which units send each other what lies in their parts of the memory, "
+                    "all together; absent: every unit reaches all of it [TB/s]",
+                    kBandwidth)
           .optional("flash", &C::flash,
                     "memory of a microcontroller that weights of inference stay in, and are read "
                     "from in place")

@@ -37,6 +37,8 @@ struct ComputeConfig {
   /// Rate of fp8 products whose partial sums are added up in fp32 registers over that of fast
   /// accumulation in the matrix units; 1: these add up in fp32 anyway.
   Fact<double> full_accumulation{.value = 1};
+  /// What the matrix units are; absent: products fill them, but for kernel.matrix_efficiency.
+  std::optional<ArraysConfig> arrays;
   static const config::Schema<ComputeConfig>& schema();
 };
 
@@ -52,6 +54,9 @@ struct MemoryConfig {
   /// tRFC / tREFI, the share of the time of all-bank refresh; per-bank refresh hides a part. 0:
   /// nothing is refreshed (SRAM), or nothing is known.
   Fact<double> refresh;
+  /// Rate at which units send each other what lies in their parts of the memory, all together;
+  /// absent: every unit reaches all of it.
+  std::optional<Fact<BytesPerSecond>> exchange;
   /// Memory of a microcontroller that weights of inference stay in and are read from in place.
   std::optional<Fact<Bytes>> flash;
   /// Not configured: the memory as sold, whose losses a what-if of the bandwidth keeps (what_if.h).

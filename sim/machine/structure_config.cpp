@@ -34,6 +34,23 @@ const Schema<MatrixTileConfig>& MatrixTileConfig::schema() {
   return schema;
 }
 
+const Schema<ArraysConfig>& ArraysConfig::schema() {
+  using C = ArraysConfig;
+  static const auto schema =
+      Schema<C>("arrays", "systolic arrays that hold weights while inputs stream past")
+          .required("per_unit", &C::per_unit, "arrays of a unit", kCount)
+          .required("rows", &C::rows, "inputs that a result is summed over", kTile)
+          .required("columns", &C::columns, "results that it makes at a time", kTile)
+          .required("load", &C::load, "clocks in which an array takes the next weights", kTile)
+          .required("fill", &C::fill,
+                    "clocks from the first input of a product to its first whole result", kTile)
+          .optional("mapping", &C::mapping,
+                    "what arrays of inference work on: temporal (one layer after the other, each "
+                    "on all of them) or spatial (all layers at once, each on arrays of its own, in "
+                    "steps of lists of layers)");
+  return schema;
+}
+
 double UnitGroupsConfig::filled(std::int64_t cluster) const {
   if (cluster <= 1) return 1;
   std::int64_t all = 0, places = 0;

@@ -37,6 +37,22 @@ struct MatrixTileConfig {
   static const config::Schema<MatrixTileConfig>& schema();
 };
 
+/// What arrays work on in inference: the layers of a network one after the other, each on all of
+/// them, or all layers at once, each on arrays of its own that images pass one after the other.
+enum class ArrayMapping : std::uint8_t { kTemporal, kSpatial };
+
+/// Systolic arrays of multiply-adds that hold a tile of the weights each while inputs stream past:
+/// a row takes an input, a column gives a result (Kung and Leiserson 1979; TPU, ISCA 2017).
+struct ArraysConfig {
+  Fact<int> per_unit;
+  Fact<int> rows;
+  Fact<int> columns;
+  Fact<int> load;  ///< clocks in which an array takes the next tile of weights
+  Fact<int> fill;  ///< clocks from the first input of a product to its first whole result
+  ArrayMapping mapping = ArrayMapping::kTemporal;
+  static const config::Schema<ArraysConfig>& schema();
+};
+
 /// Groups of units with a network of their own, such as GPCs: all blocks of a cluster run in one of
 /// them, so what a cluster's size does not divide stays empty.
 struct UnitGroupsConfig {
@@ -135,6 +151,14 @@ struct PartitionConfig {
 }  // namespace orrery
 
 namespace orrery::config {
+
+template <>
+struct EnumNames<ArrayMapping> {
+  static constexpr std::pair<ArrayMapping, const char*> values[] = {
+      {ArrayMapping::kTemporal, "temporal"},
+      {ArrayMapping::kSpatial, "spatial"},
+  };
+};
 
 template <>
 struct EnumNames<MatrixIssue> {

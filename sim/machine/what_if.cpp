@@ -257,6 +257,20 @@ std::string per_clock_fault(const ComputeConfig& compute) {
   return {};
 }
 
+std::string arrays_fault(const ComputeConfig& compute) {
+  if (!compute.arrays) return {};
+  const ArraysConfig& arrays = *compute.arrays;
+  if (!sold(arrays.per_unit) || !sold(arrays.rows) || !sold(arrays.columns)) return {};
+  const double flops = 2.0 * arrays.per_unit.value * arrays.rows.value * arrays.columns.value;
+  const auto is_theirs = [&](const auto& per_clock) {
+    return std::abs(per_clock.second.value / flops - 1) <= kRounding;
+  };
+  const auto& rates = compute.matrix_per_clock;
+  if (std::any_of(rates.begin(), rates.end(), is_theirs)) return {};
+  return "matrix_per_clock must have a precision whose FLOPs are 2 x per_unit x rows x columns: " +
+         print_number(flops);
+}
+
 std::string organisation_fault(const MemoryConfig& memory) {
   const int given = int{memory.stacks.has_value()} + int{memory.bus_width.has_value()} +
                     int{memory.data_rate.has_value()};

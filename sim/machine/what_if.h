@@ -26,6 +26,10 @@ void follow_changes(AcceleratorConfig& device);
 /// must be the rate. Empty: nothing.
 std::string per_clock_fault(const ComputeConfig& compute);
 
+/// What is wrong with systolic arrays: their multiply-adds must be the matrix_per_clock of one
+/// precision. Empty: nothing.
+std::string arrays_fault(const ComputeConfig& compute);
+
 /// What is wrong with the organisation of a memory: pins times the rate of a pin must be the
 /// bandwidth. A wrong generation or number of stacks shows here.
 std::string organisation_fault(const MemoryConfig& memory);

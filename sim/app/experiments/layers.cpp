@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "models/kernels/array_use.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/explanation.h"
 #include "sim/app/experiments/intervals.h"
@@ -72,6 +73,13 @@ LayerGraph LayersExperiment::build() const {
   }
 }
 
+Program LayersExperiment::mapped(Program program) const {
+  const auto& arrays = system.accelerator.compute.arrays;
+  if (phase == LayersPhase::kInference && arrays && arrays->mapping == ArrayMapping::kSpatial)
+    map_in_space(system.accelerator.compute, program.kernels);
+  return program;
+}
+
 /// The layer of the list, whichever of its repetitions: "conv2" of "conv2.0 narrow".
 std::string LayersExperiment::part_of(const Kernel& kernel) const {
   return kernel.name.substr(0, kernel.name.find_first_of(" ."));
@@ -135,7 +143,7 @@ void LayersExperiment::run(const SimulateOptions& options, RunRecord& record) co
   fits = check_flash(graph, record) && fits;
   if (!fits && !options.beyond_memory) return;
 
-  const ModelStep whole{layer_program(graph, config), 0, layer_flops(graph, config)};
+  const ModelStep whole{mapped(layer_program(graph, config)), 0, layer_flops(graph, config)};
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
   const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
   report_step(*this, whole, outcome, record);
@@ -149,7 +157,7 @@ void LayersExperiment::explain(const KnownReplay& replay,
                                nlohmann::ordered_json& explanation) const {
   const LayerGraph graph = build();
   const LayerStepConfig config = step();
-  const Program step_program = layer_program(graph, config);
+  const Program step_program = mapped(layer_program(graph, config));
   explanation["sizes"] = explain_sizes(
       *this, {graph.parameters(), graph.parameters(), layer_flops(graph, config), memory(graph)},
       step_program);

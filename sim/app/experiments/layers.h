@@ -45,6 +45,8 @@ struct LayersExperiment final : StepExperiment {
  private:
   /// @throws config::KeyError at `layer_model.layers...`
   LayerGraph build() const;
+  /// With the layers on arrays of their own, where the device maps them so.
+  Program mapped(Program program) const;
   bool has_flash() const;
   /// Whether weights fit into the flash of a device that has some.
   bool check_flash(const LayerGraph& graph, RunRecord& record) const;

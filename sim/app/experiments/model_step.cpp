@@ -258,8 +258,8 @@ void report_cost(const StepExperiment& experiment, double tokens_per_s, RunRecor
 }
 
 struct ExecutedFlops {
-  Flops flops;          ///< of all ranks
-  FlopsPerSecond peak;  ///< of one rank: what could run them
+  Flops flops;          ///< matrix work of all ranks
+  FlopsPerSecond peak;  ///< that one rank could run it at
 };
 
 /// The peak is that of the precision of the step. Products that run in a faster one (weights of 4
