@@ -10,12 +10,12 @@
 namespace orrery {
 namespace {
 
-constexpr double kPartialSum = 4;  ///< bytes, fp32
+constexpr double kPartialSum = 4;  ///< bytes of one in fp32
 
 /// A product as bytes of its three faces.
 struct Faces {
   double rows = 0, columns = 0, inputs = 0;  ///< lengths that can be cut
-  double in = 0, weights = 0, sums = 0;      ///< bytes
+  double in = 0, weights = 0, sums = 0;      ///< sizes in bytes
 };
 
 Faces faces_of(const Kernel& kernel) {

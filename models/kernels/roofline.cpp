@@ -22,6 +22,7 @@ constexpr double kMicro = 1e6;
 /// What a kernel does, as times at the peak rates of one die, in microseconds.
 struct Work {
   double matrix = 0, vector = 0, read = 0, written = 0, host = 0, engine = 0, exchange = 0;
+  double arrays = 0;  ///< time of products, with what systolic arrays leave idle
 };
 
 Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
@@ -53,8 +54,8 @@ void on_arrays(const Kernel& kernel, const AcceleratorConfig& accelerator, Work&
     work.vector *= 1 - products / kernel.vector_flops;
   }
   if (products.base() == 0) return;
-  const double use = array_use(kernel, accelerator.compute, accelerator.dies);
-  work.matrix = (products / matrix_peak(accelerator, kernel)).base() / use * kMicro;
+  work.matrix = (products / matrix_peak(accelerator, kernel)).base() * kMicro;
+  work.arrays = work.matrix / array_use(kernel, accelerator.compute, accelerator.dies);
 }
 
 double exchange_us(const Kernel& kernel, const AcceleratorConfig& accelerator) {
@@ -139,6 +140,7 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
   // Efficiencies hold under the power cap of the device as sold.
   if (accelerator.sold && work.matrix > 0)
     work.matrix *= sustained_change(accelerator, kernel.precision);
+  work.matrix = std::max(work.matrix, work.arrays);  // what idles draws nothing
   const Terms terms = terms_of(work, values);
   const double moved =
       p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);

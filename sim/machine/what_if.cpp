@@ -120,7 +120,8 @@ void add_sold(std::vector<std::string>& names, const char* name, const std::opti
 }
 
 /// Rates of the part as sold that units and clock should have changed.
-std::vector<std::string> rates_as_sold(const ComputeConfig& compute) {
+std::vector<std::string> rates_as_sold(const AcceleratorConfig& device) {
+  const ComputeConfig& compute = device.compute;
   std::vector<std::string> names;
   for (const auto& [precision, rate] : compute.matrix)
     if (sold(rate)) names.push_back(std::string("compute.matrix.") + to_string(precision));
@@ -129,6 +130,7 @@ std::vector<std::string> rates_as_sold(const ComputeConfig& compute) {
       names.push_back(std::string("compute.matrix_inference.") + to_string(precision));
   if (sold(compute.vector)) names.emplace_back("compute.vector");
   add_sold(names, "compute.special", compute.special);
+  add_sold(names, "memory.exchange", device.memory.exchange);
   return names;
 }
 
@@ -141,7 +143,7 @@ std::vector<std::string> left_behind(const AcceleratorConfig& device, bool rated
                               : units        ? "compute.units"
                                              : "compute.clock";
   std::vector<std::string> told;
-  const std::vector<std::string> rates = rates_as_sold(compute);
+  const std::vector<std::string> rates = rates_as_sold(device);
   if (!rated && !rates.empty()) {
     told.push_back(listed(rates) + " did not follow " + changed +
                    ": no rate is left that tells units x clock of the part as sold; write these "
@@ -171,6 +173,7 @@ void follow_compute(AcceleratorConfig& device, Follower& follower) {
   follow_matrix(compute, factor, follower);
   follower.scale("compute.vector", compute.vector, factor);
   if (compute.special) follower.scale("compute.special", *compute.special, factor);
+  if (device.memory.exchange) follower.scale("memory.exchange", *device.memory.exchange, factor);
   if (rated && sold(compute.units) && !sold(compute.clock)) follow_clock(device, factor, follower);
 }
 

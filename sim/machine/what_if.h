@@ -10,7 +10,7 @@ namespace orrery {
 /// A figure without a source is a what-if: somebody changed it (`--set`, a sweep, a plain value). A
 /// data sheet's figures that hang together with it follow, so that one change is enough:
 ///  - units, clock or compute.matrix_per_clock: the matrix rates, units x clock x matrix_per_clock;
-///    vector and special-function rates in proportion to units x clock;
+///    vector, special-function and exchange rates in proportion to units x clock;
 ///  - clock alone: boost_clock, core.shared_bandwidth and cache.bandwidth in proportion, as one
 ///    domain clocks them;
 ///  - memory.stacks, bus_width or data_rate: the bandwidth of the pins; stacks alone also the

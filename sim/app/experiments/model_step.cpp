@@ -259,7 +259,7 @@ void report_cost(const StepExperiment& experiment, double tokens_per_s, RunRecor
 
 struct ExecutedFlops {
   Flops flops;          ///< matrix work of all ranks
-  FlopsPerSecond peak;  ///< that one rank could run it at
+  FlopsPerSecond peak;  ///< rate of one rank
 };
 
 /// The peak is that of the precision of the step. Products that run in a faster one (weights of 4

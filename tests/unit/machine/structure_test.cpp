@@ -233,7 +233,7 @@ TEST(Structure, WhatIsNotKnownIsAbsent) {
   const AcceleratorConfig rubin = shipped_accelerator("rubin_r200");
   EXPECT_FALSE(rubin.core || rubin.cache || rubin.launch);
   const AcceleratorConfig stm32 = shipped_accelerator("stm32f746");
-  EXPECT_FALSE(stm32.core->matrix_tile || stm32.cache || stm32.memory.stacks);
+  EXPECT_FALSE(stm32.core->matrix_tile || stm32.cache || stm32.memory.exchange);
   EXPECT_EQ(stm32.memory.kind, "SRAM");
   EXPECT_EQ(stm32.memory.refresh.value, 0);
   EXPECT_FALSE(stm32.scale_up.present() || stm32.scale_out.present());
