@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "models/kernels/array_use.h"
+#include "models/kernels/array_time.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/kernels/array_use.h"
+#include "models/kernels/array_time.h"
 #include "models/kernels/cache_parts.h"
 #include "models/kernels/dram.h"
 #include "models/kernels/exchange.h"
@@ -55,7 +55,7 @@ void on_arrays(const Kernel& kernel, const AcceleratorConfig& accelerator, Work&
   }
   if (products.base() == 0) return;
   work.matrix = (products / matrix_peak(accelerator, kernel)).base() * kMicro;
-  work.arrays = work.matrix / array_use(kernel, accelerator.compute, accelerator.dies);
+  if (is_product(kernel)) work.arrays = array_time(kernel, accelerator).base() * kMicro;
 }
 
 double exchange_us(const Kernel& kernel, const AcceleratorConfig& accelerator) {

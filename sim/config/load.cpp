@@ -41,17 +41,14 @@ std::string identity(const std::string& path) {
   return error ? path : canonical.string();
 }
 
-/// What a library has instead of `name`: all names where they are few, else those like it.
+/// What a library has instead of `name`, and how to see all of it.
 std::vector<std::string> notes_on_names(const std::string& kind, const std::string& name,
                                         const std::vector<std::string>& names) {
-  constexpr std::size_t kFew = 20;
-  constexpr std::size_t kShown = 6;
-  if (names.empty()) return {};
-  if (names.size() <= kFew) return {"known: " + joined(names)};
+  const std::string instead = names_instead(name, names);
   std::vector<std::string> notes;
-  const std::vector<std::string> like = like_names(name, names, kShown);
-  if (!like.empty()) notes.push_back("like it: " + joined(like));
-  notes.push_back("`orrery describe " + kind + "` lists all " + std::to_string(names.size()));
+  if (!instead.empty()) notes.push_back(instead);
+  if (!names.empty())
+    notes.push_back("`orrery describe " + kind + "` lists all " + std::to_string(names.size()));
   return notes;
 }
 

@@ -118,4 +118,16 @@ std::vector<std::string> like_names(std::string_view word,
   return names;
 }
 
+std::string names_instead(std::string_view word, const std::vector<std::string>& candidates) {
+  constexpr std::size_t kFew = 20;
+  constexpr std::size_t kShown = 6;
+  const bool few = candidates.size() <= kFew;
+  std::string text;
+  for (const std::string& name : few ? candidates : like_names(word, candidates, kShown)) {
+    text += text.empty() ? few ? "there are: " : "like it: " : ", ";
+    text += name;
+  }
+  return text;
+}
+
 }  // namespace orrery

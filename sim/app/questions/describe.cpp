@@ -38,26 +38,12 @@ struct Kind {
   std::function<Answer(const Words& names, const Context&)> details;
 };
 
-std::string join(const Words& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-// Lists longer than this do not help in an error message; `describe KIND` prints them.
-constexpr std::size_t kNamesInMessage = 40;
-constexpr std::size_t kLikeNames = 6;
-
 [[noreturn]] void refuse(const std::string& what, const std::string& name, const Words& known) {
   const std::string nearest = nearest_name(name, known);
   std::string message = "unknown " + what + " '" + name + "'";
   if (!nearest.empty()) message += "; did you mean '" + nearest + "'?";
-  const Words like = like_names(name, known, kLikeNames);
-  if (known.size() <= kNamesInMessage) {
-    message += "\nthere are: " + join(known);
-  } else if (like.size() > 1) {
-    message += "\nlike it: " + join(like);
-  }
+  const std::string instead = names_instead(name, known);
+  if (!instead.empty()) message += "\n" + instead;
   throw UsageError(message);
 }
 

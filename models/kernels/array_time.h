@@ -19,9 +19,10 @@ namespace orrery {
 /// or beside those of other groups of the product.
 double array_clocks(const Kernel& kernel, const ArraysConfig& arrays, double count);
 
-/// Share of the multiply-adds of a die's arrays that a product keeps busy, above 0 and at most 1; 1
-/// for kernels that are no product.
-double array_use(const Kernel& kernel, const ComputeConfig& compute, int dies);
+/// Time of a product on the arrays of a die: array_clocks() at compute.clock, of precisions in
+/// which the matrix units are slower than their multiply-adds in proportion.
+/// @throws config::ConfigError when the accelerator has no rate for the kernel's precision
+Seconds array_time(const Kernel& kernel, const AcceleratorConfig& accelerator);
 
 /// Whether a kernel multiplies matrices whose sizes it tells: products, of experts and adapters
 /// too, and convolutions.

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Systolic arrays by hand: tiles of weights, inputs that stream past them, and what stays idle.
-#include "models/kernels/array_use.h"
+#include "models/kernels/array_time.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
+#include "sim/machine/kernel_model.h"
+
 namespace orrery {
 namespace {
+
+using namespace literals;
 
 /// Four units with an array of 128 x 128 each, that takes weights in 128 clocks and is filled in
 /// 256.
@@ -31,6 +35,23 @@ Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batc
   kernel.n = n;
   kernel.k = k;
   return kernel;
+}
+
+/// At 1 GHz: a rate of four times 128 x 128 multiply-adds in bf16, and half of it in fp32.
+AcceleratorConfig device() {
+  AcceleratorConfig a;
+  a.compute = four_arrays();
+  a.compute.clock.value = 1_GHz;
+  a.compute.matrix[Precision::kBf16].value = FlopsPerSecond(4 * 2 * 128 * 128 * 1e9);
+  a.compute.matrix[Precision::kFp32].value = FlopsPerSecond(4 * 128 * 128 * 1e9);
+  a.compute.matrix_per_clock[Precision::kBf16].value = 2 * 128 * 128;
+  return a;
+}
+
+/// Share of the multiply-adds that work.
+double use(const Kernel& kernel) {
+  return (multiply_add_flops(kernel) / matrix_peak(device(), Precision::kBf16)) /
+         array_time(kernel, device());
 }
 
 double clocks(const Kernel& kernel, double count = 4) {
@@ -58,8 +79,7 @@ TEST(Arrays, WaitForWeightsWhereInputsAreFew) {
 
 TEST(Arrays, LeaveTheRestOfATileIdle) {
   EXPECT_EQ(clocks(product(4096, 129, 129)), clocks(product(4096, 256, 256)));
-  EXPECT_NEAR(array_use(product(1 << 20, 129, 129), four_arrays(), 1), 129.0 * 129 / 256 / 256,
-              1e-3);
+  EXPECT_NEAR(use(product(1 << 20, 129, 129)), 129.0 * 129 / 256 / 256, 1e-3);
 }
 
 // Two copies of 64 x 64 lie on the diagonal of an array, each for half of the inputs.
@@ -74,7 +94,7 @@ TEST(Arrays, HoldFiltersOfSeveralGroupsBesideEachOther) {
   Kernel depthwise = product(4096, 1, 9, 56);
   depthwise.kind = KernelClass::kConvolution;
   EXPECT_EQ(clocks(depthwise), 4096 + 256);
-  EXPECT_NEAR(array_use(depthwise, four_arrays(), 1), 14 * 9.0 / 128 / 128, 1e-3);
+  EXPECT_NEAR(use(depthwise), 14 * 9.0 / 128 / 128, 1e-3);
 }
 
 TEST(Arrays, AreNeverMoreThanBusy) {
@@ -82,21 +102,25 @@ TEST(Arrays, AreNeverMoreThanBusy) {
     for (const std::int64_t n : {1, 16, 64, 129, 1000})
       for (const std::int64_t k : {1, 9, 128, 147, 4608})
         for (const std::int64_t batch : {1, 3, 96}) {
-          const double use = array_use(product(m, n, k, batch), four_arrays(), 1);
-          EXPECT_GT(use, 0);
-          EXPECT_LE(use, 1) << m << " x " << n << " x " << k << ", " << batch;
+          const double busy = use(product(m, n, k, batch));
+          EXPECT_GT(busy, 0);
+          EXPECT_LE(busy, 1) << m << " x " << n << " x " << k << ", " << batch;
         }
 }
 
 TEST(Arrays, OfADieAreItsShare) {
-  EXPECT_LT(array_use(product(1, 128, 128), four_arrays(), 1),
-            array_use(product(1, 128, 128), four_arrays(), 2));
+  AcceleratorConfig two_dies = device();
+  two_dies.dies = 2;
+  const Kernel kernel = product(4096, 256, 256);  // four tiles on two arrays
+  EXPECT_NEAR(array_time(kernel, two_dies).base(), (2 * 4096 + 256) * 1e-9, 1e-12);
 }
 
-TEST(Arrays, AreNotAskedAboutKernelsThatAreNoProduct) {
-  Kernel norm = product(4096, 64, 64);
-  norm.kind = KernelClass::kNormalization;
-  EXPECT_EQ(array_use(norm, four_arrays(), 1), 1);
+TEST(Arrays, TakeTwiceAsLongWhereTheRateIsHalf) {
+  Kernel kernel = product(4096, 256, 256);
+  kernel.precision = Precision::kBf16;
+  EXPECT_NEAR(array_time(kernel, device()).base(), (4096 + 256) * 1e-9, 1e-15);
+  kernel.precision = Precision::kFp32;
+  EXPECT_NEAR(array_time(kernel, device()).base(), 2 * (4096 + 256) * 1e-9, 1e-15);
 }
 
 // Layers of one and of two tiles, 100,000 inputs each. In time: 25,256 and 50,256 clocks on all

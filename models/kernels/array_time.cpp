@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/array_use.h"
+#include "models/kernels/array_time.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+
+#include "sim/machine/kernel_model.h"
 
 namespace orrery {
 namespace {
@@ -31,6 +33,20 @@ TiledProduct tiled(const Kernel& kernel, const ArraysConfig& arrays) {
 double arrays_of(const ComputeConfig& compute, int dies) {
   const double all = static_cast<double>(compute.units.value) * compute.arrays->per_unit.value;
   return std::max(1.0, all / dies);
+}
+
+/// FLOPs of the multiply-adds of all arrays: the rate of the precision that they are made for,
+/// rounded as the other rates of the data sheet are.
+FlopsPerSecond array_rate(const AcceleratorConfig& accelerator, double count) {
+  const ComputeConfig& compute = accelerator.compute;
+  const ArraysConfig& arrays = *compute.arrays;
+  const double multiply_adds = static_cast<double>(arrays.rows.value) * arrays.columns.value;
+  constexpr double kRounding = 0.03;  // what_if.h
+  for (const auto& [precision, per_clock] : compute.matrix_per_clock) {
+    const double ratio = per_clock.value / (2 * multiply_adds * arrays.per_unit.value);
+    if (std::abs(ratio - 1) <= kRounding) return matrix_peak(accelerator, precision);
+  }
+  return FlopsPerSecond(2 * multiply_adds * count * compute.clock.value.base());
 }
 
 /// How many arrays each product has, and the clocks of the slowest on them.
@@ -76,12 +92,12 @@ double array_clocks(const Kernel& kernel, const ArraysConfig& arrays, double cou
   return clocks + arrays.fill.value;
 }
 
-double array_use(const Kernel& kernel, const ComputeConfig& compute, int dies) {
-  if (!is_product(kernel)) return 1;
-  const ArraysConfig& arrays = *compute.arrays;
-  const double count = arrays_of(compute, dies);
-  const double flops_a_clock = 2 * count * arrays.rows.value * arrays.columns.value;
-  return multiply_add_flops(kernel).base() / flops_a_clock / array_clocks(kernel, arrays, count);
+Seconds array_time(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  const ComputeConfig& compute = accelerator.compute;
+  const double count = arrays_of(compute, accelerator.dies);
+  const double clocks = array_clocks(kernel, *compute.arrays, count);
+  const FlopsPerSecond rate = matrix_peak(accelerator, kernel);
+  return Seconds(clocks / compute.clock.value.base()) * (array_rate(accelerator, count) / rate);
 }
 
 bool is_product(const Kernel& kernel) {
