@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,7 +35,8 @@ struct ImportedNode {
   std::uint32_t waits = 0;       ///< nodes that it waits for
   std::uint16_t stream = 0;      ///< index of the stream that it occupies
   NodeKind kind = NodeKind::kMarker;
-  std::uint8_t unused = 0;
+  /// Kernels: what it writes is needed by others than those that wait for it.
+  bool kept = false;
 };
 static_assert(sizeof(ImportedNode) == 16);
 
@@ -82,6 +84,9 @@ struct ImportedGraph {
   std::vector<NodeWork> works;
   std::vector<ImportedMessage> messages;  ///< each once
   std::vector<Kernel> kernels;            ///< each once
+  /// Kernels that one of `kernels` does the work of, by its number: it takes no longer than they do
+  /// one after the other, since whoever has both runs what is faster.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> parts;
   std::vector<ImportedStream> streams;
   std::vector<std::uint64_t> ids;        ///< identifiers of the nodes in their file
   std::vector<NodeNames::Number> names;  ///< names of the nodes

@@ -160,6 +160,7 @@ class ChakraGraphWriter::RankFile {
                   work.communicates ? kCollectiveWord
                   : work.classified ? to_string(work.kind)
                                     : "unknown");
+    if (node.kept) put_attribute(text_, "orrery.kept", kBool, 1);
     if (work.kernel == NodeWork::kNoKernel) return;
     const Kernel& kernel = graph_.kernels[work.kernel];
     put_amount(text_, "num_ops", kInt64, (kernel.matrix_flops + kernel.vector_flops).base());

@@ -33,7 +33,7 @@ void ChakraNode::clear() {
   id = duration_us = 0;
   type = 0;
   name = inputs = group = kernel_class = stream_name = kernel = {};
-  on_host = side_by_side = false;
+  on_host = side_by_side = kept = false;
   flops = bytes = comm_bytes = 0;
   read = written = -1;
   collective.reset();
@@ -99,6 +99,8 @@ void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
     rank = value.integer;
   } else if (attribute == "orrery.kernel") {
     kernel = value.text;
+  } else if (attribute == "orrery.kept") {
+    kept = value.integer != 0;
   } else if (attribute == "involved_dim") {
     dimensions = value.flags;
   }
@@ -195,6 +197,7 @@ void ChakraNodes::add_work(const ChakraNode& node, NodeKind kind, std::uint16_t 
     }
   }
   last_ = graph_.add(node.id, node.name, kind, stream, work);
+  if (node.kept) graph_.keeps(last_);
 }
 
 /// One that was written here, with its shape.

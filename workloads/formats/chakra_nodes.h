@@ -77,6 +77,7 @@ struct ChakraNode {
   std::string_view stream_name;  ///< name of the stream, as ImportedStream has it
   bool side_by_side = false;     ///< nodes of that stream run side by side
   std::string_view kernel;       ///< see kernel_text()
+  bool kept = false;             ///< see ImportedNode::kept
   std::int64_t rank = -1;        ///< rank that GlobalMetadata tells
 
   void clear();

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "workloads/formats/chakra_fields.h"
+#include "workloads/formats/kernel_text.h"
 
 namespace orrery {
 namespace {
@@ -46,6 +47,9 @@ ChakraWriter::ChakraWriter(const PricedSteps& steps) : steps_(steps) {
   for (const Transfer& transfer : steps.program.transfers)
     if (type_of(transfer) >= 0)
       for (const std::vector<int>& group : transfer.groups) groups_.try_emplace(group, 0);
+  keeps_results_ =
+      std::any_of(steps.program.tensors.begin(), steps.program.tensors.end(),
+                  [](const Tensor& tensor) { return tensor.role == TensorRole::kActivation; });
   std::size_t number = 0;
   for (auto& [ranks, of_group] : groups_) of_group = ++number;
 }
@@ -72,6 +76,8 @@ ChakraWriter::Piece ChakraWriter::kernel_piece(const Operator& op) const {
   put_amount(node, "num_ops", kInt64, (kernel.matrix_flops + kernel.vector_flops).base());
   put_amount(node, "tensor_size", kUint64, (kernel.read + kernel.written).base());
   put_attribute(node, "orrery.class", to_string(kernel.kind));
+  put_attribute(node, "orrery.kernel", kernel_text(kernel));
+  if (keeps_results_) put_attribute(node, "orrery.kept", kBool, 1);
   return {{node}, std::max(steps_.costs.enqueue, cost.issue), cost.host_waits, op.work};
 }
 

@@ -31,7 +31,8 @@ struct PricedSteps {
 /// and to the picosecond in an attribute of our own (orrery.duration_ps); collectives and messages
 /// have their bytes and group, and take the time that the reader's network gives them. What Chakra
 /// has no type for (dispatch and combine of experts, copies to hosts, all-to-alls of unequal parts)
-/// has the time that it takes alone.
+/// has the time that it takes alone. Kernels have their shapes (orrery.kernel); those of steps with
+/// a backward pass are marked as needed by others than what follows them (orrery.kept).
 class ChakraWriter {
  public:
   /// @param steps has to outlive it
@@ -65,6 +66,8 @@ class ChakraWriter {
   const PricedSteps& steps_;
   std::vector<FrozenBlock> blocks_;
   std::vector<const Role*> role_of_rank_;
+  /// There is a backward pass, which needs results that the order of kernels does not tell.
+  bool keeps_results_ = false;
   std::map<std::vector<int>, std::size_t> groups_;  ///< communicators by their members: numbers
 };
 

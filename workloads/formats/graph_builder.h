@@ -37,6 +37,9 @@ class GraphBuilder {
   /// `later` waits for a node that has come: the one before it in its stream, say.
   void follows(NodeId later, NodeId earlier);
 
+  /// What a node writes is needed by others than those that wait for it.
+  void keeps(NodeId node) { graph_.nodes[node].kept = true; }
+
   std::size_t size() const { return graph_.ids.size(); }
   /// Room for so many, of which what stays unused takes no memory.
   void reserve(std::size_t nodes, std::size_t dependencies);

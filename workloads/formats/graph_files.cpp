@@ -172,10 +172,8 @@ class RunReader {
     while (!source.next().empty()) {
     }
     ImportedGraph graph = builder.finish(file.path, files_.repair, read_.run.notes);
-    if (files_.fuse_kernels) {
-      read_.run.notes.push_back(file.path + ": " + std::to_string(fuse_kernels(graph)) +
-                                " kernels are part of the one behind them");
-    }
+    if (files_.fuse_kernels)
+      read_.run.notes.push_back(file.path + ": " + fuse_kernels(graph).text());
     read_.run.graphs.push_back(std::move(graph));
     const std::string hash = source.sha256();
     read_.files.push_back({"rank " + std::to_string(file.rank), file.path, hash});

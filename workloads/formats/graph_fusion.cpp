@@ -2,12 +2,13 @@
 #include "workloads/formats/graph_fusion.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
+#include <vector>
 
-#include "workloads/fusion.h"
+#include "workloads/formats/joined_kernels.h"
 
 namespace orrery {
 namespace {
@@ -16,69 +17,118 @@ class ImportedFusion {
  public:
   explicit ImportedFusion(ImportedGraph& graph) : graph_(graph) {}
 
-  std::uint64_t run() {
-    std::uint64_t fused = 0;
-    for (NodeId node = 0; node < graph_.size(); ++node)
-      if (fuse_at(node)) ++fused;
-    return fused;
+  FusedKernels run() {
+    // Attention first: what follows it is over all heads, and no epilogue of one.
+    for (NodeId node = 0; node < graph_.size(); ++node) fuse_attention(node);
+    for (NodeId node = 0; node < graph_.size(); ++node) fuse_with_next(node);
+    return fused_;
   }
 
  private:
   const Kernel* kernel_of(NodeId id) const {
     const ImportedNode& node = graph_.nodes[id];
     if (node.kind != NodeKind::kKernel) return nullptr;
-    const std::uint32_t number = graph_.works[node.work].kernel;
-    return number == NodeWork::kNoKernel ? nullptr : &graph_.kernels[number];
+    const NodeWork& work = graph_.works[node.work];
+    return work.kernel == NodeWork::kNoKernel ? nullptr : &graph_.kernels[work.kernel];
   }
 
-  /// The node that alone waits for a node; nothing where there are more, or none.
+  bool is_classified(NodeId id) const { return graph_.works[graph_.nodes[id].work].classified; }
+
+  /// The kernel that alone waits for a kernel, on its stream, and reads what it writes; nothing
+  /// where there are more, or none.
   std::optional<NodeId> only_next(NodeId id) const {
-    const std::uint32_t first = graph_.nodes[id].first_next;
-    if (graph_.nodes[id + 1].first_next != first + 1) return std::nullopt;
-    return graph_.next[first];
+    const ImportedNode& node = graph_.nodes[id];
+    if (node.kept || graph_.nodes[id + 1].first_next != node.first_next + 1) return std::nullopt;
+    const NodeId next = graph_.next[node.first_next];
+    if (graph_.nodes[next].stream != node.stream) return std::nullopt;
+    const Kernel* const reader = kernel_of(next);
+    if (reader == nullptr || !is_classified(next)) return std::nullopt;
+    const Bytes between = kernel_of(id)->written;
+    if (!(between > Bytes()) || reader->read < between) return std::nullopt;
+    return next;
   }
 
-  bool fuse_at(NodeId first) {
-    const Kernel* const product = kernel_of(first);
-    const std::optional<NodeId> second = product != nullptr ? only_next(first) : std::nullopt;
-    if (!second || graph_.nodes[*second].stream != graph_.nodes[first].stream) return false;
-    const Kernel* const epilogue = kernel_of(*second);
-    if (epilogue == nullptr || !graph_.works[graph_.nodes[*second].work].classified) return false;
-    const std::optional<Kernel> both = fused(*product, *epilogue);
-    if (!both) return false;
-    NodeWork& ahead = graph_.works[graph_.nodes[first].work];
-    NodeWork& work = graph_.works[graph_.nodes[*second].work];
-    work.kernel = number_of(*both, ahead.kernel, work.kernel);
-    work.kind = both->kind;
-    work.classified = ahead.classified;
-    work.timed = work.timed && ahead.timed;
-    work.recorded += ahead.recorded;
-    graph_.names[*second] = graph_.pool.append(std::string(graph_.name(first)) + " + " +
-                                               std::string(graph_.name(*second)));
-    ahead = NodeWork();
-    graph_.nodes[first].kind = NodeKind::kMarker;
-    graph_.nodes[first].stream = markers();
-    return true;
+  void fuse_with_next(NodeId first) {
+    const Kernel* const ahead = kernel_of(first);
+    const std::optional<NodeId> second = ahead != nullptr ? only_next(first) : std::nullopt;
+    if (!second || (ahead->kind == KernelClass::kElementwise && !is_classified(first))) return;
+    if (const std::optional<Kernel> both = joined_pair(*ahead, *kernel_of(*second)))
+      become_one({first, *second}, *both);
   }
 
-  /// One kernel that does the work of both; nothing where they stay two.
-  static std::optional<Kernel> fused(const Kernel& product, const Kernel& epilogue) {
-    const Bytes between = product.written;
-    if (!(between > Bytes()) || epilogue.read < between) return std::nullopt;
-    KernelGraph pair;
-    pair.add(product, {{"operands", product.read}}, {{"between", between}});
-    pair.add(epilogue, {{"between", between}, {"others", epilogue.read - between}},
-             {{"results", epilogue.written}});
-    const std::vector<Kernel> kernels = kernels_of(fuse(std::move(pair)));
-    if (kernels.size() != 1) return std::nullopt;
-    return kernels.front();
+  /// Scores, elementwise kernels, softmax, elementwise kernels, values, that begin with a node;
+  /// empty where they do not.
+  std::vector<NodeId> attention_at(NodeId first) const {
+    const Kernel* const scores = kernel_of(first);
+    if (scores == nullptr || scores->kind != KernelClass::kGemm || scores->m == 0) return {};
+    std::vector<NodeId> chain = {first};
+    bool has_softmax = false;
+    for (std::optional<NodeId> next = only_next(first); next; next = only_next(*next)) {
+      chain.push_back(*next);
+      const KernelClass kind = kernel_of(*next)->kind;
+      if (kind == KernelClass::kGemm) return has_softmax ? chain : std::vector<NodeId>();
+      if (kind == KernelClass::kElementwise) continue;
+      if (kind != KernelClass::kSoftmax || has_softmax) return {};
+      has_softmax = true;
+    }
+    return {};
   }
 
-  /// Alike pairs have one kernel.
-  std::uint32_t number_of(const Kernel& kernel, std::uint32_t first, std::uint32_t second) {
+  void fuse_attention(NodeId first) {
+    const std::vector<NodeId> chain = attention_at(first);
+    if (chain.empty()) return;
+    std::vector<const Kernel*> kernels;
+    kernels.reserve(chain.size());
+    for (const NodeId node : chain) kernels.push_back(kernel_of(node));
+    const std::optional<Kernel> attention = joined_attention(kernels);
+    if (!attention) return;
+    become_one(chain, *attention);
+    ++fused_.attentions;
+  }
+
+  /// Nodes become the last of them, with the work of all.
+  void become_one(const std::vector<NodeId>& chain, const Kernel& kernel) {
+    const NodeId last = chain.back();
+    NodeWork whole = graph_.works[graph_.nodes[last].work];
+    std::vector<std::uint32_t> parts;
+    std::string name;
+    for (const NodeId node : chain) {
+      NodeWork& work = graph_.works[graph_.nodes[node].work];
+      const Kernel& part = graph_.kernels[work.kernel];
+      fused_.saved += part.read + part.written;
+      parts.push_back(work.kernel);
+      if (!name.empty()) name += " + ";
+      name += graph_.name(node);
+      if (node == last) continue;
+      whole.recorded += work.recorded;
+      whole.timed = whole.timed && work.timed;
+      work = NodeWork();
+      graph_.nodes[node].kind = NodeKind::kMarker;
+      graph_.nodes[node].stream = markers();
+      ++fused_.gone;
+    }
+    fused_.saved -= kernel.read + kernel.written;
+    whole.kernel = number_of(kernel, parts);
+    whole.kind = kernel.kind;
+    graph_.works[graph_.nodes[last].work] = whole;
+    graph_.names[last] = graph_.pool.append(name);
+  }
+
+  /// Alike chains have one kernel.
+  std::uint32_t number_of(const Kernel& kernel, const std::vector<std::uint32_t>& parts) {
     const auto [known, is_new] =
-        numbers_.try_emplace({first, second}, static_cast<std::uint32_t>(graph_.kernels.size()));
-    if (is_new) graph_.kernels.push_back(kernel);
+        numbers_.try_emplace(parts, static_cast<std::uint32_t>(graph_.kernels.size()));
+    if (!is_new) return known->second;
+    graph_.kernels.push_back(kernel);
+    std::vector<std::uint32_t>& all = graph_.parts[known->second];
+    for (const std::uint32_t part : parts) {
+      const auto joined = graph_.parts.find(part);  // one of several itself
+      if (joined == graph_.parts.end()) {
+        all.push_back(part);
+      } else {
+        all.insert(all.end(), joined->second.begin(), joined->second.end());
+      }
+    }
     return known->second;
   }
 
@@ -95,12 +145,22 @@ class ImportedFusion {
   }
 
   ImportedGraph& graph_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> numbers_;
+  FusedKernels fused_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> numbers_;  ///< kernels by their parts
   std::optional<std::uint16_t> markers_;
 };
 
 }  // namespace
 
-std::uint64_t fuse_kernels(ImportedGraph& graph) { return ImportedFusion(graph).run(); }
+std::string FusedKernels::text() const {
+  char bytes[48];
+  std::snprintf(bytes, sizeof bytes, "%.6g MB", saved.base() * 1e-6);
+  std::string line = std::to_string(gone) + " kernels are part of the one behind them";
+  if (attentions > 0) line += ", " + std::to_string(attentions) + " of which became attention";
+  if (gone > 0) line += "; " + std::string(bytes) + " less go to memory and back";
+  return line;
+}
+
+FusedKernels fuse_kernels(ImportedGraph& graph) { return ImportedFusion(graph).run(); }
 
 }  // namespace orrery

@@ -18,8 +18,9 @@ void GraphArguments::take_graph(Options& options) {
   options.json(json);
 }
 
-ImportedFiles GraphArguments::read() const {
+ImportedFiles GraphArguments::read(bool fuse_kernels) const {
   GraphFiles files{path, groups, repair, {}};
+  files.fuse_kernels = fuse_kernels;
   for (const std::string& text : dimensions) {
     const std::size_t equals = text.find('=');
     std::size_t used = 0;

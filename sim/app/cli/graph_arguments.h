@@ -17,7 +17,8 @@ struct GraphArguments {
 
   void take_graph(Options& options);
   /// Reads the graphs; notes go to standard error.
-  ImportedFiles read() const;
+  /// @param fuse_kernels see graph_fusion.h
+  ImportedFiles read(bool fuse_kernels = false) const;
 };
 
 }  // namespace orrery

@@ -76,18 +76,40 @@ GraphFacts facts_of(const ImportedRun& run) {
   return all;
 }
 
+/// Kernels of a graph without what is fused, and with it.
+void print_fusion(const GraphFacts& apart, const GraphFacts& fused) {
+  constexpr auto kKernel = static_cast<std::size_t>(NodeKind::kKernel);
+  constexpr Table::Align kRight = Table::Align::kRight;
+  Table table({{"fusion"}, {"apart", kRight}, {"fused", kRight}});
+  table.add_row(
+      {"kernels", std::to_string(apart.by_kind[kKernel]), std::to_string(fused.by_kind[kKernel])});
+  table.add_row({"FLOPs", format_si(apart.flops, "FLOP"), format_si(fused.flops, "FLOP")});
+  table.add_row({"bytes", format_si(apart.bytes, "B"), format_si(fused.bytes, "B")});
+  print(table, std::cout);
+}
+
 struct GraphStatsArguments : GraphArguments {
-  void take(Options& options) { take_graph(options); }
+  bool fuse_kernels = false;
+
+  void take(Options& options) {
+    take_graph(options);
+    options.flag("--fuse-kernels", fuse_kernels,
+                 "fuse attention and elementwise kernels first, as graph.fuse_kernels of a replay "
+                 "does");
+  }
 
   ExitCode run() const {
-    const ImportedFiles files = read();
+    const ImportedFiles files = read(fuse_kernels);
     const ImportedRun& of = files.run;
     const GraphFacts all = facts_of(of);
     if (json) {
-      std::cout << facts_json(of, all).dump(2) << "\n";
-    } else {
-      print_facts(of, all);
+      nlohmann::ordered_json facts = facts_json(of, all);
+      if (fuse_kernels) facts["apart"] = facts_json(of, facts_of(read().run));
+      std::cout << facts.dump(2) << "\n";
+      return ExitCode::kOk;
     }
+    print_facts(of, all);
+    if (fuse_kernels) print_fusion(facts_of(read().run), all);
     return ExitCode::kOk;
   }
 };

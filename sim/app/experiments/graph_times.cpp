@@ -70,13 +70,23 @@ const KernelCost& GraphTimes::cost(const ImportedGraph& graph, std::uint32_t num
     costs_.resize(graph.kernels.size());
     costs_of_ = &graph;
   }
-  std::unique_ptr<KernelCost>& known = costs_[number];
-  if (!known) {
+  if (!costs_[number]) {
     const Kernel& kernel = graph.kernels[number];
-    known = std::make_unique<KernelCost>(has_no_shape(kernel) ? roofline_cost(kernel, accelerator_)
-                                                              : prices_->cost(kernel));
+    auto priced = std::make_unique<KernelCost>(
+        has_no_shape(kernel) ? roofline_cost(kernel, accelerator_) : prices_->cost(kernel));
+    if (const auto parts = graph.parts.find(number); parts != graph.parts.end())
+      priced->duration = std::min(priced->duration, time_of_parts(graph, parts->second));
+    costs_[number] = std::move(priced);
   }
-  return *known;
+  return *costs_[number];
+}
+
+/// Kernels one after the other.
+Picoseconds GraphTimes::time_of_parts(const ImportedGraph& graph,
+                                      const std::vector<std::uint32_t>& parts) {
+  Picoseconds time = 0;
+  for (const std::uint32_t part : parts) time += cost(graph, part).duration;
+  return time;
 }
 
 GraphTimes::NodeTime GraphTimes::time_of(const ImportedGraph& graph, const ImportedNode& node) {

@@ -77,6 +77,7 @@ class GraphTimes {
   bool is_recorded(const ImportedGraph& graph, const ImportedNode& node) const;
   NodeTime time_of(const ImportedGraph& graph, const ImportedNode& node);
   const KernelCost& cost(const ImportedGraph& graph, std::uint32_t kernel);
+  Picoseconds time_of_parts(const ImportedGraph& graph, const std::vector<std::uint32_t>& parts);
 
   std::unique_ptr<KernelPrices> prices_;
   const AcceleratorConfig& accelerator_;

@@ -249,7 +249,9 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
   if (!fits && !options.beyond_memory) return;
 
   const bool traced = !options.trace.empty();
-  TrainingProgram built = build_training(llm, config, traced);
+  // Files of other programs tell which results a backward pass needs.
+  const bool tensors = traced || options.stand_in != nullptr;
+  TrainingProgram built = build_training(llm, config, tensors);
   if (traced) hold_states(memory, built.program);
   const ModelStep whole = sized(llm, config, std::move(built.program));
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);

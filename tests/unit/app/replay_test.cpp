@@ -97,6 +97,45 @@ TEST(Replay, EpiloguesSaveTheBytesBetweenTheirKernels) {
   EXPECT_EQ(value(one, "graph_nodes"), 2) << "the product is a marker";
 }
 
+/// Attention of 8 heads over scores in memory, queries x keys of each.
+std::string stored_attention(std::int64_t queries, std::int64_t keys) {
+  const std::int64_t square = 8 * queries * keys;
+  const auto kernel = [](const std::string& text) {
+    return R"(, "orrery.kernel": ")" + text + "\"";
+  };
+  const auto product = [&](std::int64_t n, std::int64_t k, std::int64_t read,
+                           std::int64_t written) {
+    return kernel("precision=bf16 batch=8 m=" + std::to_string(queries) +
+                  " n=" + std::to_string(n) + " k=" + std::to_string(k) +
+                  " matrix_flops=" + std::to_string(16 * queries * n * k) +
+                  " read=" + std::to_string(read) + " written=" + std::to_string(written));
+  };
+  const std::int64_t rows = 8 * queries * 64 * 2, columns = 8 * keys * 64 * 2;
+  return compute(1, "scores gemm", 0, "", product(keys, 64, rows + columns, 2 * square)) + "," +
+         compute(2, "softmax", 0, "1",
+                 kernel("m=" + std::to_string(8 * queries) + " n=" + std::to_string(keys) +
+                        " vector_flops=" + std::to_string(5 * square) + " exponentials=" +
+                        std::to_string(square) + " read=" + std::to_string(2 * square) +
+                        " written=" + std::to_string(2 * square))) +
+         "," + compute(3, "values gemm", 0, "2", product(64, keys, 2 * square + columns, rows));
+}
+
+// Small ones too, where a kernel of three tiles may be slower than three kernels.
+TEST(Replay, FusedAttentionNeverTakesLongerThanItsParts) {
+  for (const auto& [queries, keys] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {4096, 4096}, {1024, 512}, {100, 160}, {16, 16}, {1, 2048}}) {
+    const TraceFile trace(stored_attention(queries, keys));
+    const RunRecord apart = run(trace.experiment("durations: model\n"));
+    const RunRecord fused =
+        run(trace.experiment("durations: model\n"), {"graph.fuse_kernels=true"});
+    EXPECT_LE(value(fused, "time_s"), value(apart, "time_s")) << queries << " x " << keys;
+    if (queries == 4096) {
+      EXPECT_LT(value(fused, "time_s"), 0.5 * value(apart, "time_s"));
+      EXPECT_EQ(fused.classes.front().name, "attention_prefill");
+    }
+  }
+}
+
 // host 30 -> gemm 100 -> all-reduce 50, beside a sort of 120 us: the chain is host, gemm and
 // all-reduce; without the host, whose gemm then ends before the sort, sort and all-reduce.
 TEST(Replay, TheLongestChainAddsUpToTheTime) {
