@@ -107,16 +107,19 @@ void read_dependencies(WireCursor& message, const std::string& file, std::uint64
   while (!packed.at_end()) after.push_back(packed.varint());
 }
 
-std::string_view read_inputs(WireCursor io) {
-  std::string_view values;
+/// IOInfo {string values = 1, shapes = 2, types = 3}.
+TensorTexts read_tensors(WireCursor io) {
+  TensorTexts texts;
+  std::string_view* const fields[] = {&texts.values, &texts.shapes, &texts.types};
   while (io.next()) {
-    if (io.field() == 1 && io.wire() == WireCursor::kBytes) {
-      values = io.bytes();
+    const std::uint64_t field = io.field();
+    if (field >= 1 && field <= std::size(fields) && io.wire() == WireCursor::kBytes) {
+      *fields[field - 1] = io.bytes();
     } else {
       io.skip();
     }
   }
-  return values;
+  return texts;
 }
 
 void read_node(WireCursor message, const std::string& file, std::uint64_t offset,
@@ -137,7 +140,9 @@ void read_node(WireCursor message, const std::string& file, std::uint64_t offset
     } else if (field == 7 && number) {
       node.duration_us = message.varint();
     } else if (field == 8 && bytes) {
-      node.inputs = read_inputs(message.message());
+      node.in = read_tensors(message.message());
+    } else if (field == 9 && bytes) {
+      node.out = read_tensors(message.message());
     } else if (field == 10 && bytes) {
       read_attribute(message.message(), node);
     } else {

@@ -2,6 +2,7 @@
 // The JSON form of Chakra traces: {"workload_graph": [{"Id": 1, "Name": "a", "NodeType": 4, ...}]},
 // as Chakra's feeder reads it, or the one that protobuf makes of nodes, with a list "attr".
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <list>
 #include <memory>
@@ -80,10 +81,11 @@ class ChakraJsonHandler
       node_.clear();
       name_.clear();
       group_.clear();
-      inputs_.clear();
+      for (std::string& text : tensors_) text.clear();
       kept_.clear();
       began_ = bytes_.Tell();
     }
+    if (depth_ == node_depth() + 1 && list_depth_ == 1) object_key_ = key_;
     if (in_attributes() && depth_ == node_depth() + 1) {
       attribute_.clear();
       value_ = ChakraValue();
@@ -95,7 +97,8 @@ class ChakraJsonHandler
     if (depth_ == node_depth()) {
       node_.name = name_;
       node_.group = group_;
-      node_.inputs = inputs_;
+      node_.in = {tensors_[0], tensors_[1], tensors_[2]};
+      node_.out = {tensors_[3], tensors_[4], tensors_[5]};
       nodes_.add(node_, began_);
     }
     --depth_;
@@ -167,12 +170,22 @@ class ChakraJsonHandler
       if (list_key_ == "involved_dim") flags_.push_back(value_.integer != 0);
       return true;
     }
-    if (depth_ == node_depth() + 1 && key_ == "values") {
-      inputs_ = inputs_.empty() ? text_ : inputs_;
+    if (depth_ == node_depth() + 1) {
+      keep_tensors();
       return true;
     }
     if (depth_ == node_depth()) set(key_);
     return true;
+  }
+
+  /// Of {"inputs": {"values": "...", "shapes": "...", "types": "..."}, "outputs": {...}}.
+  void keep_tensors() {
+    constexpr std::string_view kTexts[] = {"values", "shapes", "types"};
+    const auto* const text = std::find(std::begin(kTexts), std::end(kTexts), key_);
+    const bool in = object_key_ == "inputs", out = object_key_ == "outputs";
+    if (text == std::end(kTexts) || (!in && !out)) return;
+    tensors_[static_cast<std::size_t>(text - std::begin(kTexts)) + (out ? std::size(kTexts) : 0)] =
+        text_;
   }
 
   void set(const std::string& key) {
@@ -197,8 +210,9 @@ class ChakraJsonHandler
   const ChakraJsonBytes& bytes_;
   ChakraNode node_;
   std::uint64_t began_ = 0;
-  std::string name_, group_, inputs_, text_, key_, list_key_, attribute_;
-  std::list<std::string> kept_;  ///< texts that the node looks at
+  std::string name_, group_, text_, key_, list_key_, object_key_, attribute_;
+  std::array<std::string, 6> tensors_;  ///< texts of the inputs, then of the outputs
+  std::list<std::string> kept_;         ///< texts that the node looks at
   ChakraValue value_;
   std::vector<bool> flags_;
   int depth_ = 0;

@@ -32,12 +32,13 @@ void ChakraNode::clear() {
   dimensions.clear();
   id = duration_us = 0;
   type = 0;
-  name = inputs = group = kernel_class = stream_name = kernel = {};
+  in = out = {};
+  name = group = kernel_class = stream_name = kernel = schema = {};
   on_host = side_by_side = kept = false;
   flops = bytes = comm_bytes = 0;
   read = written = -1;
   collective.reset();
-  source = destination = root = stream = duration_ps = rank = -1;
+  source = destination = root = stream = duration_ps = rank = operation = -1;
   tag = 0;
 }
 
@@ -85,6 +86,10 @@ void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
     group = value.text;
   } else if (attribute == "stream") {
     stream = value.integer;
+  } else if (attribute == "op_schema") {
+    schema = value.text;
+  } else if (attribute == "rf_id") {
+    operation = value.integer;
   } else if (attribute == "root_rank") {
     root = value.integer;
   } else if (attribute == "orrery.class") {
@@ -108,7 +113,11 @@ void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
 
 ChakraNodes::ChakraNodes(const std::string& file, const GraphReadOptions& options,
                          Communicators& communicators, GraphBuilder& graph)
-    : file_(file), options_(options), communicators_(communicators), graph_(graph) {}
+    : file_(file),
+      options_(options),
+      communicators_(communicators),
+      graph_(graph),
+      operators_(graph) {}
 
 void ChakraNodes::refuse(const ChakraNode& node, const std::string& what) const {
   throw config::ConfigError(file_ + ": at byte " + std::to_string(offset_) + ": node " +
@@ -198,6 +207,7 @@ void ChakraNodes::add_work(const ChakraNode& node, NodeKind kind, std::uint16_t 
   }
   last_ = graph_.add(node.id, node.name, kind, stream, work);
   if (node.kept) graph_.keeps(last_);
+  if (kind == NodeKind::kKernel) operators_.add(last_, node, work);
 }
 
 /// One that was written here, with its shape.
@@ -265,6 +275,7 @@ void ChakraNodes::add_collective(const ChakraNode& node) {
   const bool placed = node.stream >= 0 || !node.stream_name.empty();
   const std::uint16_t stream = placed ? device_stream(node) : group_stream(node.group);
   last_ = graph_.add(node.id, node.name, NodeKind::kCollective, stream, message);
+  operators_.add_transfer(last_, node);
 }
 
 std::uint16_t ChakraNodes::group_stream(std::string_view group) {
@@ -341,14 +352,16 @@ void ChakraNodes::add_message(const ChakraNode& node, bool sends) {
   const std::uint16_t stream = node.stream_name.empty() ? *messages_ : named_stream(node);
   last_ =
       graph_.add(node.id, node.name, sends ? NodeKind::kSend : NodeKind::kReceive, stream, message);
+  operators_.add_transfer(last_, node);
 }
 
 void ChakraNodes::read_groups(const ChakraNode& node) {
-  for (const ProcessGroup& group : process_groups(node.inputs))
+  for (const ProcessGroup& group : process_groups(node.in.values))
     communicators_.name(group.name, group.ranks);
 }
 
-void ChakraNodes::finish(std::vector<std::string>& notes) const {
+void ChakraNodes::finish(std::vector<std::string>& notes) {
+  operators_.finish(file_, notes);
   for (const auto& [type, count] : unknown_types_) {
     notes.push_back(file_ + ": " + std::to_string(count) + (count == 1 ? " node" : " nodes") +
                     " of the unknown type " + std::to_string(type) +

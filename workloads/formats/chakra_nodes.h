@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "sim/graph/imported_graph.h"
+#include "workloads/formats/chakra_operators.h"
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_builder.h"
 #include "workloads/formats/graph_format.h"
+#include "workloads/formats/torch_operator.h"
 #include "workloads/formats/whole_number.h"
 
 namespace orrery {
@@ -60,7 +62,9 @@ struct ChakraNode {
   std::int64_t type = 0;
   std::vector<std::uint64_t> after;  ///< control and data dependencies
   std::uint64_t duration_us = 0;
-  std::string_view inputs;                 ///< IOInfo.values, a list as Python prints it
+  TensorTexts in, out;                     ///< inputs and outputs
+  std::string_view schema;                 ///< attribute op_schema, "aten::add.Tensor(...) -> ..."
+  std::int64_t operation = -1;             ///< attribute rf_id: run of an operator; -1: not told
   bool on_host = false;                    ///< attribute is_cpu_op
   double flops = 0;                        ///< attribute num_ops
   double read = -1, written = -1;          ///< bytes of the tensors in attributes inputs, outputs
@@ -98,7 +102,7 @@ class ChakraNodes {
   /// @throws config::ConfigError with the place of the node for what it says that cannot be
   void add(const ChakraNode& node, std::uint64_t offset);
   /// What was not understood, and how often.
-  void finish(std::vector<std::string>& notes) const;
+  void finish(std::vector<std::string>& notes);
 
  private:
   void add_work(const ChakraNode& node, NodeKind kind, std::uint16_t stream);
@@ -131,6 +135,7 @@ class ChakraNodes {
   /// Kernels by kernel_text() and class.
   std::map<std::pair<std::string, KernelClass>, std::uint32_t> written_kernels_;
   std::map<std::int64_t, std::uint64_t> unknown_types_;
+  ChakraOperators operators_;
 };
 
 }  // namespace orrery

@@ -106,15 +106,21 @@ void connect(ImportedGraph& graph, const std::vector<Dependency>& dependencies) 
   graph.nodes[0].first_next = 0;
 }
 
-/// Drops the dependencies that `back` marks, and says how many.
-void drop(ImportedGraph& graph, const std::vector<bool>& back) {
+/// Dependencies of a graph, but for those that `drops` marks.
+std::vector<Dependency> dependencies_of(const ImportedGraph& graph,
+                                        const std::vector<bool>& drops = {}) {
   std::vector<Dependency> kept;
   kept.reserve(graph.next.size());
   for (NodeId node = 0; node < graph.size(); ++node) {
     for (std::uint32_t e = graph.nodes[node].first_next; e < graph.nodes[node + 1].first_next; ++e)
-      if (!back[e]) kept.push_back({graph.next[e], node});
+      if (drops.empty() || !drops[e]) kept.push_back({graph.next[e], node});
   }
-  connect(graph, kept);
+  return kept;
+}
+
+/// Drops the dependencies that `back` marks, and says how many.
+void drop(ImportedGraph& graph, const std::vector<bool>& back) {
+  connect(graph, dependencies_of(graph, back));
 }
 
 [[noreturn]] void refuse_cycle(const ImportedGraph& graph, const std::vector<NodeId>& cycle,
@@ -132,6 +138,12 @@ void drop(ImportedGraph& graph, const std::vector<bool>& back) {
 }
 
 }  // namespace
+
+void add_dependencies(ImportedGraph& graph, const std::vector<Dependency>& more) {
+  std::vector<Dependency> all = dependencies_of(graph);
+  all.insert(all.end(), more.begin(), more.end());
+  connect(graph, all);
+}
 
 std::uint16_t GraphBuilder::stream(std::string_view name, bool serial) {
   for (std::size_t i = 0; i < graph_.streams.size(); ++i)
@@ -152,6 +164,20 @@ std::uint32_t GraphBuilder::kernel(const Kernel& kernel) {
   alike.push_back(static_cast<std::uint32_t>(graph_.kernels.size()));
   graph_.kernels.push_back(kernel);
   return alike.back();
+}
+
+void GraphBuilder::computes(NodeId node, std::uint32_t kernel, KernelClass kind) {
+  NodeWork& work = graph_.works[graph_.nodes[node].work];
+  work.kernel = kernel;
+  work.kind = kind;
+  work.classified = true;
+}
+
+void GraphBuilder::shares_tensors(NodeId node) {
+  const auto known =
+      std::lower_bound(tensors_.begin(), tensors_.end(), node,
+                       [](const NodeTensors& one, NodeId id) { return one.node < id; });
+  if (known != tensors_.end() && known->node == node) known->shared = true;
 }
 
 NodeId GraphBuilder::add_node(std::uint64_t id, std::string_view name, const ImportedNode& node) {

@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "sim/graph/imported_graph.h"
+#include "workloads/formats/node_tensors.h"
 
 namespace orrery {
 
@@ -16,6 +18,9 @@ struct Dependency {
   NodeId later;
   NodeId earlier;
 };
+
+/// Adds dependencies to a graph, which may have them already.
+void add_dependencies(ImportedGraph& graph, const std::vector<Dependency>& more);
 
 /// Puts the graph of one rank together while its file streams by: nodes in the order of the file,
 /// dependencies by the identifiers of the file, of nodes that have come or will come.
@@ -39,6 +44,21 @@ class GraphBuilder {
 
   /// What a node writes is needed by others than those that wait for it.
   void keeps(NodeId node) { graph_.nodes[node].kept = true; }
+
+  /// What a kernel that has come computes and moves, and its class.
+  void computes(NodeId node, std::uint32_t kernel, KernelClass kind);
+
+  /// From now on tensors are collected.
+  void collect_tensors() { collects_tensors_ = true; }
+  /// Tensors of a node that has come, of all that run on the device, in their order.
+  void has_tensors(NodeTensors tensors) {
+    if (collects_tensors_) tensors_.push_back(std::move(tensors));
+  }
+  /// Other nodes have the same tensors as this one.
+  void shares_tensors(NodeId node);
+  /// The file tells no tensors.
+  void forget_tensors() { tensors_.clear(); }
+  const std::vector<NodeTensors>& tensors() const { return tensors_; }
 
   std::size_t size() const { return graph_.ids.size(); }
   /// Room for so many, of which what stays unused takes no memory.
@@ -75,6 +95,8 @@ class GraphBuilder {
   NamesInStream names_;
   std::vector<Dependency> dependencies_;
   std::vector<Reference> references_;
+  std::vector<NodeTensors> tensors_;
+  bool collects_tensors_ = false;
   int rank_ = -1;
   bool of_its_rank_ = false;
   bool ascending_ = true;      ///< identifiers, as they came

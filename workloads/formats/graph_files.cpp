@@ -166,6 +166,7 @@ class RunReader {
     if (format == nullptr)
       throw config::ConfigError(file.path + ": is no operator graph of a form that is known");
     GraphBuilder builder;
+    if (files_.fuse_kernels) builder.collect_tensors();
     const GraphReadOptions options{file.rank, ranks, files_.dimensions, files_.precision,
                                    files_.fuse};
     format->read(source, options, communicators_, builder, read_.run.notes);
@@ -173,7 +174,7 @@ class RunReader {
     }
     ImportedGraph graph = builder.finish(file.path, files_.repair, read_.run.notes);
     if (files_.fuse_kernels)
-      read_.run.notes.push_back(file.path + ": " + fuse_kernels(graph).text());
+      read_.run.notes.push_back(file.path + ": " + fuse_kernels(graph, builder.tensors()).text());
     read_.run.graphs.push_back(std::move(graph));
     const std::string hash = source.sha256();
     read_.files.push_back({"rank " + std::to_string(file.rank), file.path, hash});

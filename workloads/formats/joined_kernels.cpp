@@ -22,12 +22,16 @@ Bytes operand_bytes(const Kernel& product) {
                static_cast<double>(product.k) * element_bytes(product.precision));
 }
 
-/// Heads that share no keys, since each product of the batch reads its own.
-MaskedScores scores_of(const Kernel& product) {
+/// Heads that share no keys, since each product of the batch reads its own. How many are of one
+/// sequence the softmax may tell.
+MaskedScores scores_of(const Kernel& product, const Kernel& softmax) {
   MaskedScores scores;
   scores.kind = product.m > 1 ? KernelClass::kAttentionPrefill : KernelClass::kAttentionDecode;
-  scores.shape.sequences = 1;
-  scores.shape.kv_heads = product.batch;
+  const AttentionShape& told = softmax.attention;
+  const bool fits = told.sequences > 0 && product.batch % told.sequences == 0 &&
+                    product.batch / told.sequences == told.kv_heads;
+  scores.shape.sequences = fits ? told.sequences : 1;
+  scores.shape.kv_heads = fits ? told.kv_heads : product.batch;
   scores.pairs = static_cast<double>(product.batch) * static_cast<double>(product.m) *
                  static_cast<double>(product.n);
   return scores;
@@ -83,7 +87,7 @@ std::optional<Kernel> joined_attention(const std::vector<const Kernel*>& chain) 
     if (is_last || chain[i]->read > between)
       reads.push_back({"others of " + number, chain[i]->read - between});
     std::optional<MaskedScores> scores;
-    if (chain[i]->kind == KernelClass::kSoftmax) scores = scores_of(product);
+    if (chain[i]->kind == KernelClass::kSoftmax) scores = scores_of(product, *chain[i]);
     graph.add(*chain[i], std::move(reads), {{number, chain[i]->written}}, std::move(scores));
     last = number;
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,8 @@ class GraphMaker {
   void stream_waits(const DeviceOp& op, std::vector<PlannedEnd>& ends);
   void find_cause(const DeviceOp& op, std::vector<PlannedEnd>& ends);
   NodeId add_op_node(const DeviceOp& op, std::int64_t duration);
+  NodeId add_kernel(std::uint64_t id, std::string_view name, std::uint16_t stream,
+                    const NodeWork& work);
   NodeWork work_of(const DeviceOp& op, std::int64_t duration);
   const SyncRecord* sync_of(const HostCall& call) const;
   std::uint32_t record_before(const SyncRecord& sync, std::uint32_t index) const;

@@ -111,8 +111,7 @@ NodeId GraphMaker::add_op_node(const DeviceOp& op, std::int64_t duration) {
   const std::uint64_t id = graph_.size();
   const std::string_view name = trace_.names.at(op.name);
   const std::uint16_t stream = streams_[op.stream].graph_stream;
-  if (!trace_.facts[op.name].collective)
-    return graph_.add(id, name, NodeKind::kKernel, stream, work_of(op, duration));
+  if (!trace_.facts[op.name].collective) return add_kernel(id, name, stream, work_of(op, duration));
   if (op.detail != kNone && op.collective) {
     const auto node = message_of(trace_.collectives[op.detail], trace_.header, communicators_);
     if (node) {
@@ -127,7 +126,15 @@ NodeId GraphMaker::add_op_node(const DeviceOp& op, std::int64_t duration) {
   counts_.unknown_collective_time += op.duration;
   NodeWork work = timed(duration);
   work.communicates = true;
-  return graph_.add(id, name, NodeKind::kKernel, stream, work);
+  return add_kernel(id, name, stream, work);
+}
+
+/// Of times nobody knows who reads what a kernel writes.
+NodeId GraphMaker::add_kernel(std::uint64_t id, std::string_view name, std::uint16_t stream,
+                              const NodeWork& work) {
+  const NodeId node = graph_.add(id, name, NodeKind::kKernel, stream, work);
+  graph_.keeps(node);
+  return node;
 }
 
 void GraphMaker::take_op(std::uint32_t index) {
