@@ -44,6 +44,9 @@ class GraphMeetings {
   /// or names ranks that are not there
   std::uint32_t arrive(int rank, NodeId node, std::uint32_t slot);
   GraphMeeting& at(std::uint32_t meeting) { return meetings_[meeting]; }
+  const GraphMeeting& at(std::uint32_t meeting) const { return meetings_[meeting]; }
+  /// Numbers that have been given, of meetings that are open or not.
+  std::size_t size() const { return meetings_.size(); }
   /// Everybody has gone: the number may be given again.
   void release(std::uint32_t meeting);
 

@@ -24,6 +24,8 @@ GraphReplayResult replay(const ImportedRun& run, const GraphCosts& costs,
   if (options.timeline != nullptr) name_imported_tracks(run, *options.timeline);
   GraphReplayer replayer(run, costs, options);
   Simulation::instance().run(replayer);
+  if (const std::string stall = replayer.stall_report(); !replayer.finished() && !stall.empty())
+    throw LinkDownError(stall);
   if (!replayer.finished())
     throw DeadlockError("nodes are left that cannot start:" + replayer.deadlock_report());
   GraphReplayResult result = replayer.result();

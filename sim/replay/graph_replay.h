@@ -26,7 +26,19 @@ struct GraphCosts {
   /// Transfers take the recorded time where there is one, else their price.
   bool recorded_transfers = false;
   double transfer_scale = 1;          ///< times of transfers over those that cost or file say
-  std::vector<BytesPerSecond> links;  ///< capacity by link, of what `transfer` loads
+  std::vector<BytesPerSecond> links;  ///< capacity by link, of what `transfer` loads, none of it 0
+  /// The links from a time on.
+  struct LinkState {
+    Picoseconds time = 0;
+    std::vector<BytesPerSecond> links;  ///< capacity by link; 0: it is down
+    /// Price of what begins then, or goes on, with the part that is left.
+    std::function<TransferCost(const Transfer&)> transfer;
+  };
+  std::vector<LinkState> states;  ///< states by time; before the first the links are as above
+  /// Times of kernels of a rank over those of `works`; null: 1. A draw for each run of a node.
+  std::function<double(int rank, NodeId node)> slowdown;
+  std::function<std::string(std::uint32_t link)>
+      link_name;  ///< name of a link in errors; null: its number
 };
 
 struct GraphReplayOptions {

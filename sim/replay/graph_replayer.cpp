@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "sim/trace/timeline.h"
 
@@ -67,11 +68,12 @@ void GraphReplayer::place_ranks() {
 
 Picoseconds GraphReplayer::next_time() const {
   if (finished()) return kNever;
-  return std::min(queue_.top_time(), network_.next_end());
+  return std::min({queue_.top_time(), network_.next_end(), next_state_time()});
 }
 
 void GraphReplayer::execute(Picoseconds now) {
   do {
+    while (next_state_time() <= now) change_links(now);
     while (network_.next_end() <= now) {
       ++events_;
       end_meeting(meeting_of_flow_[network_.end_next()], now);
@@ -146,8 +148,14 @@ void GraphReplayer::start_due(Picoseconds now) {
 
 Picoseconds GraphReplayer::duration(const Rank& rank, const ImportedNode& node) const {
   const auto& works = costs_.works;
-  if (rank.graph < works.size() && !works[rank.graph].empty()) return works[rank.graph][node.work];
-  return graph(rank).works[node.work].recorded;
+  const Picoseconds time = rank.graph < works.size() && !works[rank.graph].empty()
+                               ? works[rank.graph][node.work]
+                               : graph(rank).works[node.work].recorded;
+  if (!costs_.slowdown || node.kind != NodeKind::kKernel ||
+      graph(rank).works[node.work].communicates)
+    return time;
+  const auto id = static_cast<NodeId>(&node - graph(rank).nodes.data());
+  return scaled_time(time, costs_.slowdown(static_cast<int>(index_of(rank)), id));
 }
 
 GraphReplayer::Part GraphReplayer::part_of(const Rank& rank, const ImportedNode& node) const {
@@ -240,7 +248,7 @@ std::uint32_t GraphReplayer::price_of(const GraphMeeting& meeting) {
   const bool pair = message.kind == TransferKind::kSendReceive;
   const PriceKey key{message.kind, message.bytes.base(),
                      pair ? static_cast<std::uint32_t>(meeting.source) : message.group,
-                     static_cast<std::uint32_t>(pair ? meeting.destination : message.root)};
+                     static_cast<std::uint32_t>(pair ? meeting.destination : message.root), state_};
   const auto [known, is_new] =
       price_numbers_.try_emplace(key, static_cast<std::uint32_t>(prices_.size()));
   if (!is_new) return known->second;
@@ -257,8 +265,66 @@ std::uint32_t GraphReplayer::price_of(const GraphMeeting& meeting) {
   transfer.bytes = message.bytes;
   transfer.participants = static_cast<int>(ranks.size());
   transfer.groups = {std::move(ranks)};
-  price.cost = costs_.transfer(transfer);
+  price.cost = cost_of(transfer);
   return known->second;
+}
+
+TransferCost GraphReplayer::cost_of(const Transfer& transfer) const {
+  return state_ > 0 ? costs_.states[state_ - 1].transfer(transfer) : costs_.transfer(transfer);
+}
+
+/// The next state of the links begins: what is left of transfers in flight goes the way that they
+/// then have.
+void GraphReplayer::change_links(Picoseconds now) {
+  struct Moving {
+    std::uint32_t meeting;
+    double left;
+  };
+  std::vector<Moving> moving;
+  for (std::uint32_t number = 0; number < meetings_.size(); ++number) {
+    const GraphMeeting& meeting = meetings_.at(number);
+    if (!meeting.open || !meeting.in_network) continue;
+    moving.push_back({number, 1 - network_.part_done(meeting.flow, now)});
+    prices_[meeting.price].carried -= moving.back().left;
+  }
+  count_busy();
+  const GraphCosts::LinkState& next = costs_.states[state_++];
+  for (std::uint32_t link = 0; link < next.links.size(); ++link)
+    if (network_.capacity(link).base() != next.links[link].base())
+      network_.set_capacity(link, next.links[link]);
+  for (const Moving& one : moving) {
+    GraphMeeting& meeting = meetings_.at(one.meeting);
+    const std::uint32_t price = price_of(meeting);
+    const TransferCost& cost = prices_[price].cost;
+    if (!cost.loads.empty()) {
+      meeting.price = price;
+      network_.reroute({meeting.flow, cost.loads, cost.image}, now);
+    }
+    prices_[meeting.price].carried += one.left;
+  }
+  network_changed_ = true;
+}
+
+/// What links have carried since the last change took them this long.
+void GraphReplayer::count_busy() {
+  link_busy_s_.resize(costs_.links.size());
+  for (Price& price : prices_) {
+    const double more = price.carried - std::exchange(price.counted, price.carried);
+    for (const LinkLoad& load : price.cost.loads) {
+      const double capacity = network_.capacity(load.link).base();
+      if (more > 0 && capacity > 0) link_busy_s_[load.link] += load.bytes * more / capacity;
+    }
+  }
+}
+
+std::string GraphReplayer::stall_report() const {
+  const auto stall = network_.stall();
+  if (!stall) return {};
+  const GraphMeeting& meeting = meetings_.at(meeting_of_flow_[stall->transfer]);
+  return std::string(to_string(meeting.message.kind)) + " of rank " +
+         std::to_string(meeting.ranks.front()) + " stands still: link " +
+         (costs_.link_name ? costs_.link_name(stall->link) : std::to_string(stall->link)) +
+         " is down, and the transfer has no other way";
 }
 
 /// The last has come.
@@ -285,6 +351,7 @@ void GraphReplayer::begin_meeting(std::uint32_t number, Picoseconds now) {
 
 void GraphReplayer::begin_bytes(std::uint32_t number, Picoseconds now) {
   GraphMeeting& meeting = meetings_.at(number);
+  if (!costs_.states.empty()) meeting.price = price_of(meeting);  // links may have changed
   Price& price = prices_[meeting.price];
   if (price.cost.loads.empty() || costs_.transfer_scale == 0) return end_meeting(number, now);
   if (price.flows.empty()) {
@@ -383,13 +450,16 @@ GraphReplayResult GraphReplayer::result() const {
   }
   result.link_bytes.resize(costs_.links.size());
   result.link_payload.resize(costs_.links.size());
+  result.link_busy_s = link_busy_s_;
   result.link_busy_s.resize(costs_.links.size());
   for (const Price& price : prices_) {
     if (price.carried == 0) continue;
     for (const LinkLoad& load : price.cost.loads) {
       result.link_bytes[load.link] += load.bytes * price.carried;
       result.link_payload[load.link] += load.payload * price.carried;
-      result.link_busy_s[load.link] += load.bytes * price.carried / costs_.links[load.link].base();
+      const double capacity = network_.capacity(load.link).base();
+      if (capacity > 0)
+        result.link_busy_s[load.link] += load.bytes * (price.carried - price.counted) / capacity;
     }
   }
   return result;

@@ -29,6 +29,8 @@ class GraphReplayer final : public Agenda {
 
   bool finished() const { return nodes_left_ == 0; }
   std::string deadlock_report() const { return meetings_.waiting(); }
+  /// The collective or message that a dead link holds up for good; empty: there is none.
+  std::string stall_report() const;
   GraphReplayResult result() const;
   /// The chain of nodes that ends with the last of a rank, from there on.
   void walk_chain(int last, const GraphChain::Visit& visit) const;
@@ -73,11 +75,13 @@ class GraphReplayer final : public Agenda {
     TransferCost cost;
     std::vector<std::uint32_t> flows;  ///< flows of the network that are not in flight
     double carried = 0;                ///< how often its bytes were carried
+    double counted = 0;                ///< the part of it that is in link_busy_s_
   };
   struct PriceKey {
     TransferKind kind;
     double bytes;
     std::uint32_t first, second;  ///< group and root, or source and destination
+    std::size_t state;            ///< states of the links that have begun
     auto operator<=>(const PriceKey&) const = default;
   };
 
@@ -98,6 +102,12 @@ class GraphReplayer final : public Agenda {
   bool takes_recorded(const GraphMeeting& meeting) const;
   std::uint32_t price_of(const GraphMeeting& meeting);
   void begin_bytes(std::uint32_t meeting, Picoseconds now);
+  Picoseconds next_state_time() const {
+    return state_ < costs_.states.size() ? costs_.states[state_].time : kNever;
+  }
+  void change_links(Picoseconds now);
+  void count_busy();
+  TransferCost cost_of(const Transfer& transfer) const;
   void end_meeting(std::uint32_t meeting, Picoseconds now);
   std::uint32_t take_slot(std::uint32_t rank, NodeId node);
   std::uint32_t take_lane(std::uint32_t rank);
@@ -122,6 +132,8 @@ class GraphReplayer final : public Agenda {
   std::map<PriceKey, std::uint32_t> price_numbers_;
   FlowNetwork network_;
   std::vector<std::uint32_t> meeting_of_flow_;
+  std::size_t state_ = 0;            ///< states of the links that have begun
+  std::vector<double> link_busy_s_;  ///< busy time by link, before the present state
   bool network_changed_ = false;
   EventQueue queue_;
   std::uint64_t nodes_left_ = 0;

@@ -178,7 +178,8 @@ class ChakraJsonHandler
     return true;
   }
 
-  /// Of {"inputs": {"values": "...", "shapes": "...", "types": "..."}, "outputs": {...}}.
+  /// Keeps texts of {"inputs": {"values": "...", "shapes": "...", "types": "..."}, "outputs":
+  /// {...}}.
   void keep_tensors() {
     constexpr std::string_view kTexts[] = {"values", "shapes", "types"};
     const auto* const text = std::find(std::begin(kTexts), std::end(kTexts), key_);

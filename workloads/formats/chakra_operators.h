@@ -32,7 +32,7 @@ class ChakraOperators {
     NodeId node;
     std::uint32_t kernel;
     KernelClass kind;
-    bool named;  ///< its own name tells that class
+    bool named;  ///< the name of the kernel tells that class
     std::int64_t operation;
   };
 
@@ -42,7 +42,7 @@ class ChakraOperators {
   std::vector<Ruled> ruled_;
   /// Kernels by their operator, as `rf_id` numbers it, where it does.
   std::vector<std::pair<std::int64_t, NodeId>> operations_;
-  std::uint64_t told_ = 0, sized_ = 0, untold_ = 0;  ///< kernels
+  std::uint64_t told_ = 0, sized_ = 0, untold_ = 0;  ///< counts of kernels
 };
 
 }  // namespace orrery

@@ -214,8 +214,8 @@ class ImportedFusion {
   ImportedGraph& graph_;
   FusedKernels fused_;
   std::optional<TensorFlow> flow_;
-  std::vector<std::uint32_t> places_;  ///< with tensors: places of nodes in an order
-  std::vector<Dependency> more_;       ///< with tensors: dependencies to be added
+  std::vector<std::uint32_t> places_;  ///< places of nodes in an order, where tensors are told
+  std::vector<Dependency> more_;       ///< dependencies to be added, where tensors are told
   std::map<std::vector<std::uint32_t>, std::uint32_t> numbers_;  ///< kernels by their parts
   std::optional<std::uint16_t> markers_;
 };

@@ -129,7 +129,7 @@ NodeId GraphMaker::add_op_node(const DeviceOp& op, std::int64_t duration) {
   return add_kernel(id, name, stream, work);
 }
 
-/// Of times nobody knows who reads what a kernel writes.
+/// Times do not tell who reads what a kernel writes.
 NodeId GraphMaker::add_kernel(std::uint64_t id, std::string_view name, std::uint16_t stream,
                               const NodeWork& work) {
   const NodeId node = graph_.add(id, name, NodeKind::kKernel, stream, work);

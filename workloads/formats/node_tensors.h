@@ -19,7 +19,7 @@ struct StorageUse {
 struct NodeTensors {
   NodeId node = 0;
   bool told = false;    ///< the file tells them
-  bool shared = false;  ///< they are those of several nodes that carry out one operator
+  bool shared = false;  ///< several nodes carry out one operator, and have the same
   std::vector<StorageUse> reads, writes;
 };
 

@@ -10,7 +10,7 @@ namespace orrery {
 
 /// A value as Python prints it: "[[1, 2], 'a', None]" is a list of a list and two texts.
 struct PythonValue {
-  std::string_view text;  ///< without quotes; of a list all of it
+  std::string_view text;  ///< text without quotes; all of a list
   bool is_list = false;
   std::vector<PythonValue> items;
 };

@@ -37,14 +37,14 @@ class TensorFlow {
   };
   struct Uses {
     bool told = false;
-    std::vector<std::uint32_t> reads, writes;  ///< lives
+    std::vector<std::uint32_t> reads, writes;  ///< numbers of lives
   };
 
   void write(std::uint32_t& current, NodeId node, Bytes bytes, bool shared);
 
   std::vector<Life> lives_;
-  std::vector<Uses> uses_;               ///< by node
-  std::vector<std::uint32_t> position_;  ///< by node
+  std::vector<Uses> uses_;               ///< uses by node
+  std::vector<std::uint32_t> position_;  ///< positions by node
   std::vector<std::uint32_t> untold_;    ///< positions of nodes that tell no tensors
 };
 

@@ -19,7 +19,7 @@ struct TorchTensor {
   std::int64_t storage = 0;
   std::int64_t elements = 0, element_bytes = 0;
   std::vector<std::int64_t> shape;
-  std::string_view type;  ///< "Tensor(float)"
+  std::string_view type;  ///< type of the tensor: "Tensor(float)"
 
   double bytes() const {
     return static_cast<double>(elements) * static_cast<double>(element_bytes);

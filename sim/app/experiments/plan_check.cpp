@@ -35,15 +35,20 @@ std::string fitting_extents(int extent, int system_ranks) {
 
 }  // namespace
 
-void check_noise(const StepExperiment& e, const config::Node& node,
-                 config::Diagnostics& diagnostics) {
-  for (const int rank : e.noise.stragglers.ranks) {
-    if (rank >= 0 && rank < e.ranks()) continue;
+void check_stragglers(const NoiseConfig& noise, int ranks, const char* owner,
+                      const config::Node& node, config::Diagnostics& diagnostics) {
+  for (const int rank : noise.stragglers.ranks) {
+    if (rank >= 0 && rank < ranks) continue;
     const config::Place place = config::place_of(node, {"noise.stragglers.ranks"});
     diagnostics.error(place.where, place.length,
-                      "there is no rank " + std::to_string(rank) + ": the plan has " +
-                          std::to_string(e.ranks()) + ", from 0");
+                      "there is no rank " + std::to_string(rank) + ": " + owner + " has " +
+                          std::to_string(ranks) + ", from 0");
   }
+}
+
+void check_noise(const StepExperiment& e, const config::Node& node,
+                 config::Diagnostics& diagnostics) {
+  check_stragglers(e.noise, e.ranks(), "the plan", node, diagnostics);
   const config::Node* fold = node.find("fold");
   const bool asked = fold != nullptr && fold->origin().kind != config::Origin::Kind::kDefault;
   if (!asked || e.fold != Folding::kAuto || !e.noise.any()) return;

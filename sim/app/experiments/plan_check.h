@@ -18,6 +18,11 @@ std::string check_plan(const LoadedExperiment& loaded);
 /// @throws config::ConfigError with the place of what cannot be
 void check_network(const LoadedExperiment& loaded);
 
+/// Complains about stragglers that are no ranks.
+/// @param owner of the ranks, for the message: "the plan"
+void check_stragglers(const NoiseConfig& noise, int ranks, const char* owner,
+                      const config::Node& node, config::Diagnostics& diagnostics);
+
 /// Complains about stragglers that the plan has not; warns where ranks were to be folded that noise
 /// makes differ.
 void check_noise(const StepExperiment& experiment, const config::Node& node,

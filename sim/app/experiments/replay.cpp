@@ -12,7 +12,9 @@
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/link_use.h"
+#include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/link_periods.h"
 #include "sim/config/input_files.h"
 #include "sim/config/leaf.h"
 #include "sim/config/place.h"
@@ -40,9 +42,11 @@ const config::Schema<GraphConfig>& GraphConfig::schema() {
                     "what floating-point numbers of a model run in; file: what it says (ONNX)")
           .optional("fuse", &G::fuse,
                     "whether a model's operators run in kernels with their neighbours (ONNX)")
-          .optional("fuse_kernels", &G::fuse_kernels,
-                    "whether products take the elementwise kernel behind them into their epilogue, "
-                    "where files say what nodes read and write (Chakra; durations: model)");
+          .optional(
+              "fuse_kernels", &G::fuse_kernels,
+              "whether kernels run with the ones behind them: attention, epilogues of products, "
+              "elementwise kernels, where files say who reads what they write (Chakra; "
+              "durations: model)");
   return schema;
 }
 
@@ -87,6 +91,11 @@ const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
           .optional("algorithm", &E::algorithm,
                     "how collectives are carried out that it serves (`describe collectives`); "
                     "auto: as a library would choose")
+          .optional("faults", &E::faults,
+                    "links that degrade or fail: transfers that the model prices take longer, or "
+                    "another way; those whose time is recorded stay as they were")
+          .optional("noise", &E::noise,
+                    "what makes kernels differ by rank and by run: slow ranks (stragglers), draws")
           .optional("record", &E::recorded,
                     "what the result says of links: classes, or links (each that carried "
                     "something)");
@@ -158,6 +167,24 @@ void check_room(const ImportedRun& run, const Machine& machine) {
 bool communicates(const ImportedRun& run) {
   return std::any_of(run.graphs.begin(), run.graphs.end(),
                      [](const ImportedGraph& graph) { return !graph.messages.empty(); });
+}
+
+/// Whether files say what transfers took.
+bool records_transfers(const ImportedRun& run) {
+  return std::any_of(run.graphs.begin(), run.graphs.end(), [](const ImportedGraph& graph) {
+    return std::any_of(graph.messages.begin(), graph.messages.end(),
+                       [](const ImportedMessage& message) { return message.recorded > 0; });
+  });
+}
+
+/// Prices transfers by the links of a machine, as faults leave them.
+void price_transfers(const Machine& machine, const std::vector<FaultConfig>& faults,
+                     const FlowModel& start, GraphCosts& costs) {
+  costs.links = start.whole_capacities();
+  costs.transfer = [&start](const Transfer& transfer) { return start.cost(transfer); };
+  costs.link_name = [&start](std::uint32_t link) { return start.topology().bundle_name(link); };
+  for (LinkPeriod& period : link_periods(machine, faults, start))
+    costs.states.push_back({period.time, std::move(period.capacities), std::move(period.cost)});
 }
 
 /// What the chain is made of that a run takes as long as.
@@ -274,6 +301,12 @@ void ReplayExperiment::check(const config::Node& node, config::Diagnostics& diag
   }
 }
 
+void ReplayExperiment::check_machine(const config::Node& node,
+                                     config::Diagnostics& diagnostics) const {
+  check_faults(machine(), faults, node, diagnostics);
+  check_stragglers(noise, machine().ranks(), "the machine", node, diagnostics);
+}
+
 TimeScales ReplayExperiment::scales() const { return {scale, graph.host == HostWork::kDrop}; }
 
 std::vector<InputFile> ReplayExperiment::input_files() const {
@@ -314,9 +347,15 @@ void ReplayExperiment::run(const SimulateOptions& options, RunRecord& record) co
   costs.transfer_scale = scaled.of_transfers();
   std::optional<MachineNetwork> network;
   if (communicates(run)) {
-    network.emplace(machine(), std::vector<FaultConfig>{}, CollectiveChoice{algorithm, "auto"});
-    costs.links = network->start().capacities();
-    costs.transfer = [&](const Transfer& transfer) { return network->start().cost(transfer); };
+    network.emplace(machine(), faults, CollectiveChoice{algorithm, "auto"});
+    price_transfers(machine(), faults, network->start(), costs);
+    if (options.warn && !faults.empty() && costs.recorded_transfers && records_transfers(run))
+      options.warn("faults change no transfer whose time is recorded: durations: model prices all");
+  }
+  std::optional<RankNoise> drawn;
+  if (noise.any()) {
+    drawn.emplace(noise, rank_layout(machine().system(), machine().nodes()), machine().ranks());
+    costs.slowdown = [&](int rank, NodeId node) { return drawn->factor(rank, 0, node); };
   }
   std::optional<Timeline> timeline;
   if (!options.trace.empty()) timeline.emplace(options.trace);

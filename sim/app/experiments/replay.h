@@ -10,6 +10,7 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/graph_times.h"
 #include "sim/app/experiments/link_keys.h"
+#include "sim/app/experiments/rank_noise.h"
 #include "sim/results/table.h"
 #include "workloads/formats/graph_files.h"
 
@@ -45,10 +46,13 @@ struct ReplayExperiment final : MachineExperiment {
   std::map<std::string, double> scale;  ///< times of a class of nodes over what they would be
   std::string algorithm = "auto";       ///< algorithm of the collectives that it serves
   Recorded recorded = Recorded::kClasses;
+  std::vector<FaultConfig> faults;  ///< links that fail; faults of one time apply in order
+  NoiseConfig noise;                ///< what makes kernels differ: slow ranks, draws
   static const config::Schema<ReplayExperiment>& schema();
 
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
+  void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;
   void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const override;

@@ -181,7 +181,7 @@ TEST(Faults, OfAnOperatorAreAnError) {
   EXPECT_THAT(
       error_of("extends: " + kConfigs + "/experiments/copy_h100.yaml\nfaults: [{link: \"*\"}]\n"),
       AllOf(HasSubstr(":2:1: error: unknown key 'faults' in experiment operator"),
-            HasSubstr("'faults' is a key of: collective, inference, layers, training")));
+            HasSubstr("'faults' is a key of: collective, inference, layers, replay, training")));
 }
 
 TEST(Faults, ArePartOfTheIdentity) {

@@ -33,6 +33,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
+  const std::string& path() const { return path_; }
   std::string experiment(const std::string& more = "") const {
     return "experiment: replay\nsystem: dgx_h100\ngraph: {path: " + path_ + "}\n" + more;
   }
@@ -157,6 +158,72 @@ TEST(Replay, TheLongestChainAddsUpToTheTime) {
   EXPECT_NEAR(value(kept, "time_s"), 180e-6, 1e-15);
   EXPECT_THAT(chain(run(trace.experiment(), {"graph.host=drop"})),
               testing::ElementsAre(near(0), near(0), near(120), near(50)));
+}
+
+/// gemm 100 -> all-reduce of 1 GB over 8 ranks, of which the others come as it does.
+std::string reduction() {
+  return compute(1, "gemm", 100) +
+         R"(,{"Id": 2, "Name": "ar", "NodeType": 7, "comm_type": 0, "comm_size": 1000000000, "data_deps": [1],
+              "pg_name": "g"})";
+}
+
+/// The reduction on eight ranks, 100 us after the beginning, with links that fail.
+RunRecord reduced(const std::string& faults) {
+  const TraceFile trace(reduction());
+  const std::string groups = kTemp + "replay_eight.json";
+  std::ofstream(groups) << R"({"g": [0, 1, 2, 3, 4, 5, 6, 7]})";
+  RunRecord record = run("experiment: replay\nsystem: dgx_h100\ngraph: {path: " + trace.path() +
+                         ", groups: " + groups + "}\nalgorithm: ring\nfaults: [" + faults + "]\n");
+  std::remove(groups.c_str());
+  return record;
+}
+
+// The bytes of the reduction take twice as long over links of half the capacity. Where they become
+// so `at` a time, what is left then does.
+TEST(Replay, SlowerLinksStretchWhatCrossesThem) {
+  const double whole = value(reduced(""), "time_s");
+  const double half = value(reduced(R"({link: "*", capacity: 0.5})"), "time_s");
+  EXPECT_GT(half - 100e-6, 1.9 * (whole - 100e-6));
+  EXPECT_LE(half - 100e-6, 2 * (whole - 100e-6));
+  const double later = value(reduced(R"({link: "*", capacity: 0.5, at: 2 ms})"), "time_s");
+  ASSERT_GT(whole, 2e-3);
+  EXPECT_NEAR(later, 2e-3 + 2 * (whole - 2e-3), 1e-9);
+  const double healed =
+      value(reduced(R"({link: "*", capacity: 0.5}, {link: "*", capacity: 1, at: 2 ms})"), "time_s");
+  EXPECT_NEAR(healed, 2e-3 + (half - 2e-3) / 2, 1e-9);
+  EXPECT_NEAR(value(reduced(R"({link: "*", capacity: 0.5, at: 1 s})"), "time_s"), whole, 1e-12);
+}
+
+TEST(Replay, ADeadLinkWithoutAnotherWayIsAnInfeasiblePoint) {
+  for (const char* from : {"", ", at: 1 ms"}) {
+    const RunRecord record = reduced("{link: system0/node0/accelerator3->nvswitches, capacity: 0" +
+                                     std::string(from) + "}");
+    EXPECT_EQ(record.status, RunStatus::kInfeasible) << from;
+    EXPECT_THAT(record.reason, HasSubstr("no other way")) << from;
+  }
+}
+
+// Rank 0 takes 100 us, rank 1 twice its 100 us: the reduction, of 50 us on one of them, begins
+// then.
+TEST(Replay, ASlowRankKeepsOthersWaiting) {
+  const std::string prefix = kTemp + "replay_pair_trace";
+  for (const char* rank : {"0", "1"}) {
+    std::ofstream(prefix + "." + rank + ".json")
+        << R"({"workload_graph": [)" << compute(1, "gemm", 100) << ","
+        << R"({"Id": 2, "Name": "launch", "NodeType": 4, "is_cpu_op": true, "runtime": 10,
+               "data_deps": [1]},)"
+        << R"({"Id": 3, "Name": "ar", "NodeType": 7, "runtime": 50, "comm_type": 0,
+               "comm_size": 64, "data_deps": [2]}]})";
+  }
+  const std::string text = "experiment: replay\nsystem: dgx_h100\ngraph: {path: " + prefix + "}\n";
+  EXPECT_NEAR(value(run(text), "time_s"), 160e-6, 1e-15);
+  const RunRecord slow = run(text + "noise: {stragglers: {ranks: [1], slowdown: 2}}\n");
+  EXPECT_NEAR(value(slow, "time_s"), 260e-6, 1e-15) << "the host of a slow rank is none";
+  const RunRecord drawn = run(text + "noise: {kernels: 0.1, seed: 3}\n");
+  EXPECT_NE(value(drawn, "time_s"), 160e-6);
+  EXPECT_EQ(value(run(text + "noise: {kernels: 0.1, seed: 3}\n"), "time_s"),
+            value(drawn, "time_s"));
+  for (const char* rank : {"0", "1"}) std::remove((prefix + "." + rank + ".json").c_str());
 }
 
 // Kernels of one stream wait for each other, without a dependency.
