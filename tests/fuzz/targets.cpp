@@ -17,6 +17,7 @@
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/cycles.h"
 #include "workloads/formats/graph_format.h"
+#include "workloads/formats/graph_fusion.h"
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/huggingface.h"
 #include "workloads/requests/trace_format.h"
@@ -28,27 +29,35 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// Reads a graph by one format, whether it recognises it or not, and looks at what it made.
+void check_graph(const ImportedGraph& graph) {
+  require(shortest_cycle(graph).empty());
+  for (NodeId node = 0; node < graph.size(); ++node) {
+    const ImportedNode& n = graph.nodes[node];
+    require(n.stream < graph.streams.size());
+    require(n.first_next <= graph.nodes[node + 1].first_next);
+  }
+  for (const NodeId next : graph.next) require(next < graph.size());
+}
+
+/// Reads a graph by one format, whether it recognises it or not, and looks at what it made, and at
+/// what fusion makes of that.
 void read_graph(const char* format, std::string_view bytes) {
   std::vector<std::string> notes;
   try {
     ByteSource source("fuzzed", bytes);
     Communicators communicators;
     GraphBuilder builder;
+    builder.collect_tensors();
     GraphReadOptions options;
     options.dimensions = {{"batch", 2}, {"dim0", 4}};
     const GraphFormat& reader = *GraphFormatRegistry::at("graph format", format, "");
     reader.recognises(bytes.substr(0, 65536), "fuzzed");
     reader.read(source, options, communicators, builder, notes);
     const bool repair = bytes.size() % 2 == 1;
-    const ImportedGraph graph = builder.finish("fuzzed", repair, notes);
-    require(shortest_cycle(graph).empty());
-    for (NodeId node = 0; node < graph.size(); ++node) {
-      const ImportedNode& n = graph.nodes[node];
-      require(n.stream < graph.streams.size());
-      require(n.first_next <= graph.nodes[node + 1].first_next);
-    }
-    for (const NodeId next : graph.next) require(next < graph.size());
+    ImportedGraph graph = builder.finish("fuzzed", repair, notes);
+    check_graph(graph);
+    fuse_kernels(graph, builder.tensors());
+    check_graph(graph);
   } catch (const config::ConfigError&) {
     return;
   }
