@@ -86,6 +86,7 @@ struct Vllm final : SchedulerConfig {
     kind = "vllm";
     quant_fusion = false;
     host.by_version = true;
+    decodes_by_stages = false;  // v1/worker/ubatching.py: it yields at exchanges
   }
 
   std::unique_ptr<Scheduler> make() const override {

@@ -32,7 +32,10 @@ void ExpertExchangePrice::apply(const Transfer& transfer, bool crosses, const To
     slowest = time;
     priced.bottleneck = load.link;
   });
-  const Seconds start = (dispatch ? kernels_.dispatch_start : kernels_.combine_start).value;
+  // Where a hook receives, kernels of the ranks' own streams are what starts and ends a transfer.
+  const Seconds start = transfer.routing->hook ? Seconds(0)
+                        : dispatch             ? kernels_.dispatch_start.value
+                                               : kernels_.combine_start.value;
   const Seconds floor = (dispatch ? kernels_.dispatch_floor : kernels_.combine_floor).value;
   if (slowest < floor) priced.bottleneck.reset();
   const Seconds crossing = crosses ? kernels_.crossing.value : Seconds(0);

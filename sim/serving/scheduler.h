@@ -155,6 +155,8 @@ struct SchedulerConfig {
   /// Experts in fp8 with scales of blocks run by kernels that scale their sums (Triton's,
   /// DeepGEMM's) where tensor cores do not scale blocks; engines say so by keys of their own.
   bool scales_sums = false;
+  /// See InferenceConfig::decodes_by_stages.
+  bool decodes_by_stages = true;
   /// Marlin's kernels widen weights; engines say so by keys of their own.
   bool marlin = false;
   /// All-reduces of tensor parallel ranks up to this size go by kernels of the engine.

@@ -336,6 +336,7 @@ Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
     for (const MixedBatch& half : halves(batch)) {
       work.halves.push_back(layer_work(model, half_step(config, half)));
       work.halves.back().takes_turns = true;
+      work.halves.back().turns_by_stages = config.decodes_by_stages;
     }
   }
   ProgramBuilder program(config.parallel);

@@ -48,6 +48,8 @@ struct InferenceConfig {
   /// Layers of experts work on two halves of the batch, one half's exchanges beside the kernels of
   /// the other, where runs_two_batches().
   bool two_batch_overlap = false;
+  /// Two batches of decodes take turns by stages of a layer, as SGLang's, not by exchanges (vLLM).
+  bool decodes_by_stages = true;
   bool mean_lengths = false;                    ///< see LayerWork
   Precision precision = Precision::kBf16;       ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;    ///< precision of the KV cache

@@ -261,6 +261,7 @@ void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
     makes(steps, task, {kept::unnormed_heads});
   }
   rotary_forward(steps, task);
+  next_turn(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   output_gate_forward(steps, task);
   gate_heads(steps, task);

@@ -199,6 +199,7 @@ void CompressedAttention::forward(StepList& steps, const LayerTask& task) const 
                          {bytes, bytes, vector_cost::kRmsNorm});
   rotary.written += Bytes(real(tokens * a.head_dim) * element_bytes(w.kv_precision));
   steps.then(rotary);
+  next_turn(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   steps.then(rotate("rotary inverse", w.precision, tokens, heads * a.qk_rope_head_dim));
   steps.then(gemm("value groups", w.precision, {tokens, rank, heads * a.head_dim / groups, groups},

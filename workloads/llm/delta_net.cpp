@@ -243,6 +243,7 @@ void DeltaNet::forward(StepList& steps, const LayerTask& task) const {
   if (trains_delta(task)) {
     train_forward(steps, task);
   } else {
+    next_turn(steps, task);
     for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   }
   steps.then(gated_norm(delta_shape_of(task)));

@@ -286,6 +286,7 @@ void KimiDelta::forward(StepList& steps, const LayerTask& task) const {
   if (net.gate_rank > 0)
     steps.then(
         gemm("delta gate up", w.precision, {tokens, net.values() / w.tp, net.gate_rank}, weights));
+  next_turn(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   steps.then(gated_norm(kimi_shape(task, tokens, 1)));
   row_forward(steps, w, kimi_output(task),

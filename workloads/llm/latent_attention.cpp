@@ -273,6 +273,7 @@ void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
   if (!absorbs(task)) cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
   column_forward(steps, w, {query_up(task)}, latent_width(task));
   beside_queries(steps, task);
+  next_turn(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   if (task.attention().output_gate) {
     column_forward(steps, w, {gate_of(task)}, task.model.hidden);

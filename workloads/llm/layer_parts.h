@@ -106,6 +106,12 @@ Kernel activation_forward(const std::string& name, const LayerTask& task, std::i
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
                            std::int64_t width);
 
+/// What follows is a further stage of a layer, in front of which the other of two batches of
+/// decodes has its turn. The stages are those of SGLang (python/sglang/srt/operations_strategy.py,
+/// 2025): projections; attention and router; dispatch and shared experts; what has come, experts,
+/// combine; sums. Products with the up-projections of latent attention count to the second here.
+void next_turn(StepList& steps, const LayerTask& task);
+
 /// What the host takes for the kernels of a part of a training step, from now on.
 void issued(StepList& steps, const LayerTask& task, GraphPart part);
 

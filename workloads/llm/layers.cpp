@@ -246,6 +246,13 @@ StepList launched_early(StepList steps, const LayerWork& work) {
 
 }  // namespace
 
+void next_turn(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const bool exchanges = task.layer.moe && w.ep > 1;
+  if (w.takes_turns && w.turns_by_stages && w.phase == Phase::kDecode && exchanges)
+    steps.next_turn();
+}
+
 StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const LayerWork& work, const AttentionPart& part) {
   StepList steps;

@@ -207,6 +207,7 @@ void Mamba2::forward(StepList& steps, const LayerTask& task) const {
   if (!w.whole_input) makes(steps, task, {kept::attention_input});
   makes(steps, task, {projected});
   transpose(steps, task, "mamba input transposed", input_of(task).out);
+  next_turn(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {scanned});
   transpose(steps, task, "mamba output transposed", s.inner());

@@ -143,6 +143,7 @@ void Mamba1::forward(StepList& steps, const LayerTask& task) const {
     steps.then(scan_pass("mamba selection norm", w.tokens(), selected_columns(m),
                          {bytes, bytes, vector_cost::kRmsNorm}));
   local_forward(steps, w, selective_matrix(task, "mamba steps", m.step_rank, inner), w.tokens());
+  next_turn(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   row_forward(steps, w, selective_matrix(task, "mamba output", inner, hidden),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);

@@ -227,6 +227,7 @@ void TimeMix::forward(StepList& steps, const LayerTask& task) const {
     steps.then(stream("time mix keys", KernelClass::kElementwise, w.tokens(), width,
                       {5 * bytes, 4 * bytes, 12}));
   makes(steps, task, {time_mix_columns});
+  next_turn(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {time_mix_result});
   steps.then(wkv_norm(wkv_shape_of(task, w.tokens(), 1)));

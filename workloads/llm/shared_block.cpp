@@ -188,6 +188,7 @@ void SharedBlock::forward(StepList& steps, const LayerTask& task) const {
   makes(steps, task, {joined_normed});
   if (model.shared_block.attention_adapters) add_adapters(steps, task, "qkv", joined, qkv, 3);
   rotary_forward(steps, task);
+  next_turn(steps, task);
   for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w,

@@ -21,6 +21,7 @@ std::size_t StepList::aside(std::variant<Kernel, LayerCollective> work,
     kernel->issue = host_.kernel + host_.launch * further;
   }
   steps_.push_back({std::move(work), std::move(after)});
+  steps_.back().begins_turn = std::exchange(next_begins_, false);
   return steps_.size() - 1;
 }
 
@@ -55,30 +56,56 @@ void StepList::append(const StepList& other, const std::string& part) {
       for (TensorId& id : *told) id = tensor_id(named(part, other.tensors_[id]));
     if (step.after.empty() && cursor_ != kStart) step.after.push_back(cursor_);
     step.part.insert(0, part);
+    step.begins_turn |= std::exchange(next_begins_, false);
     steps_.push_back(std::move(step));
   }
+  next_begins_ |= other.next_begins_;
   if (other.cursor_ != kStart) cursor_ = other.cursor_ + offset;
 }
 
+bool StepList::has_turns() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [](const Step& step) { return step.begins_turn; });
+}
+
+/// Ends of turns: before steps that begin one, or behind exchanges.
+std::vector<std::size_t> StepList::turns(bool by_exchanges) const {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const LayerCollective* collective = steps_[i].collective();
+    const bool exchange = collective != nullptr && collective->scope == Scope::kExpert;
+    if (!by_exchanges && i > 0 && steps_[i].begins_turn) ends.push_back(i);
+    if (by_exchanges && exchange && i + 1 < steps_.size()) ends.push_back(i + 1);
+  }
+  ends.push_back(steps_.size());
+  return ends;
+}
+
 StepList StepList::alternating(const StepList& first, const StepList& second, const Kernel& merge) {
+  constexpr std::size_t kBehind = 2;  // SGLang's tbo_delta_stages of decodes
   StepList both;
   struct Half {
     const StepList& list;
+    std::vector<std::size_t> ends;
     std::vector<std::size_t> index = {};  // in the new list, of the steps that it has
   };
-  std::array<Half, 2> halves = {Half{first}, Half{second}};
-  const auto done = [](const Half& half) { return half.index.size() == half.list.steps_.size(); };
-  while (!done(halves[0]) || !done(halves[1])) {
-    for (Half& half : halves) {
-      bool exchanged = false;
-      while (!exchanged && !done(half)) {
-        Step step = half.list.steps_[half.index.size()];
-        for (std::size_t& earlier : step.after) earlier = half.index[earlier];
-        exchanged = step.collective() != nullptr && step.collective()->scope == Scope::kExpert;
-        half.index.push_back(both.steps_.size());
-        both.steps_.push_back(std::move(step));
-      }
+  const bool exchanges = !first.has_turns() || !second.has_turns();
+  std::array<Half, 2> halves = {Half{first, first.turns(exchanges)},
+                                Half{second, second.turns(exchanges)}};
+  const auto take = [&](Half& half, std::size_t turn) {
+    if (turn >= half.ends.size()) return;
+    while (half.index.size() < half.ends[turn]) {
+      Step step = half.list.steps_[half.index.size()];
+      for (std::size_t& earlier : step.after) earlier = half.index[earlier];
+      half.index.push_back(both.steps_.size());
+      both.steps_.push_back(std::move(step));
     }
+  };
+  const std::size_t behind = exchanges ? 0 : kBehind;
+  const std::size_t turns = std::max(halves[0].ends.size(), halves[1].ends.size() + behind);
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    take(halves[0], turn);
+    if (turn >= behind) take(halves[1], turn - behind);
   }
   both.join(merge, {halves[0].index[first.cursor_], halves[1].index[second.cursor_]});
   return both;

@@ -42,6 +42,7 @@ struct Step {
   std::variant<Kernel, LayerCollective> work;
   std::vector<std::size_t> after;  ///< earlier steps of the same list; none: starts with the list
   bool for_weights = false;        ///< only gradients of weights need it
+  bool begins_turn = false;        ///< of two lists in turn the other goes on before it
   std::string part = {};           ///< what of the model it belongs to: "layer 3 "
   /// Entries of StepList::tensors(). What is freed is used by this step and no later one.
   std::vector<TensorId> makes = {}, uses = {}, frees = {};
@@ -77,9 +78,12 @@ class StepList {
   /// Appends another list; its first steps use the cursor's value.
   /// @param part put before what its steps say of themselves and the names of its tensors
   void append(const StepList& other, const std::string& part = {});
-  /// Two lists that share the streams: in turn, each up to its next exchange of tokens with other
-  /// experts' ranks, so that the kernels of one are issued behind the exchange of the other. Both
-  /// start with the new list; `merge` needs the ends of both.
+  /// The next step begins a turn: see alternating().
+  void next_turn() { next_begins_ = true; }
+  /// Two lists that share the streams, in turn. Where steps begin turns, the second list is two
+  /// turns behind the first; else each goes up to its next exchange of tokens with other experts'
+  /// ranks, so that the kernels of one are issued behind the exchange of the other. Both start with
+  /// the new list; `merge` needs the ends of both.
   static StepList alternating(const StepList& first, const StepList& second, const Kernel& merge);
   /// The steps that only gradients of weights need, or all others. What a step waits for in the
   /// part that is left out has happened before. What gradients of weights use is freed by them.
@@ -106,6 +110,8 @@ class StepList {
   const std::vector<Step>& steps() const { return steps_; }
 
  private:
+  bool has_turns() const;
+  std::vector<std::size_t> turns(bool by_exchanges) const;
   TensorId tensor_id(const Tensor& tensor);
   /// The last step, by tensor, for gradients of weights that uses or frees it.
   std::vector<std::optional<std::size_t>> last_use_for_weights() const;
@@ -113,6 +119,7 @@ class StepList {
   std::vector<Step> steps_;
   std::vector<Tensor> tensors_;
   bool tells_tensors_ = false;
+  bool next_begins_ = false;
   HostTime host_;
   std::size_t cursor_ = kStart;
 };

@@ -53,10 +53,32 @@ bool sends_and_fetches(const LayerTask& task) {
          !all_reduces(task);
 }
 
+// What DeepEP's low-latency kernels reach of the rate of a copy of the same rows while they hold
+// the SMs: they work row by row, a warp posts each one's message, and flags and counts are polled.
+// By the times that its test prints for 128 tokens to 8 experts, hidden 7168 (Hopper): 36 us for
+// sending tokens, 40 us for sending results (deepseek-ai/DeepEP pull request 425); sending and
+// receiving tokens 60 us together (SGLang, lmsys.org/blog/2025-05-05-large-scale-ep). Adding
+// received results takes as long as it would elsewhere: 10 us. Estimates on other hardware.
+constexpr double kSendRate = 0.1, kReceiveRate = 0.25, kResultRate = 0.3;
+
 /// Rows of experts from one buffer to another, as a kernel of its own.
-Kernel copy_rows(const std::string& name, const LayerTask& task, double bytes) {
-  return stream(name, KernelClass::kElementwise, expert_rows(task), task.model.hidden,
-                {bytes, bytes, 0});
+Kernel copy_rows(const std::string& name, const LayerTask& task, double bytes, double rate) {
+  Kernel kernel = stream(name, KernelClass::kElementwise, expert_rows(task), task.model.hidden,
+                         {bytes, bytes, 0});
+  kernel.rate = rate;
+  return kernel;
+}
+
+/// Rows of experts out of tokens, for the transfer that follows.
+void send_tokens(StepList& steps, const LayerTask& task, double payload) {
+  next_turn(steps, task);
+  Kernel kernel = permute_tokens(permuted_tokens(task), task.model.expert_columns(),
+                                 copies_of(task), activation_bytes(task.work.precision), payload);
+  if (sends_and_fetches(task)) {
+    kernel.name = "dispatch send";
+    kernel.rate = kSendRate;
+  }
+  steps.then(std::move(kernel));
 }
 
 /// Rows that the ranks which share each expert's matrices have together.
@@ -86,8 +108,17 @@ void all_to_all(StepList& steps, const std::string& name, const LayerTask& task,
                              token_bytes(precision, task.model.expert_columns()) * rows});
 }
 
+/// Prompts are sent token by token: their rows are made, and added up, where they come to
+/// (SGLang python/sglang/srt/layers/moe/ep_moe/kernels.py, 2025: ep_scatter and ep_gather around
+/// the products), and the kernels of the combine add up the results of ranks.
+bool sends_tokens_once(const LayerTask& task) {
+  return !trains(task) && task.work.phase != Phase::kDecode && task.work.ep > 1 &&
+         !all_reduces(task);
+}
+
 TokenDispatcher dispatcher_of(const LayerTask& task) {
-  return trains(task) ? expert_software(task).dispatcher.value : TokenDispatcher::kExchange;
+  if (trains(task)) return expert_software(task).dispatcher.value;
+  return sends_tokens_once(task) ? TokenDispatcher::kFlex : TokenDispatcher::kExchange;
 }
 
 /// Whether rows are made where tokens have come, not where they are sent.
@@ -180,6 +211,13 @@ StreamCost spread_gradients(const LayerTask& task, double copies) {
   return {bytes + (weighted ? copies * bytes : 0), copies * bytes, weighted ? 2 * copies : 0};
 }
 
+/// Tokens in the format in which they are sent, where the norm before does not write it.
+void narrow_tokens(StepList& steps, const LayerTask& task, Precision sent) {
+  if (!task.work.quantises_apart || element_bytes(sent) >= 2) return;
+  steps.then(quantize("dispatch input quantisation", sent, permuted_tokens(task),
+                      task.model.expert_columns()));
+}
+
 bool host_waits(const LayerTask& task) {
   return trains(task) && expert_software(task).host_waits.value && task.work.expert_capacity == 0;
 }
@@ -198,7 +236,7 @@ void dispatch(StepList& steps, const LayerTask& task) {
   if (gathers_tokens(task)) gather(steps, "expert tokens", task, unquantised(task.work.precision));
   switch (dispatcher_of(task)) {
     case TokenDispatcher::kExchange:
-      steps.then(permute_tokens(permuted_tokens(task), hidden, copies_of(task), bytes, payload));
+      send_tokens(steps, task, payload);
       exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
       if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
       return;
@@ -209,8 +247,10 @@ void dispatch(StepList& steps, const LayerTask& task) {
       sort_copies(steps, "dispatch sort", task, payload);
       return;
     case TokenDispatcher::kFlex:
+      if (sends_tokens_once(task)) narrow_tokens(steps, task, sent);
       exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
       if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
+      if (!trains(task)) return;  // behind what runs beside the dispatch
       break;
     case TokenDispatcher::kAllGather:
       gather_tokens(steps, "expert choices", task, choice_bytes(task, true));
@@ -225,14 +265,16 @@ void dispatch(StepList& steps, const LayerTask& task) {
 }
 
 void receive_dispatched(StepList& steps, const LayerTask& task) {
-  if (!sends_and_fetches(task)) return;
   const double payload = std::min(wide_bytes(task), element_bytes(sent_precision(task)));
-  steps.then(copy_rows("dispatch receive", task, payload));
+  if (sends_tokens_once(task)) steps.then(move_received("permute", task, payload, false));
+  if (!sends_and_fetches(task)) return;
+  next_turn(steps, task);
+  steps.then(copy_rows("dispatch receive", task, payload, kReceiveRate));
 }
 
 void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside) {
   const double bytes = wide_bytes(task);
-  if (sends_and_fetches(task)) steps.then(copy_rows("combine send", task, bytes));
+  if (sends_and_fetches(task)) steps.then(copy_rows("combine send", task, bytes, kResultRate));
   const TokenDispatcher dispatcher = dispatcher_of(task);
   const bool behind = permutes_behind(task);
   if (behind) steps.then(move_received("unpermute", task, bytes, true));
@@ -249,12 +291,14 @@ void combine(StepList& steps, const LayerTask& task, const std::vector<std::size
   } else {
     exchange(steps, "combine", TransferKind::kCombine, task, unquantised(task.work.precision));
   }
+  next_turn(steps, task);
   const auto add = [&](double more) {
     return combine_copies(permuted_tokens(task), task.model.expert_columns(), copies_of(task),
                           bytes, more);
   };
   if (!behind && !gathers_tokens(task)) {
     steps.join(add(beside.empty() ? 0 : bytes), beside);
+    next_turn(steps, task);
     return;
   }
   if (!behind) steps.then(add(0));

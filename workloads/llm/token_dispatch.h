@@ -15,9 +15,9 @@ namespace orrery {
 bool waits_before_dispatch(const LayerTask& task);
 /// Tokens to the rows of their experts, wherever these are.
 void dispatch(StepList& steps, const LayerTask& task);
-/// Rows that have come, out of the buffer where peers put them, by a kernel that waits for them:
-/// decodes of one of two batches (DeepEP csrc/kernels/internode_ll.cu). Behind what runs beside the
-/// dispatch in issue order.
+/// Inference, behind what runs beside the dispatch in issue order. Of prompts the rows of experts
+/// out of the tokens that have come; of one of two batches of decodes rows out of the buffer where
+/// peers put them, by a kernel that waits for them (DeepEP csrc/kernels/internode_ll.cu).
 void receive_dispatched(StepList& steps, const LayerTask& task);
 /// Results back, the copies of each token added up, and to them what the steps `beside` gave.
 void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside);

@@ -80,6 +80,7 @@ void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
   config.all_reduce_experts = true;
   config.quantises_apart = !engine.quant_fusion;
   config.marlin = engine.marlin;
+  config.decodes_by_stages = engine.decodes_by_stages;
   config.scales_sums = engine.scales_sums && !config.mx_products;
   config.fused = engine_kernels(engine.fusions.resolved(engine.own_fusions()), config);
 }

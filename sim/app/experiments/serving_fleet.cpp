@@ -159,6 +159,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.mx_products = scales_blocks(group.system.accelerator);
   step.index_precision = index_precision(group.system.accelerator);
   step.marlin = group.engine->marlin;
+  step.decodes_by_stages = group.engine->decodes_by_stages;
   step.scales_sums = group.engine->scales_sums && !step.mx_products;
   step.fused = engine_kernels(group.engine->fusions.resolved(found_with()), step);
   step.batch = {{}, {{1, 1}}};

@@ -83,6 +83,7 @@ StepList TwoBatchPricer::steps(Segment segment, const LayerConfig& layer, bool d
   work.phase = decodes ? Phase::kDecode : Phase::kMixed;
   work.parts.emplace();
   work.takes_turns = true;
+  work.turns_by_stages = plan_.decodes_by_stages;
   StepList all = attention_half_forward(model_, layer, work);
   all.append(feed_half_forward(model_, layer, work));
   const std::size_t projections = steps_before_attention(model_, layer, work);
@@ -94,10 +95,13 @@ StepList TwoBatchPricer::steps(Segment segment, const LayerConfig& layer, bool d
     const bool needs_dispatch =
         std::find(step.after.begin(), step.after.end(), dispatch) != step.after.end();
     if (is_exchange(step)) {
-      at = at == Segment::kRoute ? Segment::kDispatch : Segment::kCombine;
+      const bool sent = at == Segment::kRoute || at == Segment::kSend;
+      at = sent ? Segment::kDispatch : Segment::kCombine;
       if (at == Segment::kDispatch) dispatch = i;
     } else if (at == Segment::kProject && i >= projections) {
       at = Segment::kRoute;
+    } else if (at == Segment::kRoute && i > projections && step.begins_turn) {
+      at = Segment::kSend;
     } else if (at == Segment::kDispatch || at == Segment::kShared) {
       at = needs_dispatch ? Segment::kExperts : Segment::kShared;
     } else if (at == Segment::kCombine) {
@@ -177,6 +181,7 @@ TwoBatchPricer::Layer TwoBatchPricer::layer(const Batch& batch, const Loads& loa
   Layer all;
   all.project = kernels(Segment::kProject);
   all.route = kernels(Segment::kRoute);
+  all.send = kernels(Segment::kSend);
   all.attend = prices(loads, [&](const DeviceLoad& taken) { return attention(batch, taken); });
   all.shared = kernels(Segment::kShared);
   all.experts = kernels(Segment::kExperts);
@@ -194,9 +199,9 @@ TurnWork TwoBatchPricer::Prices::at(std::size_t point) const {
 }
 
 TurnLayer TwoBatchPricer::Layer::at(std::size_t point) const {
-  return {project.at(point),          attend.at(point),         route.at(point),
-          shared.at(point),           experts.at(point),        add_up.at(point),
-          dispatch.at.at(point).time, combine.at.at(point).time};
+  return {project.at(point), attend.at(point),           route.at(point),
+          send.at(point),    shared.at(point),           experts.at(point),
+          add_up.at(point),  dispatch.at.at(point).time, combine.at.at(point).time};
 }
 
 StepPrice TwoBatchPricer::price(const MixedBatch& batch, std::int64_t padding,
@@ -215,14 +220,16 @@ StepPrice TwoBatchPricer::price(const MixedBatch& batch, std::int64_t padding,
   StepPrice price;
   for (const Layer& of : layers) {
     for (const StepPrice* part :
-         {&of.project.alone, &of.attend.alone, &of.route.alone, &of.shared.alone, &of.experts.alone,
-          &of.add_up.alone, &of.dispatch, &of.combine})
+         {&of.project.alone, &of.attend.alone, &of.route.alone, &of.send.alone, &of.shared.alone,
+          &of.experts.alone, &of.add_up.alone, &of.dispatch, &of.combine})
       price.add(*part, static_cast<double>(layers_.size()));
   }
+  const bool staged = plan_.decodes_by_stages && batches[0].decodes && batches[1].decodes;
   for (std::size_t i = 0; i < ClockGrid::kPoints; ++i) {
     const std::array<TurnLayer, 2> turns = {layers[0].at(i), layers[1].at(i)};
     price.at.at(i).time = 0;
-    for (const std::int64_t run : runs_) price.at.at(i).time += alternating_time(turns, run);
+    for (const std::int64_t run : runs_)
+      price.at.at(i).time += staged ? staged_time(turns, run) : alternating_time(turns, run);
   }
   return price;
 }

@@ -16,8 +16,8 @@
 namespace orrery {
 
 /// What the layers of experts of a step take that work on two batches in turn: alternating_time()
-/// of tables, which have what each batch's kernels take alone and beside each exchange. All layers
-/// of experts are taken to be alike: each is their mean.
+/// or staged_time() of tables, which have what each batch's kernels take alone and beside each
+/// exchange. All layers of experts are taken to be alike: each is their mean.
 class TwoBatchPricer {
  public:
   /// @param parts, model and plan outlive it
@@ -36,6 +36,7 @@ class TwoBatchPricer {
   enum class Segment : std::uint8_t {
     kProject,  ///< up to attention
     kRoute,
+    kSend,  ///< of decodes that take turns by stages
     kDispatch,
     kShared,
     kExperts,
@@ -58,7 +59,7 @@ class TwoBatchPricer {
     TurnWork at(std::size_t point) const;
   };
   struct Layer {
-    Prices project, attend, route, shared, experts, add_up;
+    Prices project, attend, route, send, shared, experts, add_up;
     StepPrice dispatch, combine;
     TurnLayer at(std::size_t point) const;
   };

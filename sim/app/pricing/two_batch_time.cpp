@@ -15,16 +15,48 @@ class TwoStreams {
   void dispatch(std::size_t batch) {
     const TurnLayer& layer = batches_.at(batch);
     for (const TurnWork* work : {&layer.project, &layer.attend, &layer.route}) run(*work, 0);
+    send(batch);
+  }
+
+  void send(std::size_t batch) {
+    const TurnLayer& layer = batches_.at(batch);
+    run(layer.send, 0);
     dispatched_.at(batch) = exchange(
         batch == 0 ? TurnExchange::kFirstDispatch : TurnExchange::kSecondDispatch, layer.dispatch);
   }
 
   void combine(std::size_t batch) {
+    run(batches_.at(batch).shared, 0);
+    expert(batch);
+  }
+
+  void expert(std::size_t batch) {
     const TurnLayer& layer = batches_.at(batch);
-    run(layer.shared, 0);
     run(layer.experts, dispatched_.at(batch));
     combined_.at(batch) = exchange(
         batch == 0 ? TurnExchange::kFirstCombine : TurnExchange::kSecondCombine, layer.combine);
+  }
+
+  void stage(std::size_t batch, int stage) {
+    const TurnLayer& layer = batches_.at(batch);
+    switch (stage) {
+      case 0:
+        run(layer.project, 0);
+        break;
+      case 1:
+        run(layer.attend, 0);
+        run(layer.route, 0);
+        break;
+      case 2:
+        send(batch);
+        run(layer.shared, 0);
+        break;
+      case 3:
+        expert(batch);
+        break;
+      default:
+        add_up(batch);
+    }
   }
 
   void add_up(std::size_t batch) { run(batches_.at(batch).add_up, combined_.at(batch)); }
@@ -99,6 +131,29 @@ double alternating_time(const std::array<TurnLayer, 2>& batches, std::int64_t la
     ahead = streams.ahead();
   }
   for (const std::size_t batch : {0U, 1U}) streams.add_up(batch);
+  return streams.now() + repeated;
+}
+
+double staged_time(const std::array<TurnLayer, 2>& batches, std::int64_t layers) {
+  constexpr int kStages = 5, kBehind = 2;
+  TwoStreams streams(batches);
+  double before = 0, repeated = 0;
+  std::array<double, 2> ahead{};
+  for (std::int64_t done = 0; done < layers; ++done) {
+    for (int stage = 0; stage < kStages; ++stage) {
+      streams.stage(0, stage);
+      if (done > 0 || stage >= kBehind) streams.stage(1, (stage + kStages - kBehind) % kStages);
+    }
+    const double layer = streams.now() - before;
+    // In the first layer the second batch lies behind.
+    if (done > 1 && near(ahead, streams.ahead(), layer)) {
+      repeated = layer * static_cast<double>(layers - 1 - done);
+      break;
+    }
+    before = streams.now();
+    ahead = streams.ahead();
+  }
+  for (int stage = kStages - kBehind; stage < kStages; ++stage) streams.stage(1, stage);
   return streams.now() + repeated;
 }
 

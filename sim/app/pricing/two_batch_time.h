@@ -25,6 +25,7 @@ struct TurnWork {
 /// One of two batches in a layer of experts; times in any unit.
 struct TurnLayer {
   TurnWork project, attend, route;  ///< before the dispatch
+  TurnWork send;                    ///< of decodes: what puts their tokens on the way
   TurnWork shared;                  ///< shared experts, which need no exchange
   TurnWork experts;                 ///< behind the dispatch, before the combine
   TurnWork add_up;                  ///< behind the combine
@@ -35,5 +36,9 @@ struct TurnLayer {
 /// and their exchanges on another: each batch up to its dispatch, then each up to its combine, and
 /// what is behind that before what the next layer has to dispatch (SGLang's schedule of prompts).
 double alternating_time(const std::array<TurnLayer, 2>& batches, std::int64_t layers);
+
+/// The same where batches take turns by the five stages of a layer (next_turn() of
+/// workloads/llm/layer_parts.h), the second two stages behind the first (SGLang's of decodes).
+double staged_time(const std::array<TurnLayer, 2>& batches, std::int64_t layers);
 
 }  // namespace orrery

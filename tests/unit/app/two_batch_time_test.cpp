@@ -63,6 +63,37 @@ TEST(TwoBatchTime, KernelsBesideAnExchangeAreSlower) {
   EXPECT_DOUBLE_EQ(time_of(layer, 1), 19);
 }
 
+TEST(TwoBatchTime, StagesHideACombineBehindAttention) {
+  // 1 (attention), dispatch of 4 from 1 to 5, experts until 6, combine until 10 beside the
+  // attention of the second, until 7, whose dispatch has to wait for the sum: from 10 to 14. Its
+  // experts until 15, and its combine until 19 with nothing beside.
+  EXPECT_DOUBLE_EQ(staged_time({turn(1, 1, 4), turn(1, 1, 4)}, 1), 19);
+  // With attention of 5 the combine of the first, 10 to 14, is hidden: the second's dispatch from
+  // 15 to 19, experts until 20, combine until 24.
+  EXPECT_DOUBLE_EQ(staged_time({turn(5, 1, 4), turn(5, 1, 4)}, 1), 24);
+}
+
+TEST(TwoBatchTime, StagesHideADispatchBehindSharedExpertsAndProjections) {
+  TurnLayer layer = turn(0, 1, 4);
+  EXPECT_DOUBLE_EQ(staged_time({layer, layer}, 1), 18);
+  layer.shared = kernels(1);
+  layer.project = kernels(2);
+  // 2, dispatch until 6 beside shared experts (3) and the second's projections (5), experts until
+  // 7, combine until 11, dispatch until 15, experts 16, combine until 20.
+  EXPECT_DOUBLE_EQ(staged_time({layer, layer}, 1), 20);
+}
+
+TEST(TwoBatchTime, StagesOfManyLayersAreAsManyOneByOne) {
+  TurnLayer first = turn(3.3, 4.1, 5.7), second = turn(2.9, 3.7, 5.2);
+  first.add_up = second.add_up = kernels(0.3);
+  first.project = second.send = kernels(0.7);
+  const auto of = [&](std::int64_t layers) { return staged_time({first, second}, layers); };
+  EXPECT_NEAR(of(1000), of(100) + 900 * (of(101) - of(100)), 1e-6 * of(1000));
+  const double kernels_alone = 3.3 + 4.1 + 2.9 + 3.7 + 0.3 + 0.3 + 0.7 + 0.7;
+  EXPECT_GE(of(10), 10 * kernels_alone);
+  EXPECT_LE(of(10), 10 * (kernels_alone + 2 * 5.7 + 2 * 5.2));
+}
+
 TEST(TwoBatchTime, LiesBetweenKernelsAloneAndOneAfterTheOther) {
   for (const double before : {0.5, 2.0, 7.0}) {
     for (const double experts : {0.5, 3.0, 9.0}) {

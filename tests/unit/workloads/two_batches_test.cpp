@@ -91,7 +91,9 @@ TEST(TwoBatches, SmallStepsAreOne) {
 TEST(TwoBatches, KernelsOfOneAreIssuedBehindExchangesOfTheOther) {
   LlmConfig model = small_moe(3);
   model.layers[0].moe = false;
-  const Program program = build_inference(model, spread_decode(32));
+  InferenceConfig config = spread_decode(32);
+  config.decodes_by_stages = false;
+  const Program program = build_inference(model, config);
   // A layer without experts works on all tokens.
   EXPECT_THAT(operators_of(program, "layer 0 qkv"), testing::ElementsAre("layer 0 qkv"));
   EXPECT_THAT(operators_of(program, "layer 1 first qkv"), testing::SizeIs(1));
@@ -108,6 +110,22 @@ TEST(TwoBatches, KernelsOfOneAreIssuedBehindExchangesOfTheOther) {
                                   "2 second expert up", "2 second combine", "2 first combine add",
                                   "2 second combine add"));
   EXPECT_THAT(operators_of(program, "merge"), testing::ElementsAre("merge batches"));
+}
+
+TEST(TwoBatches, OfDecodesTheSecondIsTwoStagesBehind) {
+  const Program program = build_inference(small_moe(1), spread_decode(32));
+  std::vector<std::string> order;
+  for (const std::string& name : operators_of(program, "layer"))
+    for (const char* part :
+         {"qkv", "attention", "dispatch", "dispatch receive", "combine", "combine add"})
+      if (name == std::string("layer 0 first ") + part ||
+          name == std::string("layer 0 second ") + part)
+        order.push_back(name.substr(8));
+  EXPECT_THAT(
+      order, testing::ElementsAre("first qkv", "first attention", "first dispatch", "second qkv",
+                                  "first dispatch receive", "first combine", "second attention",
+                                  "first combine add", "second dispatch", "second dispatch receive",
+                                  "second combine", "second combine add"));
 }
 
 TEST(TwoBatches, DoTheWorkOfOneAndReadWeightsTwice) {

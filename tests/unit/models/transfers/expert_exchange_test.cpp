@@ -51,6 +51,13 @@ TEST(ExpertExchange, TimeIsStartAndBytesAtTheRateOfTheKernel) {
               20 + 7 / (0.45 * 0.8), 1e-6);
 }
 
+TEST(ExpertExchange, WhereAHookReceivesKernelsStartIt) {
+  const FlowModel network(with_kernels(), 1);
+  Transfer hooked = exchange(TransferKind::kDispatch, 8_MB, 8, Mode::kLowLatency);
+  hooked.routing->hook = true;
+  EXPECT_NEAR(microseconds(network, hooked), 7 / (0.45 * 0.8), 1e-6);
+}
+
 TEST(ExpertExchange, FewTokensTakeTheFloor) {
   const FlowModel network(with_kernels(), 1);
   const Transfer few = exchange(TransferKind::kDispatch, 8_KB, 8, Mode::kNormal);
