@@ -48,10 +48,6 @@ TEST(Facts, OfReplaysMoveResults) {
       {"graph.fuse_kernels", replay(fusible), {"graph.fuse_kernels=true"}},
       {"graph.host", replay(trace), {"graph.host=drop"}},
       {"algorithm", replay(grouped, ", groups: " + eight.path()), {"algorithm=direct"}},
-      {"faults",
-       replay(grouped, ", groups: " + eight.path()),
-       {"faults=[{link: \"*\", capacity: 0.5}]"}},
-      {"noise", replay(trace), {"noise={stragglers: {ranks: [0], slowdown: 2}}"}},
       {"durations", replay(trace), {"durations=model"}},
       {"scale", replay(trace), {"scale.gemm=0.5"}},
   };
