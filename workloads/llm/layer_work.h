@@ -134,7 +134,7 @@ struct LayerWork {
   std::int64_t samples = 1;
   /// Inference: one of two batches that take turns, whose exchanges run beside the other's kernels.
   bool takes_turns = false;
-  /// Of those, whether decodes take turns by stages of a layer (next_turn()), not by exchanges.
+  /// Such batches of decodes take turns by stages of a layer (next_turn()), not by exchanges.
   bool turns_by_stages = false;
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.

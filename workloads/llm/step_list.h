@@ -42,7 +42,7 @@ struct Step {
   std::variant<Kernel, LayerCollective> work;
   std::vector<std::size_t> after;  ///< earlier steps of the same list; none: starts with the list
   bool for_weights = false;        ///< only gradients of weights need it
-  bool begins_turn = false;        ///< of two lists in turn the other goes on before it
+  bool begins_turn = false;        ///< where two lists take turns the other goes on before it
   std::string part = {};           ///< what of the model it belongs to: "layer 3 "
   /// Entries of StepList::tensors(). What is freed is used by this step and no later one.
   std::vector<TensorId> makes = {}, uses = {}, frees = {};

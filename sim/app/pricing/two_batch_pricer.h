@@ -36,7 +36,7 @@ class TwoBatchPricer {
   enum class Segment : std::uint8_t {
     kProject,  ///< up to attention
     kRoute,
-    kSend,  ///< of decodes that take turns by stages
+    kSend,  ///< decodes that take turns by stages have it apart
     kDispatch,
     kShared,
     kExperts,

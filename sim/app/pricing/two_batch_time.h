@@ -25,7 +25,7 @@ struct TurnWork {
 /// One of two batches in a layer of experts; times in any unit.
 struct TurnLayer {
   TurnWork project, attend, route;  ///< before the dispatch
-  TurnWork send;                    ///< of decodes: what puts their tokens on the way
+  TurnWork send;                    ///< puts tokens of decodes on the way
   TurnWork shared;                  ///< shared experts, which need no exchange
   TurnWork experts;                 ///< behind the dispatch, before the combine
   TurnWork add_up;                  ///< behind the combine
