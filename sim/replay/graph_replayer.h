@@ -15,6 +15,11 @@
 
 namespace orrery {
 
+/// A time that is `scale` as long, to the nearest picosecond.
+inline Picoseconds scaled_time(Picoseconds time, double scale) {
+  return scale == 1 ? time : to_picoseconds(to_seconds(time) * scale);
+}
+
 /// The state of one replay of imported graphs: what replay() puts on the SystemC kernel. Ranks that
 /// share a graph share its memory; each has a counter of waits per node of its own.
 ///

@@ -8,34 +8,13 @@
 #include <vector>
 
 #include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/graph_config.h"
 #include "sim/app/experiments/graph_times.h"
 #include "sim/app/experiments/link_keys.h"
 #include "sim/app/experiments/rank_noise.h"
 #include "sim/results/table.h"
-#include "workloads/formats/graph_files.h"
 
 namespace orrery {
-
-/// Whether host operators of a graph take their time, or none.
-enum class HostWork : std::uint8_t { kKeep, kDrop };
-
-/// What floating-point numbers of a model are run in.
-enum class GraphPrecision : std::uint8_t { kFile, kFp32, kTf32, kBf16, kFp16, kFp8 };
-
-/// The operator graphs of a run as a user names them.
-struct GraphConfig {
-  std::string path;  ///< a file, a folder, or a prefix: see GraphFiles
-  FilePath groups;   ///< JSON file of communicators
-  bool repair = false;
-  std::map<std::string, std::int64_t> dimensions;  ///< sizes of symbolic dimensions
-  HostWork host = HostWork::kKeep;
-  GraphPrecision precision = GraphPrecision::kFile;
-  bool fuse = true;
-  bool fuse_kernels = false;
-  static const config::Schema<GraphConfig>& schema();
-
-  GraphFiles files() const;
-};
 
 /// An operator graph of another program, replayed on a machine of ours.
 struct ReplayExperiment final : MachineExperiment {
@@ -69,21 +48,3 @@ struct ReplayExperiment final : MachineExperiment {
 std::optional<Table> replayed_class_table(const RunRecord& record);
 
 }  // namespace orrery
-
-namespace orrery::config {
-
-template <>
-struct EnumNames<HostWork> {
-  static constexpr std::pair<HostWork, const char*> values[] = {{HostWork::kKeep, "keep"},
-                                                                {HostWork::kDrop, "drop"}};
-};
-
-template <>
-struct EnumNames<GraphPrecision> {
-  static constexpr std::pair<GraphPrecision, const char*> values[] = {
-      {GraphPrecision::kFile, "file"}, {GraphPrecision::kFp32, "fp32"},
-      {GraphPrecision::kTf32, "tf32"}, {GraphPrecision::kBf16, "bf16"},
-      {GraphPrecision::kFp16, "fp16"}, {GraphPrecision::kFp8, "fp8"}};
-};
-
-}  // namespace orrery::config
