@@ -119,7 +119,7 @@ std::vector<std::string> like_names(std::string_view word,
 }
 
 std::string names_instead(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t kFew = 20;
+  constexpr std::size_t kFew = 40;
   constexpr std::size_t kShown = 6;
   const bool few = candidates.size() <= kFew;
   std::string text;

@@ -64,5 +64,14 @@ TEST(LikeNames, HaveTheWordOrBeginAsItDoes) {
   EXPECT_EQ(like_names("weather", systems, 5), Names{});
 }
 
+TEST(NamesInstead, AreAllWhereThereAreFewElseThoseLikeIt) {
+  EXPECT_EQ(names_instead("rnig", {"ring", "tree"}), "there are: ring, tree");
+  std::vector<std::string> many = {"colossus", "colossus_200k"};
+  for (int i = 0; i < 40; ++i) many.push_back("other" + std::to_string(i));
+  EXPECT_EQ(names_instead("colosus", many), "like it: colossus, colossus_200k");
+  EXPECT_EQ(names_instead("x", many), "");
+  EXPECT_EQ(names_instead("x", {}), "");
+}
+
 }  // namespace
 }  // namespace orrery
