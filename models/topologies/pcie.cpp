@@ -57,9 +57,9 @@ class PcieFabric final : public Fabric {
       : layout_(layout), config_(*system.scale_up.pcie), places_(places) {
     const double reached = system.scale_up.efficiency.value;
     card_ = rate(config_.lanes);
-    constexpr double kRounding = 1e-3;  // of the same slot, as accelerators write it
+    constexpr double kWritten = 1e-3;  // rounding of the same slot, as accelerators write it
     const PortConfig& port = system.accelerator.scale_up;
-    if (port.kind.substr(0, 4) == "PCIe" && port.bandwidth.value < card_ * (1 - kRounding))
+    if (port.kind.substr(0, 4) == "PCIe" && port.bandwidth.value < card_ * (1 - kWritten))
       card_ = port.bandwidth.value;
     bridge_ =
         system.accelerator.scale_up.bandwidth.value * (config_.bridge_efficiency.value / reached);

@@ -371,7 +371,7 @@ TEST(Describe, AWrongKindOrNameIsAUsageErrorWithASuggestion) {
 }
 
 TEST(Describe, AnErrorListsTheNamesUnlessTheyAreMany) {
-  EXPECT_THAT(usage_error({"scheduler", "x"}), HasSubstr("there are: "));
+  EXPECT_THAT(usage_error({"collective", "x"}), HasSubstr("there are: "));
   EXPECT_THAT(usage_error({"system", "x"}), Not(HasSubstr("there are")));
   EXPECT_THAT(usage_error({"system", "colosus_2"}),
               HasSubstr("like it: colossus, colossus_200k"));
