@@ -152,9 +152,10 @@ class TorchTrace {
  public:
   std::uint64_t add(const char* op, const std::vector<TestTensor>& inputs,
                     const std::vector<TestTensor>& outputs, const std::string& more = {}) {
-    return add_kernel("kernel", attribute("op_schema", text(29, std::string(op) + "(Tensor x)")) +
-                                    int64_attribute("rf_id", 1000 + number_) + io(8, inputs) +
-                                    io(9, outputs) + more);
+    return add_kernel("kernel",
+                      attribute("op_schema", text(29, std::string(op) + "(Tensor x)")) +
+                          int64_attribute("rf_id", static_cast<std::int64_t>(1000 + number_)) +
+                          io(8, inputs) + io(9, outputs) + more);
   }
   /// A kernel that tells nothing of itself.
   std::uint64_t add_unknown() { return add_kernel("kernel", {}); }
