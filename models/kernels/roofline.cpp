@@ -49,7 +49,8 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
 /// there too; what is fused with them stays on the lanes.
 void on_arrays(const Kernel& kernel, const AcceleratorConfig& accelerator, Work& work) {
   Flops products = kernel.matrix_flops;
-  if (kernel.kind == KernelClass::kConvolution && products.base() == 0) {
+  const bool filters_alone = products.base() == 0 && kernel.vector_flops.base() > 0;
+  if (kernel.kind == KernelClass::kConvolution && filters_alone) {
     products = std::min(multiply_add_flops(kernel), kernel.vector_flops);
     work.vector *= 1 - products / kernel.vector_flops;
   }

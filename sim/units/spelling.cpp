@@ -122,8 +122,10 @@ std::string names_instead(std::string_view word, const std::vector<std::string>&
   constexpr std::size_t kFew = 40;
   constexpr std::size_t kShown = 6;
   const bool few = candidates.size() <= kFew;
+  const std::vector<std::string> names = few ? candidates : like_names(word, candidates, kShown);
+  if (!few && names == std::vector<std::string>{nearest_name(word, candidates)}) return {};
   std::string text;
-  for (const std::string& name : few ? candidates : like_names(word, candidates, kShown)) {
+  for (const std::string& name : names) {
     text += text.empty() ? few ? "there are: " : "like it: " : ", ";
     text += name;
   }

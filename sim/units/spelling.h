@@ -24,7 +24,7 @@ std::vector<std::string> like_names(std::string_view word,
                                     const std::vector<std::string>& candidates, std::size_t count);
 
 /// What there is instead of `word`, for a message: "there are: a, b" of up to 40 candidates, else
-/// "like it: a, b" of the six likest; empty where that tells nothing.
+/// "like it: a, b" of the six likest; empty where that is none, or nearest_name() alone.
 std::string names_instead(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace orrery

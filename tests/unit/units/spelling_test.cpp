@@ -70,6 +70,8 @@ TEST(NamesInstead, AreAllWhereThereAreFewElseThoseLikeIt) {
   for (int i = 0; i < 40; ++i) many.push_back("other" + std::to_string(i));
   EXPECT_EQ(names_instead("colosus", many), "like it: colossus, colossus_200k");
   EXPECT_EQ(names_instead("x", many), "");
+  many[1] = "cortex";
+  EXPECT_EQ(names_instead("colosus", many), "");  // nearest_name() says that one
   EXPECT_EQ(names_instead("x", {}), "");
 }
 

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
+#include "models/kernels/roofline.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery {
@@ -35,6 +37,17 @@ Kernel kernel(Flops matrix, Bytes read) {
   k.matrix_flops = matrix;
   k.read = read;
   return k;
+}
+
+// As imported graphs have it where they tell no shapes.
+TEST(Roofline, AConvolutionWithoutFlopsOnArraysTakesItsBytes) {
+  AcceleratorConfig arrays = accelerator(1);
+  arrays.compute.arrays.emplace();
+  Kernel unknown = kernel(Flops(), 1_MB);
+  unknown.kind = KernelClass::kConvolution;
+  const RooflineFamily family;
+  const std::vector<double> priors = family.priors(arrays, Precision::kBf16);
+  EXPECT_NEAR(family.time(unknown, arrays, priors.data()).total_us, 2 + 1, 1e-9);
 }
 
 TEST(Roofline, ComputeAloneTakesFlopsOverPeakPlusLaunch) {
