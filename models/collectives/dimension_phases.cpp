@@ -42,11 +42,28 @@ int line_steps(const DimensionConfig& dimension) {
   return static_cast<int>(std::bit_width(static_cast<unsigned>(dimension.size))) - 1;
 }
 
+int line_links(const DimensionConfig& dimension) {
+  if (dimension.shape != DimensionShape::kRing || dimension.algorithm == LineAlgorithm::kRing)
+    return line_steps(dimension) * dimension.links_of_step();
+  const int n = dimension.size;
+  if (dimension.algorithm == LineAlgorithm::kDirect) return n / 2;
+  int links = 0;
+  for (int apart = 1; apart < n; apart *= 2) links += apart;
+  return links;
+}
+
 Bytes line_bytes(const DimensionConfig& dimension, Bytes bytes) {
-  const Bytes part = bytes / dimension.size;
-  const bool at_once = dimension.algorithm == LineAlgorithm::kDirect &&
-                       dimension.shape == DimensionShape::kMesh;  // over a link for each
-  return at_once ? part : part * (dimension.size - 1);
+  const int n = dimension.size;
+  const Bytes part = bytes / n;
+  if (dimension.algorithm == LineAlgorithm::kDirect && dimension.shape == DimensionShape::kMesh)
+    return part;  // over a link for each
+  const bool passes_others = dimension.shape == DimensionShape::kRing && n > 2;
+  if (!passes_others || dimension.algorithm == LineAlgorithm::kRing) return part * (n - 1);
+  // Each of the two ways round has half of all links that the parts cross.
+  if (dimension.algorithm == LineAlgorithm::kDirect) return part * (n * n / 4) / 2;
+  // In step t, 2^t messages of S/2^(t+1) cross the link amid 2^(t+1) ranks; those of the last, half
+  // round the ring, go half each way.
+  return bytes * ((line_steps(dimension) - 1) / 2.0 + 0.25);
 }
 
 }  // namespace orrery

@@ -28,6 +28,9 @@ std::vector<DimensionPhase> dimension_phases(const Collective& collective);
 /// Messages that a rank sends one after the other in a reduce-scatter along a line, or an
 /// all-gather: n - 1 in a ring, 1 directly, log2 n by halving or doubling.
 int line_steps(const DimensionConfig& dimension);
+/// Links that these cross one after the other. On a ring partners of direct, halving and doubling
+/// are several links apart: n/2 at most, and 1 + 2 + ... + n/2 of all steps.
+int line_links(const DimensionConfig& dimension);
 /// Bytes that the busiest link of a line carries, one way, while a rank scatters or gathers
 /// `bytes`.
 Bytes line_bytes(const DimensionConfig& dimension, Bytes bytes);

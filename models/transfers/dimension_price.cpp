@@ -91,9 +91,8 @@ DimensionPrice::DimensionPrice(const SystemConfig& system)
 Seconds DimensionPrice::phase_time(const Collective& collective, std::size_t dimension, Bytes bytes,
                                    bool scatters) const {
   const DimensionConfig& line = *collective.dimensions[dimension];
-  const Seconds step = latency_ + line.latency.value * line.links_of_step();
-  Seconds time =
-      step * line_steps(line) + line_bytes(line, bytes) / (line.bandwidth.value * efficiency_);
+  Seconds time = latency_ * line_steps(line) + line.latency.value * line_links(line) +
+                 line_bytes(line, bytes) / (line.bandwidth.value * efficiency_);
   if (scatters && line.sum_rate.value > BytesPerSecond(0))
     time += bytes * (1 - 1.0 / line.size) / line.sum_rate.value;
   return time;

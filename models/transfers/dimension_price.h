@@ -33,7 +33,8 @@ PipelineTimes pipeline_times(std::span<const PhaseTime> phases, std::size_t dime
 /// Prices collectives that go through the dimensions of a network (algorithm `dimensions`). A chunk
 /// of S/chunks takes in a phase
 ///
-///   start + steps x (latency + links of a step x their latency) + bytes on the busiest link / rate
+///   start + steps x latency + links of all steps x their latency + bytes on the busiest link /
+///   rate
 ///         + bytes that are summed / sum_rate
 ///
 /// and the collective what pipeline_times() makes of these. Links of a dimension are taken for as

@@ -40,12 +40,6 @@ const Schema<DimensionConfig>& DimensionConfig::schema() {
                     "rate at which a rank sums what it receives; 0: sums are free [GB/s]",
                     kDimensionRate)
           .check(
-              "partners of a ring are neighbours: algorithm ring",
-              [](const C& c) {
-                return c.shape != DimensionShape::kRing || c.algorithm == LineAlgorithm::kRing;
-              },
-              "algorithm")
-          .check(
               "halving_doubling needs a size that is a power of two",
               [](const C& c) {
                 return c.algorithm != LineAlgorithm::kHalvingDoubling || is_power_of_two(c.size);

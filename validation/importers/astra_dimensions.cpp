@@ -13,8 +13,10 @@
 // reduce-scatter or all-gather, twice that for an all-reduce. A message that is summed takes two
 // reads and a write of the local memory; those of `direct` do at once, each with all of it, which
 // is n-1 times the rate here. The network rounds each message down to whole ns, which is not done
-// here.
+// here. `links` are those to the farthest partner, and `message` is all that crosses the busiest
+// link in a step: messages that share it take as long as one of all of them.
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <sstream>
 
@@ -48,25 +50,6 @@ const char* algorithm_name(AstraAlgorithm algorithm) {
   return "halving_doubling";
 }
 
-void check_dimension(const AstraDimension& dimension, const std::string& place) {
-  const auto refuse = [&](const std::string& what) {
-    throw config::ConfigError(place + ": dimension " + std::to_string(dimension.number) + ": " +
-                              what);
-  };
-  if (dimension.algorithm == AstraAlgorithm::kDirect &&
-      dimension.shape != AstraShape::kFullyConnected)
-    refuse("direct on a " + dimension.name +
-           " has no counterpart: messages of ASTRA-sim share its links without being slower, "
-           "which those here do not");
-  if (dimension.algorithm != AstraAlgorithm::kHalvingDoubling) return;
-  if (dimension.shape == AstraShape::kRing)
-    refuse("halvingDoubling on a Ring has no counterpart: partners are several links apart");
-  const auto ranks = static_cast<std::uint64_t>(dimension.ranks);
-  if ((ranks & (ranks - 1)) != 0)
-    refuse("halvingDoubling among " + std::to_string(ranks) +
-           " ranks: expected a power of two, as ASTRA-sim does");
-}
-
 double links_of_rank(const AstraDimension& dimension) {
   if (dimension.shape == AstraShape::kFullyConnected) return dimension.ranks - 1;
   return dimension.shape == AstraShape::kRing && dimension.ranks > 2 ? 2 : 1;
@@ -80,6 +63,21 @@ double sum_rate(const AstraDimension& dimension, const AstraSystem& system) {
 
 }  // namespace
 
+void check_astra_algorithms(const AstraRun& run, std::vector<std::string>& notes) {
+  for (const AstraDimension& dimension : run.dimensions) {
+    const std::string place =
+        run.algorithm_place + ": dimension " + std::to_string(dimension.number) + ": ";
+    const auto ranks = static_cast<std::uint64_t>(dimension.ranks);
+    if (dimension.algorithm == AstraAlgorithm::kHalvingDoubling && (ranks & (ranks - 1)) != 0)
+      throw config::ConfigError(place + "halvingDoubling among " + std::to_string(ranks) +
+                                " ranks: expected a power of two, as ASTRA-sim does");
+    if (dimension.shares_links())
+      notes.push_back(place + "messages of one step share links of this " + dimension.name +
+                      " here, as in ASTRA-sim's congestion-aware network; its congestion-unaware "
+                      "one gives each of them a whole link");
+  }
+}
+
 std::string astra_dimensions_text(const AstraRun& run) {
   const AstraSystem& system = run.system;
   const auto fact = [&](const std::string& value, const char* why) {
@@ -89,7 +87,6 @@ std::string astra_dimensions_text(const AstraRun& run) {
   std::string product;
   std::ostringstream list;
   for (const AstraDimension& dimension : run.dimensions) {
-    check_dimension(dimension, run.algorithm_place);
     ranks *= dimension.ranks;
     line += dimension.bandwidth * links_of_rank(dimension);
     links += links_of_rank(dimension);

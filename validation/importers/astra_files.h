@@ -25,6 +25,12 @@ struct AstraDimension {
 
   /// Links from a rank to the one that it talks to.
   int hops() const { return shape == AstraShape::kSwitch ? 2 : 1; }
+  /// Messages of one step cross the same link: those of direct that go through one port, those of
+  /// partners that are several ranks of a ring apart.
+  bool shares_links() const {
+    if (algorithm == AstraAlgorithm::kDirect) return shape != AstraShape::kFullyConnected;
+    return algorithm == AstraAlgorithm::kHalvingDoubling && shape == AstraShape::kRing;
+  }
 };
 
 /// What of the system file counts beside the algorithms.
@@ -65,8 +71,11 @@ struct AstraPorts {
 void put_astra_accelerator(std::ostream& out, const AstraPorts& ports, const AstraSystem& system,
                            const std::function<std::string(const std::string&, const char*)>& fact);
 
-/// The system of a network of several dimensions, as YAML.
-/// @throws config::ConfigError for pairs of shape and algorithm without a counterpart
+/// Says of which dimensions messages share links, which costs them time here.
+/// @throws config::ConfigError for halving and doubling among ranks that are no power of two
+void check_astra_algorithms(const AstraRun& run, std::vector<std::string>& notes);
+
+/// The system of a network of dimensions, as YAML.
 std::string astra_dimensions_text(const AstraRun& run);
 
 }  // namespace orrery

@@ -17,15 +17,13 @@
 //    ring              2(n-1)    2(n-1)/n S   one way round a ring, whatever the network is: ranks
 //                                             talk to the next one alone
 //    halvingDoubling   2 lg n    2(n-1)/n S   `recursive` behind a switch with a port of one link a
-//                                             rank; n a power of two; no Ring, where partners are
-//                                             apart
+//                                             rank; n a power of two
 //    direct            2         2/n S        `direct` on a link for each pair: FullyConnected
-//                                             alone, since messages of ASTRA-sim's Switch share a
-//                                             port without being slower
+// Messages of direct on a Switch or a Ring and of halvingDoubling on a Ring share links: those have
+// the form of astra_dimensions.cpp.
 // All-reduce: steps (h latency + delay) splits / active + bytes / bandwidth
 //   + (n-1)/n S 3 / memory bandwidth. Gathers and reduce-scatters have half of steps and bytes.
 #include <cmath>
-#include <cstdint>
 #include <functional>
 #include <sstream>
 
@@ -35,27 +33,6 @@
 
 namespace orrery {
 namespace {
-
-/// What stands for an algorithm on a network, or why nothing does.
-void check_pair(const AstraDimension& dimension, const std::string& path) {
-  const auto refuse = [&](const std::string& what) {
-    throw config::ConfigError(path + ": " + what);
-  };
-  if (dimension.algorithm == AstraAlgorithm::kDirect) {
-    if (dimension.shape != AstraShape::kFullyConnected)
-      refuse("direct on a " + dimension.name +
-             " has no counterpart: messages of ASTRA-sim share its links without being slower, "
-             "which those here do not");
-  }
-  if (dimension.algorithm == AstraAlgorithm::kHalvingDoubling) {
-    if (dimension.shape == AstraShape::kRing)
-      refuse("halvingDoubling on a Ring has no counterpart: partners are several links apart");
-    const auto ranks = static_cast<std::uint64_t>(dimension.ranks);
-    if ((ranks & (ranks - 1)) != 0)
-      refuse("halvingDoubling among " + std::to_string(ranks) +
-             " ranks: expected a power of two, as ASTRA-sim does");
-  }
-}
 
 /// The links of a package, and the share of them that a collective has.
 struct AstraForm {
@@ -142,8 +119,8 @@ ImportedTable read_astra_network(const std::string& path, const ImportOptions& o
   // Bytes that are summed as they come from all ranks at once have a rate of their own there.
   const bool sums_at_once = first.algorithm == AstraAlgorithm::kDirect && system.memory > 0;
   std::string algorithm = "dimensions";
-  if (run.dimensions.size() == 1 && !sums_at_once) {
-    check_pair(first, run.algorithm_place);
+  check_astra_algorithms(run, table.notes);
+  if (run.dimensions.size() == 1 && !sums_at_once && !first.shares_links()) {
     algorithm = form_of(first, first.algorithm).algorithm;
     table.document = system_text(first, system, run.files);
   } else {

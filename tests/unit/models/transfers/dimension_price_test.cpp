@@ -126,6 +126,23 @@ TEST(DimensionPrice, LinesHaveTheStepsAndBytesOfTheirAlgorithm) {
               1e-6);
 }
 
+// Of a ring of eight, with 1 MB to each: 16 links to the others, 4 the farthest, so 8 MB over each
+// of two ways. Halving: 4, 2, 1 MB to partners 1, 2 and 4 links apart; 4 MB cross the link between
+// the first two, 2 x 2 MB the middle of four, 4 x 1 MB, half each way, that of eight.
+// A step takes 1 us beside its links.
+TEST(DimensionPrice, PartnersThatAreApartOnARingShareItsLinks) {
+  const auto scatter = [](int ranks, LineAlgorithm algorithm) {
+    const SystemConfig ring = with_dimensions({dimension(kRing, ranks, 100_GBps, 1_us, algorithm)});
+    return microseconds(ring, TransferKind::kReduceScatter, 1_MB * ranks, {range(0, ranks)});
+  };
+  EXPECT_NEAR(scatter(8, LineAlgorithm::kDirect), 1 + 4 + 80, 1e-6);
+  EXPECT_NEAR(scatter(8, LineAlgorithm::kHalvingDoubling), 3 + (1 + 2 + 4) + (40 + 40 + 20), 1e-6);
+  EXPECT_NEAR(scatter(5, LineAlgorithm::kDirect), 1 + 2 + 30, 1e-6);
+  // A ring of two is one link.
+  EXPECT_NEAR(scatter(2, LineAlgorithm::kDirect), 1 + 1 + 10, 1e-6);
+  EXPECT_NEAR(scatter(2, LineAlgorithm::kHalvingDoubling), 1 + 1 + 10, 1e-6);
+}
+
 /// A network of `count` dimensions with shapes, sizes and links drawn at random.
 SystemConfig drawn_network(std::mt19937& random, int count) {
   const auto draw = [&](int most) {
@@ -137,10 +154,9 @@ SystemConfig drawn_network(std::mt19937& random, int count) {
         std::array{kRing, kMesh, kSwitch}[static_cast<std::size_t>(draw(3))];
     const LineAlgorithm other =
         draw(2) == 0 ? LineAlgorithm::kDirect : LineAlgorithm::kHalvingDoubling;
-    dimensions.push_back(dimension(shape, draw(2) == 0 ? 2 : 4,
-                                   100_GBps / static_cast<double>(1 + draw(20)),
-                                   1_us * static_cast<double>(draw(4)),
-                                   shape == kRing || draw(2) == 0 ? LineAlgorithm::kRing : other));
+    dimensions.push_back(dimension(
+        shape, draw(2) == 0 ? 2 : 4, 100_GBps / static_cast<double>(1 + draw(20)),
+        1_us * static_cast<double>(draw(4)), draw(2) == 0 ? LineAlgorithm::kRing : other));
   }
   SystemConfig system = with_dimensions(dimensions);
   system.scale_up.dimensions->chunks = 1 + draw(8);
