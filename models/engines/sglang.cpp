@@ -121,8 +121,9 @@ struct Sglang final : SchedulerConfig {
                       "requests that run at a time at most", between(1, 1e6))
             .optional("moe_runner_backend", &Sglang::moe_runner_backend,
                       "kernels of experts; auto: Triton's where tensor cores do not scale blocks "
-                      "(server_args.py); deep_gemm: DeepGEMM's, beside DeepEP. Both scale their "
-                      "sums and are priced as products of fp8; cutlass: those that were measured")
+                      "(server_args.py), which scale their sums and are priced as products of fp8; "
+                      "deep_gemm: DeepGEMM's, beside DeepEP, priced as its dense products; "
+                      "cutlass: those that were measured")
             .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                       "most sequences of a captured graph of decodes; smaller batches run the next "
                       "of 1, 2, 4, 8, 12, 16 and multiples of 8; 0: none are captured",
@@ -158,7 +159,8 @@ struct Sglang final : SchedulerConfig {
                       "whether the host prepares no iteration while devices run the one before")
             .derive([](Sglang& s) {
               s.host.overlapped = !s.disable_overlap_schedule;
-              s.scales_sums = s.moe_runner_backend != MoeRunner::kCutlass;
+              s.scales_sums = s.moe_runner_backend == MoeRunner::kAuto;
+              s.deep_gemm = s.moe_runner_backend == MoeRunner::kDeepGemm;
             })
             .check(
                 "must be -1 or positive",

@@ -152,9 +152,9 @@ struct SchedulerConfig {
   virtual EngineFusions own_fusions() const {
     return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff};
   }
-  /// Experts in fp8 with scales of blocks run by kernels that scale their sums (Triton's,
-  /// DeepGEMM's) where tensor cores do not scale blocks; engines say so by keys of their own.
-  bool scales_sums = false;
+  /// Experts in fp8 with scales of blocks run by Triton's kernels, which scale their sums, or by
+  /// DeepGEMM's, where tensor cores do not scale blocks; engines say so by keys of their own.
+  bool scales_sums = false, deep_gemm = false;
   /// See InferenceConfig::decodes_by_stages.
   bool decodes_by_stages = true;
   /// Marlin's kernels widen weights; engines say so by keys of their own.

@@ -471,6 +471,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "recurrent_kernels",
                            "recurrent_kernels_fitted",
                            "sparse_kernels",
+                           "deepgemm",
                            "wide_ep",
                            "trainium",
                            "dgx_spark",

@@ -42,6 +42,7 @@ struct InferenceConfig {
   bool marlin = false;            ///< see WeightFormat::marlin
   std::int64_t widened_bits = 0;  ///< see LayerWork::widened_bits
   bool scales_sums = false;       ///< see LayerWork::scales_sums
+  bool deep_gemm = false;         ///< see LayerWork::deep_gemm
   EngineKernels fused;
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;

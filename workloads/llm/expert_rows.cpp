@@ -22,6 +22,11 @@ bool gathers_rows(const LayerTask& task) {
   return task.work.etp > 1 && task.work.ep > 1 && !all_reduces(task);
 }
 
+bool sends_tokens_once(const LayerTask& task) {
+  return task.work.phase != Phase::kTraining && task.work.phase != Phase::kDecode &&
+         task.work.ep > 1 && !all_reduces(task);
+}
+
 std::int64_t routed_tokens(const LayerTask& task) {
   return all_reduces(task) ? task.work.tokens() : task.work.split_tokens();
 }

@@ -16,6 +16,10 @@ bool again_alone(const LayerTask& task, RecomputeModule part);
 /// Whether tokens are gathered over etp themselves, not the rows that were made of them.
 bool gathers_tokens(const LayerTask& task);
 bool gathers_rows(const LayerTask& task);
+/// Inference: whether prompts are sent token by token: their rows are made, and added up, where
+/// they come to (SGLang python/sglang/srt/layers/moe/ep_moe/kernels.py, 2025: ep_scatter and
+/// ep_gather around the products), and the kernels of the combine add up the results of ranks.
+bool sends_tokens_once(const LayerTask& task);
 
 /// Tokens that this rank routes.
 std::int64_t routed_tokens(const LayerTask& task);

@@ -39,15 +39,16 @@ constexpr Precision kWide = Precision::kBf16;
 }  // namespace
 
 Precision LayerWork::normed_precision() const {
-  if (phase != Phase::kTraining) return precision;
+  if (phase != Phase::kTraining) return function_precision(precision);
   const NarrowScaling scaling = software->scaling(precision);
   const bool narrow = scaling == NarrowScaling::kFused || scaling == NarrowScaling::kDelayed;
   return narrow ? precision : kWide;
 }
 
 Precision LayerWork::function_precision(Precision of_products) const {
-  const bool casts =
-      phase == Phase::kTraining && software->scaling(of_products) != NarrowScaling::kFused;
+  const bool casts = phase == Phase::kTraining
+                         ? software->scaling(of_products) != NarrowScaling::kFused
+                         : quantises_apart && element_bytes(of_products) < 2;
   return casts ? kWide : of_products;
 }
 

@@ -113,9 +113,11 @@ struct LayerWork {
   /// Inference: bits of the stored weights of a checkpoint in whose format the accelerator has no
   /// products, where products widen them (nvfp4 on Hopper, fp8 on Ampere); 0: there are none.
   std::int64_t widened_bits = 0;
-  /// Products of experts with scales of blocks run by kernels that apply these to their sums
-  /// (Triton's fused_moe, DeepGEMM): as products of fp8, not as those that were measured.
+  /// Products of experts with scales of blocks run by Triton's fused_moe, which applies these to
+  /// its sums: as products of fp8, not as those that were measured.
   bool scales_sums = false;
+  /// They run by DeepGEMM: as dense products of its kernel, an expert behind the other.
+  bool deep_gemm = false;
   EngineKernels fused;                        ///< kernels in the place of several
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache

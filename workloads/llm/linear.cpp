@@ -20,11 +20,11 @@ GemmShape shape_of(const Linear& linear, std::int64_t rows) {
 /// of a tensor, or rows have scales of their own: one pass either way (vLLM's
 /// static_scaled_fp8_quant, SGLang's sgl_per_token_quant_fp8, TensorRT-LLM's
 /// static_quantize_e4m3_per_tensor). Tables of products find the maximum of the tensor first.
-void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear) {
+void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear,
+                    std::int64_t rows) {
   if (!work.quantises_apart || element_bytes(linear.precision) >= 2) return;
   const auto kernel = linear.precision == Precision::kFp8 ? quantize_by_known_scale : quantize;
-  steps.then(
-      kernel(linear.name + " input quantisation", linear.precision, work.tokens(), linear.in));
+  steps.then(kernel(linear.name + " input quantisation", linear.precision, rows, linear.in));
 }
 
 bool trains(const LayerWork& work) { return work.phase == Phase::kTraining; }
@@ -227,7 +227,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
   }
   if (work.sp && !work.whole_input)
     steps.then(operand_gather(first.name + " input all-gather", work, first, width));
-  quantise_input(steps, work, first);
+  quantise_input(steps, work, first, work.tokens());
   for (const Linear& linear : linears) {
     steps.then(
         gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
@@ -281,7 +281,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
 
 void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output) {
   cast(steps, work, linear, Cast::kInput, work.tokens());
-  quantise_input(steps, work, linear);
+  quantise_input(steps, work, linear, work.tokens());
   const Kernel product =
       gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights);
   const bool scattered = output == RowOutput::kScattered;
@@ -357,6 +357,7 @@ void batched_backward(StepList& steps, const LayerWork& work, const std::string&
 void local_forward(StepList& steps, const LayerWork& work, const Linear& linear,
                    std::int64_t rows) {
   cast(steps, work, linear, Cast::kInput, rows);
+  quantise_input(steps, work, linear, rows);
   steps.then(gemm(linear.name, linear.precision, shape_of(linear, rows), linear.weights));
 }
 

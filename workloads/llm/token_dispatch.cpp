@@ -108,14 +108,6 @@ void all_to_all(StepList& steps, const std::string& name, const LayerTask& task,
                              token_bytes(precision, task.model.expert_columns()) * rows});
 }
 
-/// Prompts are sent token by token: their rows are made, and added up, where they come to
-/// (SGLang python/sglang/srt/layers/moe/ep_moe/kernels.py, 2025: ep_scatter and ep_gather around
-/// the products), and the kernels of the combine add up the results of ranks.
-bool sends_tokens_once(const LayerTask& task) {
-  return !trains(task) && task.work.phase != Phase::kDecode && task.work.ep > 1 &&
-         !all_reduces(task);
-}
-
 TokenDispatcher dispatcher_of(const LayerTask& task) {
   if (trains(task)) return expert_software(task).dispatcher.value;
   return sends_tokens_once(task) ? TokenDispatcher::kFlex : TokenDispatcher::kExchange;

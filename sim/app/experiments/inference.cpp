@@ -82,6 +82,7 @@ void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
   config.marlin = engine.marlin;
   config.decodes_by_stages = engine.decodes_by_stages;
   config.scales_sums = engine.scales_sums && !config.mx_products;
+  config.deep_gemm = engine.deep_gemm && !config.mx_products;
   config.fused = engine_kernels(engine.fusions.resolved(engine.own_fusions()), config);
 }
 

@@ -161,6 +161,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.marlin = group.engine->marlin;
   step.decodes_by_stages = group.engine->decodes_by_stages;
   step.scales_sums = group.engine->scales_sums && !step.mx_products;
+  step.deep_gemm = group.engine->deep_gemm && !step.mx_products;
   step.fused = engine_kernels(group.engine->fusions.resolved(found_with()), step);
   step.batch = {{}, {{1, 1}}};
   step.images = group.images;

@@ -78,6 +78,61 @@ TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
   }
 }
 
+// Norms and functions then write 16 bits, also in front of matrices that are whole on a rank.
+TEST(BuildInference, WhatIsQuantisedApartIsWrittenWide) {
+  const auto kernels = [](bool apart) {
+    InferenceConfig config = prefill(1, 64);
+    config.precision = Precision::kFp8Block;
+    config.quantises_apart = apart;
+    return build_inference(small_moe(2), config).kernels;
+  };
+  const auto find = [](const std::vector<Kernel>& all, const std::string& name) {
+    return std::find_if(all.begin(), all.end(), [&](const Kernel& k) { return k.name == name; });
+  };
+  const std::vector<Kernel> fused = kernels(false), apart = kernels(true);
+  for (const char* name : {"attention norm", "shared expert activation"}) {
+    const auto narrow = find(fused, name), wide = find(apart, name);
+    ASSERT_NE(narrow, fused.end()) << name;
+    EXPECT_DOUBLE_EQ((wide->written - narrow->written).base(),
+                     static_cast<double>(narrow->m * narrow->n) * 1.0);
+  }
+  for (const char* name : {"shared expert up", "shared expert down"})
+    EXPECT_NE(find(apart, std::string(name) + " input quantisation"), apart.end()) << name;
+}
+
+// DeepGEMM runs experts as one dense product of blocks; rows of prompts that came token by token
+// are quantised in front of the second one, those of decodes by the function between.
+TEST(BuildInference, DeepGemmsExpertsAreDenseProducts) {
+  const auto kernels = [](InferenceConfig config, bool deep_gemm) {
+    config.precision = Precision::kFp8Block;
+    config.deep_gemm = deep_gemm;
+    config.quantises_apart = true;
+    return build_inference(small_moe(2), config).kernels;
+  };
+  const auto count = [](const std::vector<Kernel>& all, const std::string& name) {
+    return std::count_if(all.begin(), all.end(), [&](const Kernel& k) { return k.name == name; });
+  };
+  const ParallelConfig spread{.dp = 2, .ep = 2};
+  for (const bool decodes : {false, true}) {
+    const InferenceConfig config = decodes ? decode(8, 64, spread) : prefill(2, 64, spread);
+    const std::vector<Kernel> deep = kernels(config, true), measured = kernels(config, false);
+    EXPECT_EQ(count(deep, "expert down input quantisation"), decodes ? 0 : 1);
+    EXPECT_EQ(count(measured, "expert down input quantisation"), 0);
+    for (const char* name : {"expert up", "expert down"}) {
+      const auto of = [&](const std::vector<Kernel>& all) {
+        return *std::find_if(all.begin(), all.end(),
+                             [&](const Kernel& k) { return k.name == name; });
+      };
+      const Kernel a = of(deep), b = of(measured);
+      EXPECT_EQ(a.kind, KernelClass::kGemm);
+      EXPECT_EQ(b.kind, KernelClass::kGroupedGemm);
+      EXPECT_EQ(a.precision, Precision::kFp8Block);
+      EXPECT_DOUBLE_EQ(a.matrix_flops.base(), b.matrix_flops.base());
+      EXPECT_DOUBLE_EQ(a.read.base(), b.read.base());
+    }
+  }
+}
+
 TEST(BuildInference, TritonsExpertsScaleTheirSums) {
   const auto precision = [](bool triton, const char* part) {
     InferenceConfig config = decode(8, 64);
