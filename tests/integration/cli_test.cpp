@@ -477,6 +477,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "tpu",
                            "gaudi",
                            "llm_inference_bench",
+                           "tensorrt_llm_steps",
                            "ascend",
                            "dgx_spark",
                            "not_gpus",
