@@ -462,7 +462,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "torchtitan",
                            "sharded_papers",
                            "fine_tuning",
-                           "mlperf_training_amd",
+                           "mlperf_training",
                            "llama3_405b",
                            "nccl_sweeps",
                            "pcie_collectives",
