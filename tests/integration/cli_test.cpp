@@ -479,6 +479,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "gaudi",
                            "llm_inference_bench",
                            "tensorrt_llm_steps",
+                           "mlperf_llama_2_70b",
                            "ascend",
                            "dgx_spark",
                            "not_gpus",
