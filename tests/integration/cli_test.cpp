@@ -480,6 +480,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "llm_inference_bench",
                            "tensorrt_llm_steps",
                            "mlperf_llama_2_70b",
+                           "mlperf_deepseek_r1",
                            "ascend",
                            "dgx_spark",
                            "not_gpus",
