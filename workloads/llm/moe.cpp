@@ -56,12 +56,18 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
   const std::int64_t rows = routed_tokens(task);
   const Linear down = shared_down(task);
   const std::size_t main = steps.cursor();
+  // Where every rank has a part of all experts, engines run the shared one as one more of them
+  // (SGLang models/deepseek_v2.py: num_fused_shared_experts, 2025) or on a stream of its own (vLLM
+  // layers/fused_moe/shared_fused_moe.py), so that no kernel of its quantises on the way.
+  LayerWork work = task.work;
+  work.quantises_apart = work.quantises_apart && !all_reduces(task);
+  const LayerTask shared{task.model, task.layer, work, task.forward};
   steps.move_to(input);
-  local_forward(steps, task.work, shared_up(task), rows);
+  local_forward(steps, work, shared_up(task), rows);
   makes(steps, task, {kept::shared_input});
-  steps.then(activation_forward("shared expert activation", task, rows, down.in));
+  steps.then(activation_forward("shared expert activation", shared, rows, down.in));
   makes(steps, task, {kept::shared_function_input, kept::shared_down_input});
-  local_forward(steps, task.work, down, rows);
+  local_forward(steps, work, down, rows);
   const std::size_t last = steps.cursor();
   steps.move_to(main);
   return last;

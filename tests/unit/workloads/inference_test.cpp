@@ -78,26 +78,36 @@ TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
   }
 }
 
-// Norms and functions then write 16 bits, also in front of matrices that are whole on a rank.
+// Norms and functions then write 16 bits. Shared experts have kernels of their own for it where
+// tokens are sent to experts, and none where every rank has a part of all.
 TEST(BuildInference, WhatIsQuantisedApartIsWrittenWide) {
-  const auto kernels = [](bool apart) {
-    InferenceConfig config = prefill(1, 64);
+  const auto kernels = [](bool apart, bool spread) {
+    InferenceConfig config =
+        prefill(1, 64, spread ? ParallelConfig{.dp = 2, .ep = 2} : ParallelConfig{.tp = 2, .etp = 2});
     config.precision = Precision::kFp8Block;
+    config.all_reduce_experts = !spread;
     config.quantises_apart = apart;
     return build_inference(small_moe(2), config).kernels;
   };
-  const auto find = [](const std::vector<Kernel>& all, const std::string& name) {
-    return std::find_if(all.begin(), all.end(), [&](const Kernel& k) { return k.name == name; });
+  const auto count = [](const std::vector<Kernel>& all, const std::string& name) {
+    return std::count_if(all.begin(), all.end(), [&](const Kernel& k) { return k.name == name; });
   };
-  const std::vector<Kernel> fused = kernels(false), apart = kernels(true);
-  for (const char* name : {"attention norm", "shared expert activation"}) {
-    const auto narrow = find(fused, name), wide = find(apart, name);
-    ASSERT_NE(narrow, fused.end()) << name;
-    EXPECT_DOUBLE_EQ((wide->written - narrow->written).base(),
-                     static_cast<double>(narrow->m * narrow->n) * 1.0);
+  for (const bool spread : {false, true}) {
+    const std::vector<Kernel> fused = kernels(false, spread), apart = kernels(true, spread);
+    for (const std::string name : {"attention norm", "shared expert activation"}) {
+      const auto of = [&](const std::vector<Kernel>& all) {
+        return *std::find_if(all.begin(), all.end(),
+                             [&](const Kernel& k) { return k.name == name; });
+      };
+      const bool wide = spread || name == "attention norm";
+      const Kernel narrow = of(fused);
+      EXPECT_DOUBLE_EQ((of(apart).written - narrow.written).base(),
+                       wide ? static_cast<double>(narrow.m * narrow.n) : 0.0);
+    }
+    EXPECT_EQ(count(apart, "qkv input quantisation"), 1);
+    for (const std::string name : {"shared expert up", "shared expert down"})
+      EXPECT_EQ(count(apart, name + " input quantisation"), spread ? 1 : 0) << name;
   }
-  for (const char* name : {"shared expert up", "shared expert down"})
-    EXPECT_NE(find(apart, std::string(name) + " input quantisation"), apart.end()) << name;
 }
 
 // DeepGEMM runs experts as one dense product of blocks; rows of prompts that came token by token
