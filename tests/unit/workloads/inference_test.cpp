@@ -82,8 +82,8 @@ TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
 // tokens are sent to experts, and none where every rank has a part of all.
 TEST(BuildInference, WhatIsQuantisedApartIsWrittenWide) {
   const auto kernels = [](bool apart, bool spread) {
-    InferenceConfig config =
-        prefill(1, 64, spread ? ParallelConfig{.dp = 2, .ep = 2} : ParallelConfig{.tp = 2, .etp = 2});
+    InferenceConfig config = prefill(
+        1, 64, spread ? ParallelConfig{.dp = 2, .ep = 2} : ParallelConfig{.tp = 2, .etp = 2});
     config.precision = Precision::kFp8Block;
     config.all_reduce_experts = !spread;
     config.quantises_apart = apart;
