@@ -8,6 +8,7 @@
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/real.h"
+#include "workloads/llm/strided.h"
 
 namespace orrery {
 namespace {
@@ -47,6 +48,16 @@ Square square_of(const LayerTask& task) {
   return {task.work.sequences * core_shape(task).query_heads, task.work.query, task.work.context};
 }
 
+/// Multiplies the gradient of what was multiplied into scores by their scale: what PyTorch's
+/// products do in a kernel of their own (tools/autograd/derivatives.yaml, baddbmm:
+/// maybe_multiply(grad.bmm(batch2), alpha), likewise for batch2).
+void scale_gradient(StepList& steps, const LayerTask& task, const char* name, std::int64_t rows) {
+  if (task.work.software->attention_layout.value == Fusion::kFused) return;
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(
+      stream(name, KernelClass::kElementwise, rows, core_shape(task).qk_dim, {bytes, bytes, 1}));
+}
+
 void stored_backward(StepList& steps, const LayerTask& task) {
   const Square s = square_of(task);
   const CoreShape shape = core_shape(task);
@@ -73,8 +84,10 @@ void stored_backward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {kept::probabilities});
   steps.then(
       gemm("attention query gradient", precision, {s.query, shape.qk_dim, s.context, s.heads}));
+  scale_gradient(steps, task, "attention query gradient scale", s.rows());
   steps.then(
       gemm("attention key gradient", precision, {s.context, shape.qk_dim, s.query, s.heads}));
+  scale_gradient(steps, task, "attention key gradient scale", s.heads * s.context);
   frees(steps, task, {kept::queries_keys_values, kept::attention_result});
 }
 
@@ -83,7 +96,9 @@ void copy_layout(StepList& steps, const LayerTask& task, const char* name, std::
   const LayerWork& w = task.work;
   if (w.phase != Phase::kTraining || w.software->attention_layout.value == Fusion::kFused) return;
   const double bytes = activation_bytes(w.precision);
-  steps.then(stream(name, KernelClass::kElementwise, w.tokens(), width, {bytes, bytes, 0}));
+  Kernel copy = stream(name, KernelClass::kElementwise, w.tokens(), width, {bytes, bytes, 0});
+  copy.rate = strided_rate(w.software->elementwise_rate.value);
+  steps.then(std::move(copy));
 }
 
 std::int64_t result_width(const LayerTask& task) {
@@ -203,7 +218,9 @@ void attention_core_backward(StepList& steps, const LayerTask& task) {
     attention_core_forward(steps, task.again(), only_part(task));
     uses(steps, task, {kept::queries_keys_values});
   }
-  copy_layout(steps, task, "attention output transpose backward", result_width(task));
+  // Products of stored scores read the gradient of what was copied as it lies: a view.
+  if (task.work.flash_attention)
+    copy_layout(steps, task, "attention output transpose backward", result_width(task));
   task.work.flash_attention ? flash_backward(steps, task) : stored_backward(steps, task);
   copy_layout(steps, task, "qkv gradient concatenation", input_width(task));
 }

@@ -8,6 +8,7 @@
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/narrow_casts.h"
 #include "workloads/llm/real.h"
+#include "workloads/llm/strided.h"
 
 namespace orrery {
 namespace {
@@ -87,8 +88,10 @@ void add_bias(StepList& steps, const LayerWork& work, const Linear& linear) {
       work.software->bias_addition.value == Fusion::kFused)
     return;
   const double bytes = activation_bytes(work.precision);
-  steps.then(stream(linear.name + " bias", KernelClass::kElementwise, work.tokens(), linear.out,
-                    {bytes, bytes, 1}));
+  Kernel addition = stream(linear.name + " bias", KernelClass::kElementwise, work.tokens(),
+                           linear.out, {bytes, bytes, 1});
+  addition.rate = strided_rate(work.software->elementwise_rate.value);
+  steps.then(std::move(addition));
 }
 
 /// Sums of columns of the output's gradient, where the product of weight gradients has none.

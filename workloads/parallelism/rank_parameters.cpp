@@ -15,6 +15,8 @@ namespace {
 
 std::int64_t norm_size(const LlmConfig& model) { return model.hidden * (model.norm_bias ? 2 : 1); }
 
+std::int64_t norm_vectors(const LlmConfig& model) { return model.norm_bias ? 2 : 1; }
+
 std::int64_t padded_vocabulary_rows(const LlmConfig& model, int tp) {
   return (model.vocabulary + tp - 1) / tp;
 }
@@ -28,6 +30,8 @@ RankParameters mlp(const LlmConfig& model, const LayerConfig& layer, int tp) {
     p.split += inputs * (m.intermediate / tp);
     p.whole = model.hidden;
   }
+  p.matrices = 2;
+  p.vectors = m.bias ? 2 : 0;
   return p;
 }
 
@@ -54,6 +58,8 @@ RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
   const std::int64_t norms = m.norms * model.hidden;
   p.whole = router + shared_experts(model) + norms;
   p.sixteen_bit = router + norms;
+  p.matrices = 1 + 2 * expert_slots(m, parallel.ep) + (m.shared_intermediate > 0 ? 2 : 0);
+  p.vectors = m.norms + (m.router_bias ? 1 : 0) + (m.expert_bias ? 2 : 0);
   return p;
 }
 
@@ -61,7 +67,10 @@ RankParameters mixer(const LlmConfig& model, const LayerConfig& layer, int tp) {
   const Mixer* kind = mixer_of(model, layer);
   if (kind == nullptr) return {};
   const PartParameters p = kind->parameters(model, layer, tp);
-  return {p.split + p.split_vectors, p.whole + p.whole_vectors, 0, p.sixteen_bit};
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t biases =
+      layer.mixer == MixerKind::kAttention ? (a.qkv_bias ? 1 : 0) + (a.output_bias ? 1 : 0) : 0;
+  return {p.split + p.split_vectors, p.whole + p.whole_vectors, 0, p.sixteen_bit, 2, biases};
 }
 
 RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
@@ -82,12 +91,15 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
   whole += other.whole;
   experts += other.experts;
   sixteen_bit += other.sixteen_bit;
+  matrices += other.matrices;
+  vectors += other.vectors;
   return *this;
 }
 
 RankParameters RankParameters::operator-(const RankParameters& other) const {
-  return {split - other.split, whole - other.whole, experts - other.experts,
-          sixteen_bit - other.sixteen_bit};
+  return {split - other.split,       whole - other.whole,
+          experts - other.experts,   sixteen_bit - other.sixteen_bit,
+          matrices - other.matrices, vectors - other.vectors};
 }
 
 LayerHalves layer_halves(const LlmConfig& model, const LayerConfig& layer,
@@ -96,6 +108,7 @@ LayerHalves layer_halves(const LlmConfig& model, const LayerConfig& layer,
   const auto add_norms = [&](RankParameters& half, std::int64_t norms) {
     half.whole += norms * norm_size(model);
     half.sixteen_bit += norms * norm_size(model);
+    half.vectors += norms * norm_vectors(model);
   };
   const bool crosses = layer.kind == LayerKind::kCross;
   if (crosses) halves.attention += mixer(model, layer, parallel.tp);
@@ -128,6 +141,7 @@ RankParameters embedding_parameters(const LlmConfig& model, int tp) {
   p.split = padded_vocabulary_rows(model, tp) * model.hidden;
   p.whole = (model.positions + model.segments) * model.hidden;
   p.sixteen_bit = p.total();
+  p.matrices = 1 + (model.positions > 0 ? 1 : 0) + (model.segments > 0 ? 1 : 0);
   return p;
 }
 
@@ -139,16 +153,19 @@ RankParameters head_parameters(const LlmConfig& model, int tp, bool same_stage_a
   }
   if (!model.tied_embeddings || !same_stage_as_embedding) {
     p.split = padded_vocabulary_rows(model, tp) * model.hidden;
+    p.matrices = 1;
   }
   if (model.head_bias) p.split += padded_vocabulary_rows(model, tp);
   p.whole = (model.final_norm ? norm_size(model) : 0) + streams_head_parameters(model);
   p.sixteen_bit = p.total();
+  p.vectors = (model.final_norm ? norm_vectors(model) : 0) + (model.head_bias ? 1 : 0);
   return p;
 }
 
 RankParameters encoder_end_parameters(const LlmConfig& model) {
   RankParameters p;
   p.whole = p.sixteen_bit = norm_size(model);
+  p.vectors = norm_vectors(model);
   return p;
 }
 
@@ -162,6 +179,8 @@ RankParameters module_parameters(const LlmConfig& model, const ParallelConfig& p
   p.split += 2 * model.hidden * (model.hidden / parallel.tp);
   p.whole += 3 * norm_size(model);
   p.sixteen_bit += 3 * norm_size(model);
+  p.matrices += 1;
+  p.vectors += 3 * norm_vectors(model);
   return p;
 }
 

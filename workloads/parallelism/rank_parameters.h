@@ -20,6 +20,9 @@ struct RankParameters {
   std::int64_t experts = 0;  ///< share of what expert and expert tensor parallel groups split
   std::int64_t sixteen_bit =
       0;  ///< those of the above never quantised: embedding, head, norms, router
+  /// Tensors that they are, as software that joins queries, keys and values, and gates with what
+  /// they gate, has them: matrices, and vectors of norms and biases.
+  std::int64_t matrices = 0, vectors = 0;
 
   std::int64_t dense() const { return split + whole; }
   std::int64_t total() const { return split + whole + experts; }

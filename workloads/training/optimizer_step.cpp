@@ -90,6 +90,19 @@ Mesh::Groups norm_groups(const Mesh& mesh, bool sharded) {
   return all;
 }
 
+/// Vectors stay gathered for a step where the host deals with the parts of ranks (zero 3), behind
+/// which it gathers them again, part by part; their bytes are next to nothing.
+void append_kept_vectors(BlockBuilder& block, const LlmConfig& model, const TrainingConfig& config,
+                         const RankParameters& parameters) {
+  const Seconds issue = parts_issue(config, parameters.vectors);
+  if (config.parallel.zero < 3 || config.layers_only > 0 || issue.base() == 0) return;
+  const double weight = training_bytes(config.precision);
+  Kernel copy = optimizer_kernel("kept weights copy", real(parameters.vectors * model.hidden),
+                                 {weight, weight, 0});
+  copy.issue = issue;
+  block.kernel(copy, Category::kOptimizer);
+}
+
 /// Every stage has to have its gradients before any goes on.
 void reduce_norm(BlockBuilder& block, const Mesh& mesh, const TrainingConfig& config) {
   constexpr double kNorm = 4;
@@ -308,6 +321,7 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
       block.collective(std::move(transfer), kDataStream);
   }
   append_pruning();
+  append_kept_vectors(block, model, config, parameters);
   return block.finish("optimizer " + std::to_string(stage));
 }
 

@@ -25,13 +25,21 @@ bool shards_weights(const TrainingConfig& config) {
   return config.parallel.zero >= 3 && config.layers_only == 0;
 }
 
+/// What the host has to do with a copy: the time that it takes to issue it, and whether it waits.
+struct HostWork {
+  Seconds issue;
+  bool waits = false;
+};
+
 /// A kernel of its own that moves `elements` parameters.
-void append_copy(BlockBuilder& block, const std::string& name, double elements, StreamCost cost) {
+void append_copy(BlockBuilder& block, const std::string& name, double elements, StreamCost cost,
+                 HostWork host = {}) {
   if (elements <= 0) return;
-  StepList steps;
-  steps.then(stream(name, KernelClass::kElementwise, static_cast<std::int64_t>(std::ceil(elements)),
-                    1, cost));
-  block.append("", steps);
+  Kernel copy = stream(name, KernelClass::kElementwise,
+                       static_cast<std::int64_t>(std::ceil(elements)), 1, cost);
+  copy.issue = host.issue;
+  copy.host_waits = host.waits;
+  block.kernel(copy, Category::kCompute);
 }
 
 /// Units that gathers run ahead of the pass.
@@ -44,6 +52,11 @@ std::size_t lead_of(const TrainingConfig& config, Pass::Kind pass, std::size_t u
 }
 
 }  // namespace
+
+Seconds parts_issue(const TrainingConfig& config, std::int64_t tensors) {
+  return Seconds(config.software->launch_issue.value.base() *
+                 real(tensors * config.parallel.shards()));
+}
 
 SyncPasses gathering_passes(const LlmConfig& model, const TrainingConfig& config) {
   if (!has_replicas(model, config)) return SyncPasses::kNone;
@@ -85,7 +98,8 @@ void UnitGathers::next() {
   for (const OperatorId gather : gathers_[next_]) block_.need(gather);
   if (shards_weights(config_) && config_.software->gather_copies.value == Fusion::kApart) {
     const double weight = training_bytes(config_.precision);
-    append_copy(block_, "gathered weights copy", real(units_[next_].total()), {weight, weight, 0});
+    append_copy(block_, "gathered weights copy", real(units_[next_].total()), {weight, weight, 0},
+                {parts_issue(config_, units_[next_].matrices)});
   }
   ++next_;
 }
@@ -96,6 +110,11 @@ void UnitGathers::gather(std::size_t unit) {
     const OptimizerShard shard = shard_of(parameters, config_);
     append_copy(block_, "weight shard cast", shard.total(),
                 {4, training_bytes(config_.precision), 0});
+  }
+  // Where the host deals with the parts of ranks it waits for the device before each gather.
+  if (shards_weights(config_) && config_.software->launch_issue.value.base() > 0) {
+    append_copy(block_, "gathered weights buffer", real(parameters.total()),
+                {0, training_bytes(config_.precision), 0}, {Seconds(0), true});
   }
   std::vector<OperatorId>& gathers = gathers_.emplace_back();
   for (Transfer& transfer : sync_.gather(parameters)) {
@@ -110,7 +129,8 @@ void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
     return;
   append_copy(
       block, "gradient copy", real(parameters.total()),
-      {training_bytes(config.precision), config.software->gradient_bytes(config.precision), 0});
+      {training_bytes(config.precision), config.software->gradient_bytes(config.precision), 0},
+      {parts_issue(config, parameters.matrices + parameters.vectors)});
 }
 
 UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int stage) {

@@ -25,6 +25,10 @@ SyncPasses reducing_passes(const LlmConfig& model, const TrainingConfig& config)
 /// Whether each micro-batch's gradients leave the rank, so that products have nothing to add to.
 bool has_fresh_gradients(const TrainingConfig& config);
 
+/// What the host takes for the parts of all ranks of so many tensors that are gathered or reduced,
+/// where it launches a copy for each (TrainingSoftware::launch_issue); 0: one for all.
+Seconds parts_issue(const TrainingConfig& config, std::int64_t tensors);
+
 /// Gathers the weights of the units of a pass (PyTorch FSDP's word: an end of the model or a layer)
 /// beside the passes through the units before. At most one unit is gathered while another is used,
 /// which is what PyTorch's prefetching and limit_all_gathers come to; the distributed optimizer of

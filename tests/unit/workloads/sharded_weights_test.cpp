@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -132,6 +133,31 @@ TEST(ShardedWeights, AreSoundUnderEveryParallelism) {
       }
     }
   }
+}
+
+// A layer has four matrices (queries with keys and values, output, gate with up, down) and two
+// norms. Weights of a forward pass of 4 layers and the ends: 4 x 4 + 2 matrices, gradients 9 norms
+// more; norms are gathered once.
+TEST(ShardedWeights, TakeTheHostAsManyLaunchesAsTheyHavePartsOfRanks) {
+  const LlmConfig model = small_llama(4);
+  TrainingSoftware software;
+  software.gather_copies.value = software.reduction_copies.value = Fusion::kApart;
+  software.launch_issue.value = Seconds(1e-6);
+  TrainingConfig config = config_of({.dp = 4, .zero = 3}, software);
+  config.global_batch = config.micro_batch * 4;
+  std::map<std::string, double> parts;
+  const Program program = build_training(model, config).program;
+  for (const BlockId called : program.roles.front().calls) {
+    const OperatorGraph& block = program.blocks[called];
+    for (OperatorId id = 0; id < block.size(); ++id) {
+      if (block[id].kind != OperatorKind::kCompute) continue;
+      const Kernel& kernel = program.kernels[block[id].work];
+      parts[kernel.name] += kernel.issue.base() / 1e-6;
+    }
+  }
+  EXPECT_NEAR(parts["gathered weights copy"], 4 * (18 + 16), 1e-6);
+  EXPECT_NEAR(parts["gradient copy"], 4 * (18 + 9), 1e-6);
+  EXPECT_NEAR(parts["kept weights copy"], 4 * 9, 1e-6);
 }
 
 // Rajbhandari et al. 2020, figure 1: 7.5 B parameters over 64 ranks.

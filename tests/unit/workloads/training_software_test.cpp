@@ -206,10 +206,22 @@ TEST(ResidualGradients, ApartAreReadTwiceAndWrittenAgain) {
   EXPECT_DOUBLE_EQ(moved(backward(apart)) - moved(backward(plain())), 2 * (6 - 2) * kRows);
 }
 
-TEST(AttentionLayout, ApartCopiesTheResultBothWaysAndTheGradientsOfItsInputs) {
+// Gradients of queries and keys are scaled, and those of all three put together.
+TEST(AttentionLayout, ApartCopiesTheResultAndScalesAndCopiesGradients) {
   const TrainingSoftware apart = with(&TrainingSoftware::attention_layout, Fusion::kApart);
   EXPECT_DOUBLE_EQ(moved(forward(apart)) - moved(forward(plain())), 4 * kRows / 8);
-  EXPECT_DOUBLE_EQ(moved(backward(apart)) - moved(backward(plain())), 4 * (1 + 3) * kRows / 8);
+  EXPECT_DOUBLE_EQ(moved(backward(apart)) - moved(backward(plain())), 4 * (2 + 3) * kRows / 8);
+}
+
+TEST(AttentionLayout, CopiesAreStridedAndNoSlowerThanOtherKernelsOfSlowSoftware) {
+  const auto rate = [](double elementwise) {
+    TrainingSoftware apart = with(&TrainingSoftware::attention_layout, Fusion::kApart);
+    apart.elementwise_rate.value = elementwise;
+    const StepList list = forward(apart);
+    return list.steps()[find(list, "attention output transpose")].kernel()->rate;
+  };
+  EXPECT_DOUBLE_EQ(rate(1), 0.46);
+  EXPECT_DOUBLE_EQ(rate(0.4), 0.4);
 }
 
 TEST(CausalSoftmax, ReadsTheLowerTriangleAndWritesTheSquare) {
