@@ -54,6 +54,7 @@ std::size_t lead_of(const TrainingConfig& config, Pass::Kind pass, std::size_t u
 }  // namespace
 
 Seconds parts_issue(const TrainingConfig& config, std::int64_t tensors) {
+  if (config.software->gather_copies.value == Fusion::kFused) return Seconds(0);
   return Seconds(config.software->launch_issue.value.base() *
                  real(tensors * config.parallel.shards()));
 }
@@ -112,7 +113,7 @@ void UnitGathers::gather(std::size_t unit) {
                 {4, training_bytes(config_.precision), 0});
   }
   // Where the host deals with the parts of ranks it waits for the device before each gather.
-  if (shards_weights(config_) && config_.software->launch_issue.value.base() > 0) {
+  if (shards_weights(config_) && parts_issue(config_, 1).base() > 0) {
     append_copy(block_, "gathered weights buffer", real(parameters.total()),
                 {0, training_bytes(config_.precision), 0}, {Seconds(0), true});
   }

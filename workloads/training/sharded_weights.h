@@ -26,7 +26,8 @@ SyncPasses reducing_passes(const LlmConfig& model, const TrainingConfig& config)
 bool has_fresh_gradients(const TrainingConfig& config);
 
 /// What the host takes for the parts of all ranks of so many tensors that are gathered or reduced,
-/// where it launches a copy for each (TrainingSoftware::launch_issue); 0: one for all.
+/// where it copies what was gathered (gather_copies) and launches a copy for each part
+/// (launch_issue); 0: one for all.
 Seconds parts_issue(const TrainingConfig& config, std::int64_t tensors);
 
 /// Gathers the weights of the units of a pass (PyTorch FSDP's word: an end of the model or a layer)
