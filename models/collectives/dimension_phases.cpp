@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace orrery {
 
@@ -60,7 +61,7 @@ Bytes line_bytes(const DimensionConfig& dimension, Bytes bytes) {
   const bool passes_others = dimension.shape == DimensionShape::kRing && n > 2;
   if (!passes_others || dimension.algorithm == LineAlgorithm::kRing) return part * (n - 1);
   // Each of the two ways round has half of all links that the parts cross.
-  const int crossed = n * n / 4;  // (n^2 - 1) / 4 of odd n
+  const double crossed = std::floor(0.25 * n * n);  // (n^2 - 1) / 4 of odd n
   if (dimension.algorithm == LineAlgorithm::kDirect) return part * crossed / 2;
   // In step t, 2^t messages of S/2^(t+1) cross the link amid 2^(t+1) ranks; those of the last, half
   // round the ring, go half each way.
