@@ -28,6 +28,7 @@ struct AstraDimension {
   /// Messages of one step cross the same link: those of direct that go through one port, those of
   /// partners that are several ranks of a ring apart.
   bool shares_links() const {
+    if (ranks <= 2) return false;
     if (algorithm == AstraAlgorithm::kDirect) return shape != AstraShape::kFullyConnected;
     return algorithm == AstraAlgorithm::kHalvingDoubling && shape == AstraShape::kRing;
   }

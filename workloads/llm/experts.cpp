@@ -152,17 +152,16 @@ bool quantises_inputs(const LayerTask& task) {
 /// With the weights of the experts as the checkpoint stores them.
 Kernel expert_product(const char* name, const LayerTask& task, const GroupedShape& shape) {
   const Precision stored = products(task);
-  if (task.work.deep_gemm && stored == Precision::kFp8Block) {
+  const bool blocks = stored == Precision::kFp8Block;
+  const bool sums = blocks && task.work.scales_sums;
+  Kernel kernel = grouped_gemm(name, sums ? Precision::kFp8 : stored, shape);
+  if (blocks && task.work.deep_gemm) {
     // DeepGEMM's tiles go through all experts as through one product (gemm/scheduler.cuh). Against
     // its README's grouped products on H800 dense ones are 7 % off, up to 13; those of fp8 19, up
     // to 32.
-    Kernel kernel = grouped_gemm(name, stored, shape);
     kernel.kind = KernelClass::kGemm;
     kernel.load = {};
-    return launched(std::move(kernel), task);
   }
-  const bool sums = task.work.scales_sums && stored == Precision::kFp8Block;
-  Kernel kernel = grouped_gemm(name, sums ? Precision::kFp8 : stored, shape);
   kernel.weights = task.weights(task.layer.feed);
   const double saved =
       element_bytes(kernel.precision) - stored_weight_bytes(kernel.precision, kernel.weights);

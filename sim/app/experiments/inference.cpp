@@ -7,6 +7,7 @@
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
+#include "sim/app/experiments/serving_fleet.h"
 #include "workloads/inference/drafts.h"
 #include "workloads/inference/two_batches.h"
 #include "workloads/require.h"
@@ -75,17 +76,6 @@ const RegisterExperiment<InferenceExperiment> registered_inference(
 
 namespace {
 
-/// What the engine's kernels are, as served groups have them (serving_step()).
-void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
-  config.all_reduce_experts = true;
-  config.quantises_apart = !engine.quant_fusion;
-  config.marlin = engine.marlin;
-  config.decodes_by_stages = engine.decodes_by_stages;
-  config.scales_sums = engine.scales_sums && !config.mx_products;
-  config.deep_gemm = engine.deep_gemm && !config.mx_products;
-  config.fused = engine_kernels(engine.fusions.resolved(engine.own_fusions()), config);
-}
-
 /// With the weights and the cache of what guesses, on the last stage.
 std::vector<MemoryUse> memory_with_drafts(const LlmConfig& llm, const InferenceConfig& config) {
   std::vector<MemoryUse> stages = inference_memory(llm, config);
@@ -135,7 +125,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   if (expert_routing && plan.ep == parallel.ep)
     config.expert_routing = expert_routing->with_file_read();
   config.two_batch_overlap = two_batch_overlap;
-  if (engine) use_kernels(*engine->object, config);
+  if (engine) use_kernels(*engine->object, engine->object->own_fusions(), config);
   if (images > 0) see(config);
   if (speculative) guess(config);
   return config;

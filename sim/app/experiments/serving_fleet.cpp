@@ -150,19 +150,23 @@ EngineFusions found_with() { return {EngineSwitch::kOn, EngineSwitch::kOff, Engi
 
 }  // namespace
 
+void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, InferenceConfig& config) {
+  config.all_reduce_experts = true;
+  config.quantises_apart = !engine.quant_fusion;
+  config.marlin = engine.marlin;
+  config.decodes_by_stages = engine.decodes_by_stages;
+  config.scales_sums = engine.scales_sums && !config.mx_products;
+  config.deep_gemm = engine.deep_gemm && !config.mx_products;
+  config.fused = engine_kernels(engine.fusions.resolved(own), config);
+}
+
 InferenceConfig serving_step(const ServingGroup& group) {
   InferenceConfig step;
   step.parallel = group.parallel;
   step.phase = Phase::kMixed;
-  step.all_reduce_experts = true;
-  step.quantises_apart = !group.engine->quant_fusion;
   step.mx_products = scales_blocks(group.system.accelerator);
   step.index_precision = index_precision(group.system.accelerator);
-  step.marlin = group.engine->marlin;
-  step.decodes_by_stages = group.engine->decodes_by_stages;
-  step.scales_sums = group.engine->scales_sums && !step.mx_products;
-  step.deep_gemm = group.engine->deep_gemm && !step.mx_products;
-  step.fused = engine_kernels(group.engine->fusions.resolved(found_with()), step);
+  use_kernels(*group.engine.object, found_with(), step);
   step.batch = {{}, {{1, 1}}};
   step.images = group.images;
   step.image = group.image;

@@ -126,6 +126,11 @@ TEST_F(AstraNetwork, MessagesThatGoThroughOnePortShareIt) {
   options.system = folder_ + "direct_ring.json";
   EXPECT_THAT(import_file("astra-network", folder_ + "direct_ring.yml", options).notes,
               testing::Contains(HasSubstr("share links of this Ring")));
+  // Two have one message each, and a link for it.
+  write("direct_ring.yml",
+        "topology: [ Switch ]\nnpus_count: [ 2 ]\nbandwidth: [ 50 ]\nlatency: [ 500 ]\n");
+  EXPECT_THAT(import_file("astra-network", folder_ + "direct_ring.yml", options).notes,
+              testing::Not(testing::Contains(HasSubstr("share links"))));
 }
 
 /// Rings of 4 across pairs behind switches.
