@@ -400,6 +400,15 @@ TEST_F(Cli, TheErrorTableOfTheReadmeIsWhatTheProgramPrints) {
   expect_in_readme("describe calibration", table.out);
 }
 
+TEST_F(Cli, TheTableOfTheMainJobInTheReadmeIsWhatTheProgramPrints) {
+  const Outcome job =
+      orrery("sweep run configs/sweeps/supernodes.yaml --db " + path("supernodes.db"), false);
+  ASSERT_EQ(job.code, 0);
+  // How many points there were, and how long they took, stands behind it.
+  const std::size_t points = job.out.rfind('\n', job.out.find(" points: "));
+  expect_in_readme("quickstart", job.out.substr(0, points), ".");
+}
+
 TEST_F(Cli, TheTableOfAcceleratorsInTheReadmeIsWhatTheProgramPrints) {
   const Outcome table = orrery("describe accelerators", false);
   ASSERT_EQ(table.code, 0);
