@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "sim/graph/memory_profile.h"
-#include "workloads/llm/context_parallel.h"
+#include "workloads/llm/attention/context_parallel.h"
 #include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"

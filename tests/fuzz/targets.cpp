@@ -19,7 +19,7 @@
 #include "workloads/formats/graph_format.h"
 #include "workloads/formats/graph_fusion.h"
 #include "workloads/llm/closed_forms.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/requests/trace_format.h"
 
 namespace orrery {

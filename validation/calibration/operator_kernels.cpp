@@ -7,11 +7,11 @@
 
 #include "sim/machine/precision_names.h"
 #include "validation/calibration/routing.h"
-#include "workloads/llm/attention_kernels.h"
-#include "workloads/llm/delta_net_kernels.h"
-#include "workloads/llm/indexer_kernels.h"
+#include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/kernels.h"
-#include "workloads/llm/mamba_kernels.h"
+#include "workloads/llm/recurrent/delta_net_kernels.h"
+#include "workloads/llm/recurrent/mamba_kernels.h"
+#include "workloads/llm/sparse_attention/indexer_kernels.h"
 
 namespace orrery {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "sim/config/byte_source.h"
-#include "workloads/formats/chakra_graphs.h"
-#include "workloads/formats/chakra_nodes.h"
-#include "workloads/formats/chakra_writer.h"
+#include "workloads/formats/chakra/graphs.h"
+#include "workloads/formats/chakra/nodes.h"
+#include "workloads/formats/chakra/writer.h"
 #include "workloads/formats/graph_format.h"
 #include "workloads/formats/wire_cursor.h"
 

@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-struct PricedSteps;   // workloads/formats/chakra_writer.h: a program with what it costs
+struct PricedSteps;   // workloads/formats/chakra/writer.h: a program with what it costs
 class ByteSource;     // sim/config/byte_source.h: the bytes of a file, gzip unpacked, as a stream
 class Communicators;  // workloads/formats/communicators.h: groups of ranks by name and by members
 

@@ -8,7 +8,7 @@
 #include "sim/config/diagnostics.h"
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_format.h"
-#include "workloads/formats/kineto_graph.h"
+#include "workloads/formats/kineto/graph.h"
 
 namespace orrery {
 namespace {

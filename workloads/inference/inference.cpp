@@ -8,8 +8,8 @@
 
 #include "workloads/inference/drafts.h"
 #include "workloads/inference/two_batches.h"
-#include "workloads/llm/attention_kernels.h"
-#include "workloads/llm/context_parallel.h"
+#include "workloads/llm/attention/attention_kernels.h"
+#include "workloads/llm/attention/context_parallel.h"
 #include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"

@@ -5,7 +5,7 @@
 #include "sim/config/diagnostics.h"
 #include "workloads/layers/layer_operators.h"
 #include "workloads/layers/listed_layer.h"
-#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 

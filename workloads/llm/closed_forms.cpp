@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "workloads/llm/chunked_attention.h"
+#include "workloads/llm/attention/chunked_attention.h"
 #include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/mixer.h"
 
@@ -64,8 +64,7 @@ Bytes textbook_activations(const TextbookDimensions& d) {
   return Bytes(2.0 * static_cast<double>(d.layers) * static_cast<double>(values));
 }
 
-AnswerFlops::AnswerFlops(const LlmConfig& model)
-    : head_(static_cast<double>(head_adds(model))) {
+AnswerFlops::AnswerFlops(const LlmConfig& model) : head_(static_cast<double>(head_adds(model))) {
   matrices_ = static_cast<double>(count_parameters(model).active_matrices) - head_;
   for (const LayerConfig& layer : model.layers) {
     for (const auto& [window, each] : key_adds(model, layer)) views_[{window, layer.chunk}] += each;

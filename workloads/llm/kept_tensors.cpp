@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "workloads/llm/expert_rows.h"
+#include "workloads/llm/experts/expert_rows.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 #include "workloads/llm/residuals.h"

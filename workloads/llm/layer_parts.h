@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/linear.h"
 #include "workloads/llm/llm_config.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
-#include "workloads/llm/expert_placement.h"
+#include "workloads/llm/experts/expert_placement.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/lora.h"
 #include "workloads/llm/prompts.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/layers.h"
 
-#include "workloads/llm/context_parallel.h"
-#include "workloads/llm/expert_rows.h"
+#include "workloads/llm/attention/context_parallel.h"
+#include "workloads/llm/experts/expert_rows.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"

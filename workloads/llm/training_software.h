@@ -11,7 +11,7 @@
 #include "sim/config/schema.h"
 #include "sim/config/type.h"
 #include "sim/graph/kernel.h"
-#include "workloads/llm/expert_software.h"
+#include "workloads/llm/experts/expert_software.h"
 #include "workloads/llm/step_list.h"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/attention/attention_kernels.h"
 
 namespace orrery {
 

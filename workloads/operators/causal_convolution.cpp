@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/kernels.h"
-#include "workloads/llm/mamba_kernels.h"
+#include "workloads/llm/recurrent/mamba_kernels.h"
 #include "workloads/operators/recurrent_keys.h"
 
 namespace orrery {

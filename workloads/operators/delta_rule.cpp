@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/delta_net_kernels.h"
 #include "workloads/llm/kernels.h"
-#include "workloads/llm/kimi_delta_kernels.h"
+#include "workloads/llm/recurrent/delta_net_kernels.h"
+#include "workloads/llm/recurrent/kimi_delta_kernels.h"
 #include "workloads/operators/delta_heads.h"
 
 namespace orrery {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/kernels.h"
-#include "workloads/llm/kimi_delta_kernels.h"
+#include "workloads/llm/recurrent/kimi_delta_kernels.h"
 #include "workloads/operators/delta_heads.h"
 #include "workloads/operators/state_format.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/limits.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/operators/operator.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "workloads/llm/context_training.h"
+#include "workloads/llm/attention/context_training.h"
 #include "workloads/parallelism/program_builder.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/graph/program.h"
-#include "workloads/llm/expert_routing_config.h"
+#include "workloads/llm/experts/expert_routing_config.h"
 #include "workloads/llm/layer_work.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/parallelism/parallel_config.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/llm/context_training.h"
+#include "workloads/llm/attention/context_training.h"
 #include "workloads/llm/encoder_alone.h"
 #include "workloads/llm/mixer.h"
 #include "workloads/parallelism/stages.h"

@@ -15,7 +15,7 @@
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/pricing.h"
 #include "sim/trace/atomic_file.h"
-#include "workloads/formats/chakra_writer.h"
+#include "workloads/formats/chakra/writer.h"
 #include "workloads/formats/graph_format.h"
 
 namespace orrery {

@@ -14,7 +14,7 @@
 #include "sim/machine/network_calibration.h"
 #include "sim/machine/system_config.h"
 #include "workloads/layers/layer_model.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/llm/model_config.h"
 #include "workloads/llm/training_software.h"
 

@@ -14,7 +14,7 @@
 #include "sim/serving/request_source.h"
 #include "sim/serving/scheduler.h"
 #include "workloads/llm/enum_names.h"
-#include "workloads/llm/expert_routing_config.h"
+#include "workloads/llm/experts/expert_routing_config.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/lora.h"
 #include "workloads/operators/cache_format.h"

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sim/app/pricing/decode_summary.h"
-#include "workloads/llm/context_parallel.h"
+#include "workloads/llm/attention/context_parallel.h"
 #include "workloads/llm/layers.h"
 
 namespace orrery {

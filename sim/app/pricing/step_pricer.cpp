@@ -7,7 +7,7 @@
 
 #include "sim/machine/die_spread.h"
 #include "workloads/inference/two_batches.h"
-#include "workloads/llm/context_parallel.h"
+#include "workloads/llm/attention/context_parallel.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/residuals.h"

@@ -20,7 +20,7 @@
 #include "sim/serving/router.h"
 #include "sim/serving/scheduler.h"
 #include "workloads/layers/listed_layer.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/llm/model_config.h"
 #include "workloads/operators/operator.h"
 #include "workloads/requests/trace_format.h"

@@ -11,9 +11,9 @@
 
 #include "sim/app/questions/named_values.h"
 #include "sim/results/table.h"
-#include "workloads/llm/checkpoint_format.h"
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/encoder_alone.h"
+#include "workloads/llm/huggingface/checkpoint_format.h"
 #include "workloads/llm/mixer.h"
 #include "workloads/parallelism/rank_parameters.h"
 

@@ -11,7 +11,7 @@
 #include "sim/app/pricing/pricing.h"
 #include "sim/replay/graph_replay.h"
 #include "tests/unit/app/loaded_text.h"
-#include "workloads/formats/chakra_writer.h"
+#include "workloads/formats/chakra/writer.h"
 #include "workloads/formats/graph_files.h"
 
 namespace orrery {

@@ -10,7 +10,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 #include "tests/unit/workloads/formats/kineto_traces.h"
-#include "workloads/formats/chakra_graphs.h"
+#include "workloads/formats/chakra/graphs.h"
 #include "workloads/formats/graph_files.h"
 
 namespace orrery {

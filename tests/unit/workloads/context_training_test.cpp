@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/context_training.h"
+#include "workloads/llm/attention/context_training.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

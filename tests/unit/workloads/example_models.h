@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/llm/llm_config.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/expert_placement.h"
+#include "workloads/llm/experts/expert_placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each switch of experts in the software of training runs adds to a layer, by hand; and blocks
 // whose attention and MLP are beside each other.
-#include "workloads/llm/expert_software.h"
+#include "workloads/llm/experts/expert_software.h"
 
 #include <gtest/gtest.h>
 

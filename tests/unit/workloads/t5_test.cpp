@@ -10,7 +10,7 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/closed_forms.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/memory.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/statistics.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "workloads/formats/onnx/products.h"
-#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 

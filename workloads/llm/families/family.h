@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "workloads/llm/field_reader.h"
+#include "workloads/llm/huggingface/field_reader.h"
 #include "workloads/llm/llm_config.h"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "workloads/llm/json_fields.h"
+#include "workloads/llm/huggingface/json_fields.h"
 #include "workloads/llm/limits.h"
 
 namespace orrery {

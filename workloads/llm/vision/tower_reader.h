@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/llm/field_reader.h"
+#include "workloads/llm/huggingface/field_reader.h"
 #include "workloads/llm/llm_config.h"
 
 namespace orrery {

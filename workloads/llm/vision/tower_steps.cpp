@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 

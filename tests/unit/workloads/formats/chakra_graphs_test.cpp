@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs that were read, written as Chakra traces and read again; and parts of them.
-#include "workloads/formats/chakra_graphs.h"
+#include "workloads/formats/chakra/graphs.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,12 +9,12 @@
 
 #include "sim/config/byte_source.h"
 #include "tests/unit/workloads/formats/chakra_file.h"
+#include "workloads/formats/chakra/python_text.h"
+#include "workloads/formats/chakra/torch_operator.h"
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_facts.h"
 #include "workloads/formats/graph_format.h"
 #include "workloads/formats/graph_fusion.h"
-#include "workloads/formats/python_text.h"
-#include "workloads/formats/torch_operator.h"
 
 namespace orrery {
 namespace {

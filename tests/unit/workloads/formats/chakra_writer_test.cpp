@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is written as Chakra traces is what Chakra's own description of the format says.
-#include "workloads/formats/chakra_writer.h"
+#include "workloads/formats/chakra/writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tests/unit/workloads/formats/kineto_traces.h"
-#include "workloads/formats/kineto_names.h"
+#include "workloads/formats/kineto/names.h"
 
 namespace orrery {
 namespace {

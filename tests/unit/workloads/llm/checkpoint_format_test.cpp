@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the quantization_config of a checkpoint says of its layers.
-#include "workloads/llm/checkpoint_format.h"
+#include "workloads/llm/huggingface/checkpoint_format.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <string>
 
 #include "workloads/inference/inference.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/memory.h"
 
 namespace orrery {

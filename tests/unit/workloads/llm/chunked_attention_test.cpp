@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/chunked_attention.h"
+#include "workloads/llm/attention/chunked_attention.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/inference/inference.h"
-#include "workloads/llm/attention_kernels.h"
+#include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/closed_forms.h"
 #include "workloads/memory.h"
 #include "workloads/statistics.h"

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 
 namespace orrery {
 namespace {

@@ -14,7 +14,7 @@
 #include "tests/unit/workloads/step_kernels.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/closed_forms.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 #include "workloads/parallelism/rank_parameters.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 
 namespace orrery {
 namespace {

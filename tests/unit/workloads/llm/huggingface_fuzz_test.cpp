@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "workloads/llm/closed_forms.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 
 namespace orrery {
 namespace {

@@ -8,7 +8,7 @@
 #include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/step_kernels.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/mixer.h"
 #include "workloads/memory.h"

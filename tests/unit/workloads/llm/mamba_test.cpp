@@ -15,7 +15,7 @@
 #include "workloads/inference/inference.h"
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/layers.h"
-#include "workloads/llm/mamba_kernels.h"
+#include "workloads/llm/recurrent/mamba_kernels.h"
 #include "workloads/memory.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/training/training.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/parallelism/rank_parameters.h"
 
 namespace orrery {

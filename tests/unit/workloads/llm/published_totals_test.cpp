@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 
 namespace orrery {
 namespace {

@@ -10,7 +10,7 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/inference/inference.h"
-#include "workloads/llm/huggingface.h"
+#include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 

@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/formats/chakra/nodes.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+
+#include "sim/config/diagnostics.h"
+#include "workloads/formats/chakra/classes.h"
+#include "workloads/formats/chakra/groups.h"
+#include "workloads/formats/kernel_text.h"
+
+namespace orrery {
+namespace {
+
+constexpr Picoseconds kPicosecondsPerMicrosecond = 1'000'000;
+constexpr int kHighestRankOfTraces = 10'000'000;
+
+/// CollectiveCommType of et_def.proto.
+constexpr std::array<TransferKind, 10> kCollectiveTypes = {
+    TransferKind::kAllReduce, TransferKind::kReduce,        TransferKind::kAllGather,
+    TransferKind::kGather,    TransferKind::kScatter,       TransferKind::kBroadcast,
+    TransferKind::kAllToAll,  TransferKind::kReduceScatter, TransferKind::kReduceScatter,
+    TransferKind::kBarrier};
+
+}  // namespace
+
+void ChakraNode::clear() {
+  after.clear();
+  dimensions.clear();
+  id = duration_us = 0;
+  type = 0;
+  in = out = {};
+  name = group = kernel_class = stream_name = kernel = schema = {};
+  on_host = side_by_side = kept = false;
+  flops = bytes = comm_bytes = 0;
+  read = written = -1;
+  collective.reset();
+  source = destination = root = stream = duration_ps = rank = operation = -1;
+  tag = 0;
+}
+
+namespace {
+
+/// What the tensors of a list [name, bytes, name, bytes, ...] have together, as STG writes it; -1
+/// for another list.
+double bytes_of_tensors(const std::vector<std::string_view>& list) {
+  if (list.empty() || list.size() % 2 != 0) return -1;
+  double bytes = 0;
+  for (std::size_t i = 1; i < list.size(); i += 2) {
+    double one = 0;
+    const char* const end = list[i].data() + list[i].size();
+    const auto [stop, error] = std::from_chars(list[i].data(), end, one);
+    if (error != std::errc() || stop != end || !(one >= 0) || !std::isfinite(one)) return -1;
+    bytes += one;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
+  if (attribute == "is_cpu_op") {
+    on_host = value.integer != 0;
+  } else if (attribute == "num_ops") {
+    flops = value.number;
+  } else if (attribute == "tensor_size") {
+    bytes = value.number;
+  } else if (attribute == "inputs") {
+    read = bytes_of_tensors(value.texts);
+  } else if (attribute == "outputs") {
+    written = bytes_of_tensors(value.texts);
+  } else if (attribute == "comm_type") {
+    collective = value.integer;
+  } else if (attribute == "comm_size") {
+    comm_bytes = value.number;
+  } else if (attribute == "comm_src") {
+    source = value.integer;
+  } else if (attribute == "comm_dst") {
+    destination = value.integer;
+  } else if (attribute == "comm_tag") {
+    tag = value.integer;
+  } else if (attribute == "pg_name") {
+    group = value.text;
+  } else if (attribute == "stream") {
+    stream = value.integer;
+  } else if (attribute == "op_schema") {
+    schema = value.text;
+  } else if (attribute == "rf_id") {
+    operation = value.integer;
+  } else if (attribute == "root_rank") {
+    root = value.integer;
+  } else if (attribute == "orrery.class") {
+    kernel_class = value.text;
+  } else if (attribute == "orrery.duration_ps") {
+    duration_ps = value.integer;
+  } else if (attribute == "orrery.stream") {
+    stream_name = value.text;
+  } else if (attribute == "orrery.side_by_side") {
+    side_by_side = value.integer != 0;
+  } else if (attribute == "orrery.rank") {
+    rank = value.integer;
+  } else if (attribute == "orrery.kernel") {
+    kernel = value.text;
+  } else if (attribute == "orrery.kept") {
+    kept = value.integer != 0;
+  } else if (attribute == "involved_dim") {
+    dimensions = value.flags;
+  }
+}
+
+ChakraNodes::ChakraNodes(const std::string& file, const GraphReadOptions& options,
+                         Communicators& communicators, GraphBuilder& graph)
+    : file_(file),
+      options_(options),
+      communicators_(communicators),
+      graph_(graph),
+      operators_(graph) {}
+
+void ChakraNodes::refuse(const ChakraNode& node, const std::string& what) const {
+  throw config::ConfigError(file_ + ": at byte " + std::to_string(offset_) + ": node " +
+                            std::to_string(node.id) + " '" + std::string(node.name) + "' " + what);
+}
+
+std::uint16_t ChakraNodes::device_stream(const ChakraNode& node) {
+  if (!node.stream_name.empty()) return named_stream(node);
+  const std::int64_t number = node.stream;
+  if (number < 0) {
+    if (!compute_) compute_ = graph_.stream("compute");
+    return *compute_;
+  }
+  const auto [known, is_new] = device_streams_.try_emplace(number, std::uint16_t{0});
+  if (is_new) known->second = graph_.stream("stream " + std::to_string(number));
+  return known->second;
+}
+
+std::uint16_t ChakraNodes::named_stream(const ChakraNode& node) {
+  const auto known = named_streams_.find(node.stream_name);
+  if (known != named_streams_.end()) return known->second;
+  const std::uint16_t stream = graph_.stream(node.stream_name, !node.side_by_side);
+  named_streams_.emplace(node.stream_name, stream);
+  return stream;
+}
+
+void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
+  offset_ = offset;
+  const auto kept = [&](std::optional<std::uint16_t>& stream, const char* name) {
+    if (!node.stream_name.empty()) return named_stream(node);
+    if (!stream) stream = graph_.stream(name);
+    return *stream;
+  };
+  switch (static_cast<ChakraType>(node.type)) {
+    case ChakraType::kCompute:
+      if (node.on_host) {
+        add_work(node, NodeKind::kHost, kept(host_, "host"));
+      } else {
+        add_work(node, NodeKind::kKernel, device_stream(node));
+      }
+      break;
+    case ChakraType::kMemoryLoad:
+    case ChakraType::kMemoryStore:
+      add_work(node, NodeKind::kKernel, kept(memory_, "memory"));
+      break;
+    case ChakraType::kCollective:
+      add_collective(node);
+      break;
+    case ChakraType::kSend:
+    case ChakraType::kReceive:
+      add_message(node, static_cast<ChakraType>(node.type) == ChakraType::kSend);
+      break;
+    default:
+      if (node.type != static_cast<std::int64_t>(ChakraType::kMetadata))
+        ++unknown_types_[node.type];
+      read_groups(node);
+      add_work(node, NodeKind::kMarker,
+               node.stream_name.empty() ? graph_.stream("markers", false) : named_stream(node));
+  }
+  for (const std::uint64_t earlier : node.after) graph_.depends(last_, earlier);
+}
+
+Picoseconds ChakraNodes::recorded_time(const ChakraNode& node) const {
+  if (node.duration_ps >= 0) return static_cast<Picoseconds>(node.duration_ps);
+  if (node.duration_us > kMaxTime / kPicosecondsPerMicrosecond)
+    refuse(node, "takes more than 106 days");
+  return node.duration_us * kPicosecondsPerMicrosecond;
+}
+
+void ChakraNodes::add_work(const ChakraNode& node, NodeKind kind, std::uint16_t stream) {
+  NodeWork work;
+  if (kind != NodeKind::kMarker) {
+    work.timed = node.duration_us > 0 || node.duration_ps >= 0;
+    work.recorded = recorded_time(node);
+  }
+  if (kind == NodeKind::kKernel) {
+    const auto named =
+        node.kernel_class.empty() ? class_of_name(node.name) : class_of_word(node.kernel_class);
+    work.classified = named.has_value();
+    work.communicates = node.kernel_class == kCollectiveWord;
+    if (named) work.kind = *named;
+    if (!node.kernel.empty()) {
+      work.kernel = written_kernel(node, work);
+    } else if (node.flops > 0 || node.bytes > 0) {
+      work.kernel = kernel_of(node, work);
+    }
+  }
+  last_ = graph_.add(node.id, node.name, kind, stream, work);
+  if (node.kept) graph_.keeps(last_);
+  if (kind == NodeKind::kKernel) operators_.add(last_, node, work);
+}
+
+/// One that was written here, with its shape.
+std::uint32_t ChakraNodes::written_kernel(const ChakraNode& node, const NodeWork& work) {
+  const auto known = written_kernels_.find({std::string(node.kernel), work.kind});
+  if (known != written_kernels_.end()) return known->second;
+  std::optional<Kernel> kernel = kernel_of_text(node.kernel);
+  if (!kernel) refuse(node, "has an attribute orrery.kernel that is none");
+  kernel->name = node.name;
+  kernel->kind = work.kind;
+  const std::uint32_t number = graph_.kernel(*kernel);
+  written_kernels_.emplace(std::pair(std::string(node.kernel), work.kind), number);
+  return number;
+}
+
+std::uint32_t ChakraNodes::kernel_of(const ChakraNode& node, const NodeWork& work) {
+  // Tensors may be told beside tensor_size, which then is their sum or nothing.
+  const bool apart = node.read >= 0 && node.written >= 0 &&
+                     (node.bytes == 0 || node.bytes == node.read + node.written);
+  const double read = apart ? node.read : node.bytes;
+  const double written = apart ? node.written : 0;
+  // Without a shape a roofline is all that there is, whatever the class; products take epilogues.
+  const bool product = work.classified && node.flops > 0 &&
+                       (work.kind == KernelClass::kGemm || work.kind == KernelClass::kConvolution);
+  const int kind = product ? static_cast<int>(work.kind) : -1;
+  const auto [known, is_new] = kernels_.try_emplace({kind, node.flops, read, written}, 0);
+  if (is_new) {
+    Kernel kernel;
+    kernel.name = node.name;
+    if (product) kernel.kind = work.kind;
+    kernel.matrix_flops = Flops(node.flops);
+    kernel.read = Bytes(read);
+    kernel.written = Bytes(written);
+    known->second = graph_.kernel(kernel);
+  }
+  return known->second;
+}
+
+void ChakraNodes::add_collective(const ChakraNode& node) {
+  const std::int64_t type = node.collective.value_or(-1);
+  if (type < 0 || type >= static_cast<std::int64_t>(kCollectiveTypes.size())) {
+    refuse(node, node.collective ? "is a collective of the unknown type " + std::to_string(type)
+                                 : std::string("is a collective without a type (comm_type)"));
+  }
+  ImportedMessage message;
+  message.kind = kCollectiveTypes[static_cast<std::size_t>(type)];
+  message.group = node.dimensions.empty() || !node.group.empty()
+                      ? group_of(node)
+                      : group_of_dimensions(node.dimensions);
+  // comm_size is what each rank puts in; we count the whole buffer of a gather.
+  const bool gathers =
+      message.kind == TransferKind::kAllGather || message.kind == TransferKind::kGather;
+  const double ranks = static_cast<double>(members(message.group));
+  if (message.kind != TransferKind::kBarrier)
+    message.bytes = Bytes(gathers ? node.comm_bytes * ranks : node.comm_bytes);
+  message.recorded = recorded_time(node);
+  if (node.root >= 0 && message.group != ImportedMessage::kWorld) {
+    const std::vector<int>& group = communicators_.groups()[message.group];
+    const auto at = std::find(group.begin(), group.end(), static_cast<int>(node.root));
+    if (at == group.end()) refuse(node, "has a root that is no member of its group");
+    message.root = static_cast<int>(at - group.begin());
+  } else if (node.root >= 0) {
+    message.root = static_cast<int>(std::min<std::int64_t>(node.root, kHighestRankOfTraces));
+  }
+  const bool placed = node.stream >= 0 || !node.stream_name.empty();
+  const std::uint16_t stream = placed ? device_stream(node) : group_stream(node.group);
+  last_ = graph_.add(node.id, node.name, NodeKind::kCollective, stream, message);
+  operators_.add_transfer(last_, node);
+}
+
+std::uint16_t ChakraNodes::group_stream(std::string_view group) {
+  const auto known = group_streams_.find(group);
+  if (known != group_streams_.end()) return known->second;
+  const std::string name(group);
+  const std::uint16_t stream =
+      graph_.stream(name.empty() ? std::string("communication") : "communication " + name);
+  group_streams_.emplace(name, stream);
+  return stream;
+}
+
+std::size_t ChakraNodes::members(std::uint32_t group) const {
+  return group == ImportedMessage::kWorld ? static_cast<std::size_t>(options_.ranks)
+                                          : communicators_.groups()[group].size();
+}
+
+std::uint32_t ChakraNodes::group_of(const ChakraNode& node) {
+  if (node.group.empty()) return ImportedMessage::kWorld;
+  if (const auto group = communicators_.find(node.group)) {
+    return communicators_.groups()[*group].empty() ? ImportedMessage::kWorld : *group;
+  }
+  if (node.group == "0") return ImportedMessage::kWorld;  // as ASTRA-sim takes it
+  refuse(node, "is in the group '" + std::string(node.group) +
+                   "': neither a file of groups nor a METADATA node before it says who that is");
+}
+
+/// All ranks that differ from this one in the involved dimensions of the network alone, whose sizes
+/// are dim0, dim1, ... of the dimensions that were given; the first varies fastest.
+std::uint32_t ChakraNodes::group_of_dimensions(const std::vector<bool>& involved) {
+  if (std::find(involved.begin(), involved.end(), false) == involved.end())
+    return ImportedMessage::kWorld;
+  std::vector<int> ranks = {0};
+  std::int64_t stride = 1;
+  std::int64_t base = options_.rank;
+  for (std::size_t d = 0; d < involved.size(); ++d) {
+    const std::string name = "dim" + std::to_string(d);
+    const auto size = options_.dimensions.find(name);
+    if (size == options_.dimensions.end()) {
+      throw config::ConfigError(file_ + ": at byte " + std::to_string(offset_) +
+                                ": a collective along some dimensions of a network; "
+                                "graph.dimensions has to say how large they are: " +
+                                name + " is missing");
+    }
+    if (stride * size->second > kHighestRankOfTraces)
+      throw config::ConfigError(file_ + ": graph.dimensions have too many ranks");
+    if (involved[d]) {
+      base -= options_.rank / stride % size->second * stride;
+      std::vector<int> more;
+      more.reserve(ranks.size() * static_cast<std::size_t>(size->second));
+      for (std::int64_t i = 0; i < size->second; ++i)
+        for (const int rank : ranks) more.push_back(rank + static_cast<int>(i * stride));
+      ranks = std::move(more);
+    }
+    stride *= size->second;
+  }
+  for (int& rank : ranks) rank += static_cast<int>(base);
+  graph_.is_of_its_rank();
+  return communicators_.add(ranks);
+}
+
+void ChakraNodes::add_message(const ChakraNode& node, bool sends) {
+  const std::int64_t peer = sends ? node.destination : node.source;
+  if (peer < 0 || peer > kHighestRankOfTraces)
+    refuse(node, sends ? "is a send without a destination (comm_dst)"
+                       : "is a receive without a source (comm_src)");
+  ImportedMessage message;
+  message.kind = TransferKind::kSendReceive;
+  message.bytes = Bytes(node.comm_bytes);
+  message.peer = static_cast<int>(peer);
+  message.tag = node.tag;
+  message.recorded = recorded_time(node);
+  if (!messages_ && node.stream_name.empty()) messages_ = graph_.stream("messages", false);
+  const std::uint16_t stream = node.stream_name.empty() ? *messages_ : named_stream(node);
+  last_ =
+      graph_.add(node.id, node.name, sends ? NodeKind::kSend : NodeKind::kReceive, stream, message);
+  operators_.add_transfer(last_, node);
+}
+
+void ChakraNodes::read_groups(const ChakraNode& node) {
+  for (const ProcessGroup& group : process_groups(node.in.values))
+    communicators_.name(group.name, group.ranks);
+}
+
+void ChakraNodes::finish(std::vector<std::string>& notes) {
+  operators_.finish(file_, notes);
+  for (const auto& [type, count] : unknown_types_) {
+    notes.push_back(file_ + ": " + std::to_string(count) + (count == 1 ? " node" : " nodes") +
+                    " of the unknown type " + std::to_string(type) +
+                    ", taken as markers without time");
+  }
+}
+
+}  // namespace orrery

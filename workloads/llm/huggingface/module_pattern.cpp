@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "workloads/llm/huggingface/checkpoint_format.h"
+
+namespace orrery {
+namespace {
+
+/// '*' stands for any text.
+bool matches_glob(const std::string& pattern, const std::string& text) {
+  std::size_t p = 0, t = 0, star = std::string::npos, from = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] != '*' && (pattern[p] == text[t] || pattern[p] == '?')) {
+      ++p;
+      ++t;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      from = t;
+    } else if (star != std::string::npos) {
+      p = star + 1;
+      t = ++from;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+}  // namespace
+
+ModulePattern::ModulePattern(std::string text) : text_(std::move(text)) {
+  constexpr std::string_view kRegex = "re:";
+  constexpr std::size_t kLongest = 200;  // std::regex recurses by length
+  if (text_.rfind(kRegex, 0) != 0) {
+    kind_ = text_.find('*') == std::string::npos ? Kind::kWords : Kind::kGlob;
+    return;
+  }
+  try {
+    if (text_.size() <= kLongest) {
+      regex_ = std::regex(text_.substr(kRegex.size()));
+      kind_ = Kind::kRegex;
+    }
+  } catch (const std::regex_error&) {
+    kind_ = Kind::kWords;  // which "re:" is in no name
+  }
+}
+
+bool ModulePattern::names(const std::string& module) const {
+  if (kind_ == Kind::kRegex)
+    return std::regex_search(module, regex_, std::regex_constants::match_continuous);
+  if (kind_ == Kind::kWords) {
+    return !text_.empty() && ("." + module + ".").find("." + text_ + ".") != std::string::npos;
+  }
+  for (std::size_t end = module.find('.'); end != std::string::npos;
+       end = module.find('.', end + 1)) {
+    if (matches_glob(text_, module.substr(0, end))) return true;
+  }
+  return matches_glob(text_, module);
+}
+
+}  // namespace orrery
