@@ -14,7 +14,7 @@
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/replay.h"
-#include "sim/app/experiments/serving_metrics.h"
+#include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/results/metric_table.h"

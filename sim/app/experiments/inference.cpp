@@ -7,7 +7,7 @@
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
-#include "sim/app/experiments/serving_fleet.h"
+#include "sim/app/experiments/serving/fleet.h"
 #include "workloads/inference/drafts.h"
 #include "workloads/inference/two_batches.h"
 #include "workloads/require.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/serving_fleet.h"
+#include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/simulate.h"
 #include "workloads/llm/model_config.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/app/experiments/serving.h"
-#include "sim/app/experiments/serving_transfer.h"
+#include "sim/app/experiments/serving/transfer.h"
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/app/experiments/serving.h"
-#include "sim/app/experiments/serving_metrics.h"
+#include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 

@@ -7,7 +7,7 @@
 
 #include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/serving.h"
-#include "sim/app/experiments/serving_metrics.h"
+#include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/questions/describe_model.h"
 #include "sim/config/diagnostics.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/app/experiments/serving.h"
-#include "sim/app/experiments/serving_adapters.h"
+#include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 

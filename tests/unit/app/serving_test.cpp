@@ -11,7 +11,7 @@
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/inference.h"
 #include "sim/app/experiments/serving.h"
-#include "sim/app/experiments/serving_metrics.h"
+#include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/engine_network.h"
 #include "tests/unit/app/loaded_text.h"

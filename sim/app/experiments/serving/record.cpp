@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/serving_record.h"
+#include "sim/app/experiments/serving/record.h"
 
 #include <algorithm>
 #include <cmath>

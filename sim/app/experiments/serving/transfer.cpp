@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/serving_transfer.h"
+#include "sim/app/experiments/serving/transfer.h"
 
 #include <algorithm>
 #include <string>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/serving_adapters.h"
+#include "sim/app/experiments/serving/adapters.h"
 
 #include <string>
 
-#include "sim/app/experiments/serving_fleet.h"
-#include "sim/app/experiments/serving_transfer.h"
+#include "sim/app/experiments/serving/fleet.h"
+#include "sim/app/experiments/serving/transfer.h"
 #include "workloads/memory.h"
 #include "workloads/require.h"
 

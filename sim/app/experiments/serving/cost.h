@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/app/experiments/serving_fleet.h"
+#include "sim/app/experiments/serving/fleet.h"
 #include "sim/results/run_record.h"
 #include "sim/serving/service.h"
 

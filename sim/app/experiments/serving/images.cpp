@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/app/experiments/serving_fleet.h"
+#include "sim/app/experiments/serving/fleet.h"
 #include "workloads/require.h"
 
 namespace orrery {

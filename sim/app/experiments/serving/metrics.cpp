@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/serving_metrics.h"
+#include "sim/app/experiments/serving/metrics.h"
 
 #include <algorithm>
 #include <array>

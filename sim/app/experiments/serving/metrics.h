@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sim/app/experiments/serving_fleet.h"
+#include "sim/app/experiments/serving/fleet.h"
 #include "sim/results/run_record.h"
 #include "sim/serving/service.h"
 

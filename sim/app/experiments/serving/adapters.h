@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/app/experiments/serving_config.h"
+#include "sim/app/experiments/serving/config.h"
 #include "sim/serving/adapter_slots.h"
 
 namespace orrery {

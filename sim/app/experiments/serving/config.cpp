@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/serving_config.h"
+#include "sim/app/experiments/serving/config.h"
 
 #include <algorithm>
 

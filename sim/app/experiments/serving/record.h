@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/serving_config.h"
+#include "sim/app/experiments/serving/config.h"
 #include "sim/results/run_record.h"
 #include "sim/serving/serving_log.h"
 #include "sim/serving/serving_observer.h"

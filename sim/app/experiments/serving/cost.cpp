@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/serving_cost.h"
+#include "sim/app/experiments/serving/cost.h"
 
 #include <algorithm>
 #include <optional>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/app/experiments/serving_config.h"
+#include "sim/app/experiments/serving/config.h"
 #include "sim/app/pricing/speculative_pricer.h"
 #include "sim/app/pricing/step_pricer.h"
 #include "sim/app/pricing/step_trust.h"

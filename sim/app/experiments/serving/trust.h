@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/app/experiments/intervals.h"
-#include "sim/app/experiments/serving_fleet.h"
+#include "sim/app/experiments/serving/fleet.h"
 #include "sim/results/run_record.h"
 
 namespace orrery {
