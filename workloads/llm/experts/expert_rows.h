@@ -10,6 +10,8 @@
 
 namespace orrery {
 
+/// Bytes of an element of a row before it is quantised for the experts.
+inline double wide_bytes(const LayerTask& task) { return activation_bytes(task.work.precision); }
 bool all_reduces(const LayerTask& task);
 /// Whether a part is computed again, but not with all of the experts.
 bool again_alone(const LayerTask& task, RecomputeModule part);

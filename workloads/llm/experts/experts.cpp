@@ -17,7 +17,6 @@ namespace orrery {
 namespace {
 
 Precision products(const LayerTask& task) { return task.precision(task.layer.feed); }
-double wide_bytes(const LayerTask& task) { return activation_bytes(task.work.precision); }
 
 std::int64_t function_inputs(const LayerTask& task) { return task.model.mlp.gated ? 2 : 1; }
 

@@ -186,8 +186,6 @@ Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_
                 per_element);
 }
 
-double wide_bytes(const LayerTask& task) { return activation_bytes(task.work.precision); }
-
 /// Format of tokens on their way to the experts.
 Precision sent_precision(const LayerTask& task) {
   const bool wide =

@@ -108,18 +108,18 @@ namespace v4 {
 Tensor rows(const char* name, const LayerTask& task, double columns, double bytes) {
   return kept::of_layer(name, task, real(task.work.tokens()) * columns * bytes);
 }
-double wide(const LayerTask& task) { return activation_bytes(task.work.precision); }
+double compressed_bytes(const LayerTask& task) { return activation_bytes(task.work.precision); }
 
 /// Gathered copies of what compressors and the indexer read.
 Tensor inputs(const LayerTask& task) {
   const bool gathers =
       task.work.sp && task.work.tp > 1 && kind_of_layer(task) != Compressed::kNothing;
-  return rows("index inputs", task, gathers ? real(task.model.hidden) : 0, wide(task));
+  return rows("index inputs", task, gathers ? real(task.model.hidden) : 0, compressed_bytes(task));
 }
 Tensor latent_norm(const LayerTask& task) {
   const CompressedShape s(task);
   return kept::of_layer("latent norm input", task,
-                        real(task.work.row_tokens() * s.latents) * wide(task));
+                        real(task.work.row_tokens() * s.latents) * compressed_bytes(task));
 }
 Tensor latents(const LayerTask& task) {
   return kept::of_layer("latents", task,
@@ -131,37 +131,39 @@ Tensor compressed(const LayerTask& task) {
   double columns = 0;
   for (const Compressor& c : CompressedShape(task).compressors)
     columns += real(c.projected()) + real(c.columns) / real(c.ratio);
-  return rows("key compression", task, columns, wide(task));
+  return rows("key compression", task, columns, compressed_bytes(task));
 }
 Tensor keys(const LayerTask& task) {
   const CompressedShape s(task);
   double columns = real(s.a.head_dim);
   if (!s.compressors.empty())
     columns += real(s.compressors.front().columns) / real(s.compressors.front().ratio);
-  return rows("keys", task, columns, wide(task));
+  return rows("keys", task, columns, compressed_bytes(task));
 }
 Tensor unnormed(const LayerTask& task) {
-  return rows("queries before norm", task, real(CompressedShape(task).columns()), wide(task));
+  return rows("queries before norm", task, real(CompressedShape(task).columns()),
+              compressed_bytes(task));
 }
 Tensor queries(const LayerTask& task) {
-  return rows("queries", task, real(CompressedShape(task).columns()), wide(task));
+  return rows("queries", task, real(CompressedShape(task).columns()), compressed_bytes(task));
 }
 Tensor result(const LayerTask& task) {
-  return rows("attention result", task, real(CompressedShape(task).columns()), wide(task));
+  return rows("attention result", task, real(CompressedShape(task).columns()),
+              compressed_bytes(task));
 }
 Tensor sums(const LayerTask& task) {
   return rows("attention sums", task, real(CompressedShape(task).heads), sizeof(float));
 }
-Tensor output_input(const LayerTask& task) {
+Tensor compressed_output_input(const LayerTask& task) {
   return rows("attention output input", task, real(CompressedShape(task).output()),
               kept::input_bytes(task.work));
 }
-Tensor index_operands(const LayerTask& task) {
+Tensor compressed_index_operands(const LayerTask& task) {
   const CompressedShape s(task);
   const IndexerConfig& i = s.a.indexer;
   const double entries = s.chooses ? real(i.head_dim) / real(s.ratio) : 0;
   const double columns = s.chooses ? real(i.heads * i.head_dim + i.heads) + entries : 0;
-  return rows("index queries, keys and weights", task, columns, wide(task));
+  return rows("index queries, keys and weights", task, columns, compressed_bytes(task));
 }
 Tensor selection(const LayerTask& task) {
   const double bytes = CompressedShape(task).chooses
@@ -195,7 +197,7 @@ class CompressedTraining {
     steps_.then(
         rotate("rotary inverse", w_.precision, w_.tokens(), s_.heads * s_.a.qk_rope_head_dim));
     steps_.then(gemm("value groups", unquantised(w_.precision), value_groups(task_, s_)));
-    makes(steps_, task_, {v4::output_input});
+    makes(steps_, task_, {v4::compressed_output_input});
     row_forward(steps_, w_, row_output(task_, s_),
                 task_.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
   }
@@ -203,7 +205,7 @@ class CompressedTraining {
   void backward() {
     const double bytes = activation_bytes(w_.precision);
     row_backward(steps_, w_, row_output(task_, s_));
-    frees(steps_, task_, {v4::output_input});
+    frees(steps_, task_, {v4::compressed_output_input});
     batched_backward(steps_, w_, "value groups", value_groups(task_, s_));
     uses(steps_, task_, {v4::result});
     steps_.then(rotate("rotary inverse backward", w_.precision, w_.tokens(),
@@ -271,7 +273,7 @@ class CompressedTraining {
     const IndexerConfig& i = s_.a.indexer;
     steps_.then(rotate("index rotary", w_.precision, w_.tokens(), i.heads * s_.a.qk_rope_head_dim));
     steps_.then(index_choice(seen_entries(task_), i, i.heads, 1, unquantised(w_.precision)));
-    makes(steps_, task_, {v4::index_operands, v4::selection});
+    makes(steps_, task_, {v4::compressed_index_operands, v4::selection});
   }
 
   void attend(const LayerTask& task) const {
@@ -293,7 +295,7 @@ class CompressedTraining {
                              {last});
     }
     last = steps_.for_weights(index_gradient(entries, i, i.heads, 1, precision), {last});
-    frees(steps_, task_, {v4::index_operands});
+    frees(steps_, task_, {v4::compressed_index_operands});
     steps_.for_weights(
         rotate("index rotary backward", w_.precision, w_.tokens(), i.heads * s_.a.qk_rope_head_dim),
         {last});
