@@ -253,16 +253,39 @@ std::vector<CatalogEntry> list_keys(const Context& context) {
   return entries;
 }
 
-// The keys named and all below them.
+/// The keys of one kind of experiment, or none where no kind is called so. Those of its machine
+/// stand apart, under `system`.
+std::vector<CatalogEntry> keys_of_kind(const std::string& name, const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const KeySource& source : context.catalog.schemas) {
+    if (source.kind != name) continue;
+    for (ListedKey& key : keys_of({source}))
+      if (key.entry.name.rfind(source.file + ".system.", 0) != 0)
+        entries.push_back(std::move(key.entry));
+  }
+  return entries;
+}
+
+/// The key of a name and all below it.
+std::vector<CatalogEntry> keys_below(const std::string& name,
+                                     const std::vector<CatalogEntry>& keys) {
+  std::vector<CatalogEntry> chosen;
+  for (const CatalogEntry& key : keys)
+    if (key.name == name || key.name.rfind(name + ".", 0) == 0) chosen.push_back(key);
+  return chosen;
+}
+
+/// The keys named and all below them; an experiment's also without its name, and all of a kind of
+/// experiment.
 Answer describe_key_names(const Words& names, const Context& context) {
   const std::vector<CatalogEntry> keys = list_keys(context);
   std::vector<CatalogEntry> chosen;
   for (const std::string& name : names) {
-    const std::size_t before = chosen.size();
-    for (const CatalogEntry& key : keys) {
-      if (key.name == name || key.name.rfind(name + ".", 0) == 0) chosen.push_back(key);
-    }
-    if (chosen.size() == before) refuse("key", name, names_of(keys));
+    std::vector<CatalogEntry> found = keys_below(name, keys);
+    if (found.empty()) found = keys_of_kind(name, context);
+    if (found.empty()) found = keys_below("experiment." + name, keys);
+    if (found.empty()) refuse("key", name, names_of(keys));
+    chosen.insert(chosen.end(), found.begin(), found.end());
   }
   return list("key", chosen);
 }
@@ -302,7 +325,9 @@ const std::vector<Kind>& kinds() {
        [](const Words& names, const Context& context) {
          return describe_entries(names, "metric", list_metrics(context));
        }},
-      {"keys", "key", "keys of the configuration files", list_keys, describe_key_names}};
+      {"keys", "key",
+       "keys of the configuration files; NAME: those of a kind of experiment, or below a key",
+       list_keys, describe_key_names}};
   return all;
 }
 

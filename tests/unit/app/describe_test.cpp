@@ -361,6 +361,19 @@ TEST(Describe, NamesOfAListShowTheirDetails) {
   EXPECT_THAT(text({"key", "system.scale_up"}), Not(HasSubstr("system.scale_out")));
 }
 
+TEST(Describe, KeysOfAKindOfExperimentStandWithoutThoseOfItsMachineAndOfOtherKinds) {
+  const std::string keys = printed(describe({"keys", "training"}, shipped_catalog(), library()));
+  EXPECT_THAT(keys, HasSubstr("experiment.optimizer"));
+  EXPECT_THAT(keys, HasSubstr("experiment.system "));
+  EXPECT_THAT(keys, Not(HasSubstr("experiment.system.")));
+  EXPECT_THAT(keys, Not(HasSubstr("experiment.engine")));
+}
+
+TEST(Describe, KeysOfExperimentsNeedNotSaySo) {
+  EXPECT_EQ(printed(describe({"keys", "parallel"}, shipped_catalog(), library())),
+            printed(describe({"keys", "experiment.parallel"}, shipped_catalog(), library())));
+}
+
 TEST(Describe, AWrongKindOrNameIsAUsageErrorWithASuggestion) {
   EXPECT_THAT(usage_error({"sytems"}), HasSubstr("did you mean 'systems'?"));
   EXPECT_THAT(usage_error({"accelerator", "h10_sxm"}), HasSubstr("did you mean 'h100_sxm'?"));
