@@ -6,8 +6,8 @@
 #include <fstream>
 #include <string>
 
-#include "sim/app/sweeps/plan_counts.h"
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/plan/plan_counts.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "sim/app/questions/stored_points.h"
+#include "sim/app/questions/points/stored_points.h"
 #include "sim/app/sweeps/run_sweep.h"
 #include "tests/campaigns/campaign.h"
 #include "tests/campaigns/program_run.h"

@@ -10,7 +10,7 @@
 #include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
-#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/executors/isolate.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/machine/draws.h"
 #include "sim/replay/replay.h"

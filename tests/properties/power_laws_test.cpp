@@ -11,7 +11,7 @@
 #include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/step_power.h"
-#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/executors/isolate.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/config/load.h"
 #include "sim/units/text.h"

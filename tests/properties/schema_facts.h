@@ -17,8 +17,8 @@
 
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/simulate.h"
-#include "sim/app/questions/effects.h"
-#include "sim/app/sweeps/isolate.h"
+#include "sim/app/questions/explain/effects.h"
+#include "sim/app/sweeps/executors/isolate.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/config/type.h"

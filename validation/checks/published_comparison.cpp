@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/executors/local_workers.h"
 #include "sim/app/sweeps/run_point.h"
 
 namespace orrery {

@@ -167,9 +167,10 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
                     "which takes call_delays longer")
           .optional("call_delays", &S::call_delays,
                     "what calls by the host add to all-reduces, by ascending size")
-          .optional("fp8_scaling", &S::fp8_scaling,
-                    "kernels that make operands of 8 bits and fewer: those that write them anyway, "
-                    "or casts by delayed, current or block scales (fp8_block, nvfp4: by blocks)")
+          .optional(
+              "fp8_scaling", &S::fp8_scaling,
+              "kernels that make operands of 8 bits and fewer: those that write them anyway, "
+              "or casts by delayed, current or block scales (MXFP8; fp8_block and nvfp4 always)")
           .optional("fp8_gradient_sums", &S::fp8_gradient_sums,
                     "partial sums of fp8 products in backward passes: fast in the matrix units, or "
                     "full in fp32 registers (compute.full_accumulation)")

@@ -10,7 +10,7 @@
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/calibrate.h"
 #include "sim/app/cli/progress.h"
-#include "sim/app/questions/describe_calibration.h"
+#include "sim/app/questions/describe/describe_calibration.h"
 #include "sim/app/sweeps/clock.h"
 #include "sim/config/load.h"
 #include "sim/results/version.h"
@@ -231,8 +231,9 @@ void CalibrateArguments::take(Options& options) {
   options.option("--engine", engine,
                  "fit what the host of this serving engine takes instead (vllm, sglang, trtllm), "
                  "on tables of measured runs");
-  options.option("--given", given,
-                 "what the host of --engine is known to take, such as '{request: 20 ms}': not fitted");
+  options.option(
+      "--given", given,
+      "what the host of --engine is known to take, such as '{request: 20 ms}': not fitted");
   options.options("--versions", versions,
                   "rows that --engine takes: what its versions begin with, such as 0.11, none for "
                   "rows that do not say theirs; default: all");

@@ -8,7 +8,7 @@
 
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
-#include "sim/app/questions/describe.h"
+#include "sim/app/questions/describe/describe.h"
 #include "sim/config/output.h"
 
 namespace orrery {

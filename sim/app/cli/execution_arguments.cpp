@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/app/sweeps/child_program.h"
-#include "sim/app/sweeps/run_tasks.h"
-#include "sim/app/sweeps/task_executor.h"
+#include "sim/app/sweeps/executors/child_program.h"
+#include "sim/app/sweeps/executors/run_tasks.h"
+#include "sim/app/sweeps/executors/task_executor.h"
 
 namespace orrery {
 namespace {

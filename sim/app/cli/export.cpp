@@ -3,8 +3,8 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/questions/export_points.h"
-#include "sim/app/questions/reproduction.h"
+#include "sim/app/questions/points/export_points.h"
+#include "sim/app/questions/points/reproduction.h"
 #include "sim/trace/atomic_file.h"
 
 namespace orrery {

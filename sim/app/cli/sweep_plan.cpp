@@ -7,7 +7,7 @@
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/questions/plan_report.h"
-#include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/executors/local_workers.h"
 #include "sim/app/sweeps/run_sweep.h"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/cli/progress.h"
-#include "sim/app/questions/shown_points.h"
+#include "sim/app/questions/points/shown_points.h"
 
 namespace orrery {
 namespace {

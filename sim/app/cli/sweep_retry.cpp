@@ -7,7 +7,7 @@
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/sweep_running.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/questions/stored_points.h"
+#include "sim/app/questions/points/stored_points.h"
 
 namespace orrery {
 namespace {

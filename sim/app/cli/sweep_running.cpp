@@ -6,7 +6,7 @@
 
 #include "sim/app/cli/sweep_progress.h"
 #include "sim/app/experiments/file_kind.h"
-#include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/executors/local_workers.h"
 
 namespace orrery {
 

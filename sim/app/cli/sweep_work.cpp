@@ -9,10 +9,10 @@
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/questions/sweep_report.h"
-#include "sim/app/sweeps/heartbeat.h"
-#include "sim/app/sweeps/local_workers.h"
+#include "sim/app/sweeps/executors/heartbeat.h"
+#include "sim/app/sweeps/executors/local_workers.h"
+#include "sim/app/sweeps/executors/task_folder.h"
 #include "sim/app/sweeps/run_sweep.h"
-#include "sim/app/sweeps/task_folder.h"
 
 namespace orrery {
 namespace {

@@ -66,8 +66,8 @@ config::Schema<T> with_step_keys(config::Schema<T> schema) {
   using S = StepExperiment;
   schema
       .optional("precision", static_cast<Precision T::*>(&S::precision),
-                "number format of weights and matrix operands; where inference is given none, that "
-                "of the "
+                "number format of weights and matrix operands (MXFP8 is fp8, in training with "
+                "software.fp8_scaling: blocks); where inference is given none, that of the "
                 "checkpoint (quantization_config of the model's file)")
       .optional(
           "fidelity", static_cast<Fidelity T::*>(&S::fidelity),

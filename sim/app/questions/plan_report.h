@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/app/sweeps/plan_counts.h"
+#include "sim/app/sweeps/plan/plan_counts.h"
 #include "sim/results/answer.h"
 
 namespace orrery {

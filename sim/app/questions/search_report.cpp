@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/app/questions/front.h"
-#include "sim/app/questions/shown_points.h"
-#include "sim/app/questions/stored_points.h"
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/questions/points/front.h"
+#include "sim/app/questions/points/shown_points.h"
+#include "sim/app/questions/points/stored_points.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/search/proposal.h"
 #include "sim/results/metric_table.h"
 #include "sim/units/text.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "sim/app/questions/sweep_columns.h"
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/config/library.h"
 
 namespace orrery {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "sim/app/experiments/file_kind.h"
+#include "sim/app/questions/points/stored_points.h"
 #include "sim/app/questions/question.h"
-#include "sim/app/questions/stored_points.h"
-#include "sim/app/sweeps/plan_counts.h"
+#include "sim/app/sweeps/plan/plan_counts.h"
 
 namespace orrery {
 namespace {

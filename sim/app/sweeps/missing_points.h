@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/store/result_store.h"
 
 namespace orrery {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/results/run_record.h"
 
 namespace orrery {

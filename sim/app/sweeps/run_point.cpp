@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/sweeps/clock.h"
-#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/executors/isolate.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/record_bytes.h"
 

@@ -11,11 +11,11 @@
 
 #include "sim/app/experiments/table_columns.h"
 #include "sim/app/pricing/tile_store.h"
-#include "sim/app/sweeps/local_workers.h"
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/executors/local_workers.h"
+#include "sim/app/sweeps/executors/task_guards.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/point_record.h"
 #include "sim/app/sweeps/run_point.h"
-#include "sim/app/sweeps/task_guards.h"
 
 namespace orrery {
 namespace {

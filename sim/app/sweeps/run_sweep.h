@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/places.h"
+#include "sim/app/sweeps/plan/places.h"
 #include "sim/app/sweeps/sweep.h"
 #include "sim/app/sweeps/sweep_tally.h"
 #include "sim/results/run_record.h"

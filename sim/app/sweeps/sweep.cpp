@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sim/app/experiments/file_kind.h"
-#include "sim/app/sweeps/check_sweep.h"
-#include "sim/app/sweeps/plan_builder.h"
+#include "sim/app/sweeps/plan/check_sweep.h"
+#include "sim/app/sweeps/plan/plan_builder.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 

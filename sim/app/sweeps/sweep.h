@@ -8,8 +8,8 @@
 
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/settings.h"
-#include "sim/app/sweeps/axis.h"
-#include "sim/app/sweeps/point_group.h"
+#include "sim/app/sweeps/plan/axis.h"
+#include "sim/app/sweeps/plan/point_group.h"
 #include "sim/app/sweeps/sweep_config.h"
 #include "sim/config/library.h"
 

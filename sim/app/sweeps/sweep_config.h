@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/execution.h"
-#include "sim/app/sweeps/executor.h"
+#include "sim/app/sweeps/executors/execution.h"
+#include "sim/app/sweeps/executors/executor.h"
 #include "sim/app/sweeps/search/search_config.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"

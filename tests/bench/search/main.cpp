@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/questions/front.h"
+#include "sim/app/questions/points/front.h"
 #include "sim/app/sweeps/search/run_search.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe.h"
+#include "sim/app/questions/describe/describe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "models/kernels/family.h"
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/experiments/exit_codes.h"
-#include "sim/app/questions/accelerator_table.h"
+#include "sim/app/questions/describe/accelerator_table.h"
 #include "sim/config/load.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/system_config.h"
@@ -386,8 +386,7 @@ TEST(Describe, AWrongKindOrNameIsAUsageErrorWithASuggestion) {
 TEST(Describe, AnErrorListsTheNamesUnlessTheyAreMany) {
   EXPECT_THAT(usage_error({"collective", "x"}), HasSubstr("there are: "));
   EXPECT_THAT(usage_error({"system", "x"}), Not(HasSubstr("there are")));
-  EXPECT_THAT(usage_error({"system", "colosus_2"}),
-              HasSubstr("like it: colossus, colossus_200k"));
+  EXPECT_THAT(usage_error({"system", "colosus_2"}), HasSubstr("like it: colossus, colossus_200k"));
   EXPECT_THAT(usage_error({"metric", "x"}), Not(HasSubstr("there are")));
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which inputs had no effect, against whole simulations in processes of their own.
-#include "sim/app/questions/effects.h"
+#include "sim/app/questions/explain/effects.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/executors/isolate.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/config/output.h"
 #include "tests/unit/app/loaded_text.h"

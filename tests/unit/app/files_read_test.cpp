@@ -6,7 +6,7 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/kernel_pricing.h"
-#include "sim/app/sweeps/isolate.h"
+#include "sim/app/sweeps/executors/isolate.h"
 #include "sim/config/input_files.h"
 
 namespace orrery {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/front.h"
+#include "sim/app/questions/points/front.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/app/questions/main_effects.h"
+#include "sim/app/questions/points/main_effects.h"
 #include "sim/units/hash.h"
 
 namespace orrery {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places of a plan as tasks have them, and plans of which only some places are gone to.
-#include "sim/app/sweeps/places.h"
+#include "sim/app/sweeps/plan/places.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/app/sweeps/execution.h"
-#include "sim/app/sweeps/plan_cursor.h"
-#include "sim/app/sweeps/task_executor.h"
-#include "sim/app/sweeps/task_folder.h"
+#include "sim/app/sweeps/executors/execution.h"
+#include "sim/app/sweeps/executors/task_executor.h"
+#include "sim/app/sweeps/executors/task_folder.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/config/load.h"
 #include "tests/unit/app/sweep_file.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/reproduction.h"
+#include "sim/app/questions/points/reproduction.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/simulate.h"
-#include "sim/app/questions/attribution.h"
+#include "sim/app/questions/points/attribution.h"
 #include "tests/unit/results/example.h"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <set>
 
-#include "sim/app/questions/front.h"
+#include "sim/app/questions/points/front.h"
 #include "sim/app/sweeps/search/search.h"
 #include "sim/units/hash.h"
 #include "tests/unit/app/sweep_file.h"

@@ -9,8 +9,8 @@
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/experiments/training.h"
-#include "sim/app/questions/catalog.h"
-#include "sim/app/questions/describe.h"
+#include "sim/app/questions/describe/catalog.h"
+#include "sim/app/questions/describe/describe.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery {

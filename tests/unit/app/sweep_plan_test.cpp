@@ -10,9 +10,9 @@
 #include <set>
 
 #include "sim/app/experiments/model_experiment.h"
-#include "sim/app/sweeps/plan_counts.h"
-#include "sim/app/sweeps/plan_cursor.h"
-#include "sim/app/sweeps/random_axis.h"
+#include "sim/app/sweeps/plan/plan_counts.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
+#include "sim/app/sweeps/plan/random_axis.h"
 #include "tests/unit/app/sweep_file.h"
 
 namespace orrery {

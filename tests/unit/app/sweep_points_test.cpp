@@ -11,9 +11,9 @@
 #include <set>
 
 #include "sim/app/experiments/simulate.h"
-#include "sim/app/questions/effects.h"
-#include "sim/app/sweeps/local_workers.h"
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/questions/explain/effects.h"
+#include "sim/app/sweeps/executors/local_workers.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/app/sweeps/run_sweep.h"
 #include "sim/config/load.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/search/proposal.h"
 #include "sim/app/sweeps/search/run_search.h"
 #include "sim/results/identity.h"

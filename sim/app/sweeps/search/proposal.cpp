@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/search/beginning.h"
 #include "sim/app/sweeps/search/run_search.h"
 #include "sim/units/sha256.h"

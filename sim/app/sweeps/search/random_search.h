@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/app/sweeps/random_axis.h"
+#include "sim/app/sweeps/plan/random_axis.h"
 #include "sim/app/sweeps/search/algorithm.h"
 
 namespace orrery {

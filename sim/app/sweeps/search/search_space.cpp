@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "sim/app/sweeps/amount.h"
+#include "sim/app/sweeps/plan/amount.h"
 #include "sim/units/text.h"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/app/sweeps/plan_cursor.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/search/algorithm.h"
 
 namespace orrery {

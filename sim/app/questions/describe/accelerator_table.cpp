@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/describe/accelerator_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "sim/app/experiments/exit_codes.h"
+#include "sim/config/load.h"
+#include "sim/machine/accelerator_config.h"
+#include "sim/units/spelling.h"
+#include "sim/units/text.h"
+
+namespace orrery {
+namespace {
+
+/// One figure as published, and whether nobody published it.
+struct Figure {
+  double value = 0;  // in SI base units
+  bool estimated = false;
+};
+
+struct Listed {
+  std::string id;
+  AcceleratorConfig device;
+};
+
+/// One column of figures: what it is called in JSON and to sort by, and in the table.
+struct Column {
+  std::string key, title;
+  double unit = 1;  // of the table, in SI base units
+  std::function<std::optional<Figure>(const AcceleratorConfig&)> figure;
+};
+
+template <class T>
+Figure figure_of(const Fact<T>& fact) {
+  const std::string& source = fact.nameplate ? fact.nameplate_source : fact.source;
+  double value = 0;
+  if constexpr (std::is_arithmetic_v<T>) {
+    value = static_cast<double>(fact.published());
+  } else {
+    value = fact.published().base();
+  }
+  return {value, source.find("estimate") != std::string::npos};
+}
+
+Column rate(Precision precision) {
+  return {to_string(precision), to_string(precision), 1e12,
+          [precision](const AcceleratorConfig& a) -> std::optional<Figure> {
+            const auto found = a.compute.matrix.find(precision);
+            if (found == a.compute.matrix.end()) return {};
+            return figure_of(found->second);
+          }};
+}
+
+Column port(const char* key, const char* title, PortConfig AcceleratorConfig::*member) {
+  return {key, title, 1e9, [member](const AcceleratorConfig& a) -> std::optional<Figure> {
+            if (!(a.*member).present()) return {};
+            return figure_of((a.*member).bandwidth);
+          }};
+}
+
+std::optional<Figure> year_of(const AcceleratorConfig& a) {
+  if (!a.year) return {};
+  return figure_of(*a.year);
+}
+
+/// FLOP of the widest 16-bit rate that a byte of memory traffic pays for.
+std::optional<Figure> intensity(const AcceleratorConfig& a) {
+  for (const Precision precision : {Precision::kBf16, Precision::kFp16, Precision::kInt8}) {
+    const auto found = a.compute.matrix.find(precision);
+    if (found == a.compute.matrix.end()) continue;
+    const Figure rate = figure_of(found->second), memory = figure_of(a.memory.bandwidth);
+    return Figure{rate.value / memory.value, rate.estimated || memory.estimated};
+  }
+  return {};
+}
+
+const std::vector<Column>& columns() {
+  static const std::vector<Column> all = {
+      {"year", "year", 1, year_of},
+      {"vector", "fp32", 1e12, [](const auto& a) { return figure_of(a.compute.vector); }},
+      rate(Precision::kTf32),
+      rate(Precision::kFp16),
+      rate(Precision::kBf16),
+      rate(Precision::kFp8),
+      rate(Precision::kInt8),
+      rate(Precision::kNvfp4),
+      {"capacity", "GB", 1e9, [](const auto& a) { return figure_of(a.memory.capacity); }},
+      {"bandwidth", "GB/s", 1e9, [](const auto& a) { return figure_of(a.memory.bandwidth); }},
+      {"flop_per_byte", "FLOP/B", 1, intensity},
+      {"tdp", "W", 1, [](const auto& a) { return figure_of(a.power.tdp); }},
+      port("scale_up", "up GB/s", &AcceleratorConfig::scale_up),
+      port("scale_out", "out GB/s", &AcceleratorConfig::scale_out)};
+  return all;
+}
+
+/// Three digits or so: "0.5", "62.5", "989", "2,250".
+std::string cell(const Column& column, const std::optional<Figure>& figure) {
+  if (!figure) return "-";
+  if (column.key == "year") return (figure->estimated ? "~" : "") + print_number(figure->value);
+  const double value = figure->value / column.unit;
+  int decimals = 0;
+  for (double shifted = value; shifted < 99.95 && shifted > 0 && decimals < 6; shifted *= 10)
+    ++decimals;
+  while (decimals > 0 && std::abs(value * std::pow(10, decimals - 1) -
+                                  std::round(value * std::pow(10, decimals - 1))) < 1e-6)
+    --decimals;
+  return (figure->estimated ? "~" : "") + print_grouped(value, decimals);
+}
+
+std::string links_of(const PortConfig& port) {
+  return port.present() ? print_number(port.links.value) + " x " + port.kind : "-";
+}
+
+std::string help_of(const AcceleratorConfig& a) {
+  return a.name + ", " + a.architecture + ", " + print(a.memory.capacity.published()) + " " +
+         a.memory.kind + ", " + print(a.memory.bandwidth.published());
+}
+
+nlohmann::ordered_json to_json(const Listed& listed) {
+  const AcceleratorConfig& a = listed.device;
+  nlohmann::ordered_json row = {{"name", listed.id}, {"help", help_of(a)},
+                                {"product", a.name}, {"architecture", a.architecture},
+                                {"dies", a.dies},    {"memory", a.memory.kind}};
+  nlohmann::ordered_json estimates = nlohmann::ordered_json::array();
+  for (const Column& column : columns()) {
+    const std::optional<Figure> figure = column.figure(a);
+    row[column.key] = figure ? nlohmann::ordered_json(figure->value) : nullptr;
+    if (figure && figure->estimated) estimates.push_back(column.key);
+  }
+  if (a.scale_up.present())
+    row["links"] = {{"kind", a.scale_up.kind}, {"count", a.scale_up.links.value}};
+  row["estimates"] = std::move(estimates);
+  row["approximate"] = !a.approximations.empty();
+  return row;
+}
+
+std::vector<Listed> all_of(const config::Library& library) {
+  const std::string kind = "accelerators";
+  std::vector<Listed> all;
+  for (const std::string& name : library.names(kind))
+    all.push_back(
+        {name, config::load<AcceleratorConfig>(library.locate(kind, name, ""), library, kind)});
+  return all;
+}
+
+void sort_by(const std::string& key, std::vector<Listed>& all) {
+  if (key.empty() || key == "name") return;  // libraries list by name
+  const auto column = std::find_if(columns().begin(), columns().end(),
+                                   [&](const Column& c) { return c.key == key; });
+  if (column == columns().end()) {
+    const std::string nearest = nearest_name(key, accelerator_columns());
+    std::string known;
+    for (const std::string& name : accelerator_columns())
+      known.append(known.empty() ? "" : ", ").append(name);
+    throw UsageError("unknown column '" + key + "'" +
+                     (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
+                     "\nthere are: " + known);
+  }
+  const auto value = [&](const Listed& listed) {
+    const std::optional<Figure> figure = column->figure(listed.device);
+    return figure ? figure->value : -1;
+  };
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const Listed& a, const Listed& b) { return value(a) > value(b); });
+}
+
+}  // namespace
+
+std::vector<std::string> accelerator_columns() {
+  std::vector<std::string> names = {"name"};
+  for (const Column& column : columns()) names.push_back(column.key);
+  return names;
+}
+
+Answer accelerator_table(const config::Library& library, const std::string& sort) {
+  std::vector<Listed> all = all_of(library);
+  sort_by(sort, all);
+  std::vector<Table::Column> titles = {{"accelerator", Table::Align::kLeft}};
+  for (const Column& column : columns()) titles.push_back({column.title, Table::Align::kRight});
+  for (const char* title : {"memory", "links", "product"})
+    titles.push_back({title, Table::Align::kLeft});
+  Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
+  Table table(std::move(titles));
+  for (const Listed& listed : all) {
+    std::vector<std::string> cells = {listed.id};
+    for (const Column& column : columns())
+      cells.push_back(cell(column, column.figure(listed.device)));
+    cells.push_back(listed.device.memory.kind);
+    cells.push_back(links_of(listed.device.scale_up));
+    cells.push_back(listed.device.name);
+    table.add_row(std::move(cells));
+    answer.json.push_back(to_json(listed));
+  }
+  answer.add(std::move(table));
+  answer.add(
+      "dense TFLOP/s by format (fp32: vector lanes), as published; ~: an estimate. GB/s one way\n");
+  return answer;
+}
+
+}  // namespace orrery

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/describe/describe.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/questions/describe/accelerator_table.h"
+#include "sim/app/questions/describe/compare_accelerators.h"
+#include "sim/app/questions/describe/describe_accelerator.h"
+#include "sim/app/questions/describe/describe_calibration.h"
+#include "sim/app/questions/describe/describe_system.h"
+#include "sim/config/load.h"
+#include "sim/config/output.h"
+#include "sim/machine/system_config.h"
+#include "sim/results/metric_table.h"
+#include "sim/results/table.h"
+#include "sim/units/spelling.h"
+#include "sim/units/text.h"
+
+namespace orrery {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Words = std::vector<std::string>;
+
+struct Context {
+  const Catalog& catalog;
+  const config::Library& library;
+};
+
+/// A word that `describe` takes first, with the list and the details behind it.
+struct Kind {
+  std::string name, singular, help;
+  std::function<std::vector<CatalogEntry>(const Context&)> list;
+  std::function<Answer(const Words& names, const Context&)> details;
+};
+
+[[noreturn]] void refuse(const std::string& what, const std::string& name, const Words& known) {
+  const std::string nearest = nearest_name(name, known);
+  std::string message = "unknown " + what + " '" + name + "'";
+  if (!nearest.empty()) message += "; did you mean '" + nearest + "'?";
+  const std::string instead = names_instead(name, known);
+  if (!instead.empty()) message += "\n" + instead;
+  throw UsageError(message);
+}
+
+Words names_of(const std::vector<CatalogEntry>& entries) {
+  Words names;
+  for (const CatalogEntry& entry : entries) names.push_back(entry.name);
+  return names;
+}
+
+Answer list(const std::string& title, const std::vector<CatalogEntry>& entries) {
+  Answer answer{.parts = {}, .json = Json::array()};
+  Table table({{title, Table::Align::kLeft}, {"what it is", Table::Align::kLeft}});
+  for (const CatalogEntry& entry : entries) {
+    table.add_row({entry.name, entry.help});
+    answer.json.push_back({{"name", entry.name}, {"help", entry.help}});
+  }
+  answer.add(std::move(table));
+  return answer;
+}
+
+void append(Answer& all, const Answer& one) {
+  if (!all.parts.empty()) all.add("\n");
+  all.add(one);
+  all.json.push_back(one.json);
+  all.warnings += one.warnings;
+}
+
+// Details of things that the program only knows by name and text; of a file by its path.
+Answer describe_entries(const Words& names, const std::string& what,
+                        const std::vector<CatalogEntry>& entries,
+                        const EntryOfFile& of_file = nullptr) {
+  Answer all{.parts = {}, .json = Json::array()};
+  for (const std::string& name : names) {
+    std::vector<CatalogEntry> files;
+    if (of_file && (config::Library::is_path(name) || name.ends_with(".json")))
+      files.push_back(of_file(name));
+    const std::string& known = files.empty() ? name : files.front().name;
+    const std::vector<CatalogEntry>& all_known = files.empty() ? entries : files;
+    const auto entry = std::find_if(all_known.begin(), all_known.end(),
+                                    [&](const CatalogEntry& e) { return e.name == known; });
+    if (entry == all_known.end()) refuse(what, name, names_of(entries));
+    Answer one{.parts = {entry->name + ": " + entry->help + "\n"},
+               .json = {{"name", entry->name}, {"help", entry->help}}};
+    if (entry->details) {
+      const Answer details = entry->details();
+      one.add(details);
+      one.json["details"] = details.json;
+    }
+    append(all, one);
+  }
+  return all;
+}
+
+Kind catalog_kind(std::string name, const std::string& singular, std::string help,
+                  std::vector<CatalogEntry> Catalog::*entries,
+                  EntryOfFile Catalog::*of_file = nullptr) {
+  return {std::move(name), singular, std::move(help),
+          [entries](const Context& context) { return context.catalog.*entries; },
+          [entries, singular, of_file](const Words& names, const Context& context) {
+            return describe_entries(names, singular, context.catalog.*entries,
+                                    of_file ? context.catalog.*of_file : nullptr);
+          }};
+}
+
+// ---- accelerators and systems: files of the library ----
+
+template <class T>
+struct Loaded {
+  config::Node node;  // completed
+  T object;
+};
+
+template <class T>
+Loaded<T> load(const std::string& kind, const std::string& what, const std::string& name,
+               const config::Library& library) {
+  if (!config::Library::is_path(name)) {
+    const Words known = library.names(kind);
+    if (std::find(known.begin(), known.end(), name) == known.end()) refuse(what, name, known);
+  }
+  config::Diagnostics diagnostics;
+  const config::Node node =
+      config::load_file(library.locate(kind, name, ""), diagnostics, library, kind);
+  diagnostics.throw_if_errors();
+  const config::Record& record = T::schema().record();
+  Loaded<T> loaded{.node = config::complete(node, record, diagnostics, library), .object = {}};
+  config::fill(&loaded.object, loaded.node, record, diagnostics);
+  diagnostics.throw_if_errors();
+  return loaded;
+}
+
+// The table of all stands for the list.
+std::vector<CatalogEntry> list_accelerators(const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const std::string& name : context.library.names("accelerators"))
+    entries.push_back({name, {}});
+  return entries;
+}
+
+std::vector<CatalogEntry> list_systems(const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const std::string& name : context.library.names("systems")) {
+    const SystemConfig s = load<SystemConfig>("systems", "system", name, context.library).object;
+    std::ostringstream help;
+    help << s.name << ", " << s.accelerators.value << " x " << s.accelerator.name;
+    entries.push_back({name, help.str()});
+  }
+  return entries;
+}
+
+Answer describe_accelerators(const Words& names, const Context& context) {
+  Answer all{.parts = {}, .json = Json::array()};
+  std::vector<NamedDevice> devices;
+  for (const std::string& name : names) {
+    const auto loaded =
+        load<AcceleratorConfig>("accelerators", "accelerator", name, context.library);
+    append(all, describe_accelerator(name, loaded.object, loaded.node));
+    if (names.size() > 1)
+      devices.push_back(
+          {name,
+           load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).node});
+  }
+  if (names.size() > 1) all.parts = {compare_accelerators(devices)};
+  return all;
+}
+
+Answer compare_systems(const Words& names, const Context& context) {
+  std::vector<SystemConfig> systems;
+  for (const std::string& name : names) {
+    systems.push_back(load<SystemConfig>("systems", "system", name, context.library).object);
+  }
+  return describe_systems(systems);
+}
+
+std::vector<CatalogEntry> list_calibrations(const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const std::string& name : context.library.names("calibrations")) {
+    const Calibration c = load_calibration(context.library.locate("calibrations", name, ""));
+    entries.push_back({name, c.model + " of " + c.accelerator + ", " +
+                                 std::to_string(c.fits.size()) + " fits, " + c.made_with});
+  }
+  return entries;
+}
+
+Answer describe_named_calibrations(const Words& names, const Context& context) {
+  const Words known = context.library.names("calibrations");
+  std::vector<Calibration> calibrations;
+  for (const std::string& name : names) {
+    if (!config::Library::is_path(name) &&
+        std::find(known.begin(), known.end(), name) == known.end())
+      refuse("calibration", name, known);
+    calibrations.push_back(load_calibration(context.library.locate("calibrations", name, "")));
+  }
+  return describe_calibrations(calibrations);
+}
+
+std::vector<CatalogEntry> list_metrics(const Context&) {
+  std::vector<CatalogEntry> entries;
+  for (const auto& [name, metric] : metric_table()) {
+    const std::string unit = metric.unit.empty() ? "" : " [" + metric.unit + "]";
+    entries.push_back({metric.name, metric.meaning + unit + " (" + metric.experiments + ")"});
+  }
+  return entries;
+}
+
+std::string key_text(const config::KeyHelp& key) {
+  const std::string fallback = key.fallback.empty() ? "" : ", default: " + key.fallback;
+  return key.help + " (" + key.type + (key.fallback == "required" ? ", required" : fallback) + ")";
+}
+
+/// One key of a kind of file, and which kinds of them have it.
+struct ListedKey {
+  CatalogEntry entry;
+  std::vector<std::string> kinds;
+};
+
+/// The keys of all kinds of one file; a key that several have stands once, unless they say
+/// something else of it.
+std::vector<ListedKey> keys_of(const std::vector<KeySource>& kinds) {
+  std::vector<ListedKey> keys;
+  std::map<std::pair<std::string, std::string>, std::size_t> known;
+  for (const KeySource& source : kinds) {
+    for (const config::KeyHelp& key : config::describe_keys(*source.record)) {
+      const std::pair<std::string, std::string> id = {source.file + "." + key.path, key_text(key)};
+      const auto [at, added] = known.try_emplace(id, keys.size());
+      if (added) keys.push_back({{id.first, id.second}, {}});
+      keys[at->second].kinds.push_back(source.kind);
+    }
+  }
+  return keys;
+}
+
+std::vector<CatalogEntry> list_keys(const Context& context) {
+  std::map<std::string, std::vector<KeySource>> files;
+  for (const KeySource& source : context.catalog.schemas) files[source.file].push_back(source);
+  std::vector<CatalogEntry> entries;
+  for (const auto& [file, kinds] : files) {
+    entries.push_back({file, kinds.front().help});
+    for (ListedKey& key : keys_of(kinds)) {
+      if (key.kinds.size() < kinds.size()) {
+        std::string names;
+        for (const std::string& kind : key.kinds) names += (names.empty() ? "" : ", ") + kind;
+        key.entry.help = names + ": " + key.entry.help;
+      }
+      entries.push_back(std::move(key.entry));
+    }
+  }
+  return entries;
+}
+
+/// The keys of one kind of experiment, or none where no kind is called so. Those of its machine
+/// stand apart, under `system`.
+std::vector<CatalogEntry> keys_of_kind(const std::string& name, const Context& context) {
+  std::vector<CatalogEntry> entries;
+  for (const KeySource& source : context.catalog.schemas) {
+    if (source.kind != name) continue;
+    for (ListedKey& key : keys_of({source}))
+      if (key.entry.name.rfind(source.file + ".system.", 0) != 0)
+        entries.push_back(std::move(key.entry));
+  }
+  return entries;
+}
+
+/// The key of a name and all below it.
+std::vector<CatalogEntry> keys_below(const std::string& name,
+                                     const std::vector<CatalogEntry>& keys) {
+  std::vector<CatalogEntry> chosen;
+  for (const CatalogEntry& key : keys)
+    if (key.name == name || key.name.rfind(name + ".", 0) == 0) chosen.push_back(key);
+  return chosen;
+}
+
+/// The keys named and all below them; an experiment's also without its name, and all of a kind of
+/// experiment.
+Answer describe_key_names(const Words& names, const Context& context) {
+  const std::vector<CatalogEntry> keys = list_keys(context);
+  std::vector<CatalogEntry> chosen;
+  for (const std::string& name : names) {
+    std::vector<CatalogEntry> found = keys_below(name, keys);
+    if (found.empty()) found = keys_of_kind(name, context);
+    if (found.empty()) found = keys_below("experiment." + name, keys);
+    if (found.empty()) refuse("key", name, names_of(keys));
+    chosen.insert(chosen.end(), found.begin(), found.end());
+  }
+  return list("key", chosen);
+}
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"accelerators", "accelerator",
+       "chips; NAME: every value with its source; NAME...: side by side, with ratios",
+       list_accelerators, describe_accelerators},
+      {"systems", "system", "servers and supernodes; NAME...: side by side, with ratios",
+       list_systems, compare_systems},
+      catalog_kind("models", "model",
+                   "language models; NAME or PATH (YAML, config.json): sizes, formats",
+                   &Catalog::models, &Catalog::model_file),
+      catalog_kind("layer_models", "layer_model",
+                   "models as lists of layers; NAME or PATH: layers, sizes", &Catalog::layer_models,
+                   &Catalog::layer_model_file),
+      catalog_kind("layers", "layer", "kinds of layers of such lists; NAME: its keys",
+                   &Catalog::layers),
+      catalog_kind("topologies", "topology", "network topologies", &Catalog::topologies),
+      catalog_kind("collectives", "collective", "collective algorithms", &Catalog::collectives),
+      catalog_kind("operators", "operator", "what `experiment: operator` runs; NAME: its keys",
+                   &Catalog::operators),
+      catalog_kind("schedulers", "scheduler", "engines of serving; NAME: its keys under `engine`",
+                   &Catalog::schedulers),
+      catalog_kind("routers", "router", "what spreads requests over replicas", &Catalog::routers),
+      catalog_kind("workloads", "workload", "requests; NAME: its keys", &Catalog::workloads),
+      catalog_kind("traces", "trace", "forms of recorded requests", &Catalog::traces),
+      catalog_kind("schedules", "schedule", "pipeline schedules of training", &Catalog::schedules),
+      catalog_kind("software", "software", "what runs training steps; NAME: its switches, sources",
+                   &Catalog::software),
+      catalog_kind("kernels", "kernel", "kernel models", &Catalog::kernels),
+      {"calibrations", "calibration",
+       "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",
+       list_calibrations, describe_named_calibrations},
+      {"metrics", "metric", "numbers of a result: unit, meaning, experiments", list_metrics,
+       [](const Words& names, const Context& context) {
+         return describe_entries(names, "metric", list_metrics(context));
+       }},
+      {"keys", "key",
+       "keys of the configuration files; NAME: those of a kind of experiment, or below a key",
+       list_keys, describe_key_names}};
+  return all;
+}
+
+}  // namespace
+
+Answer describe(const std::vector<std::string>& words, const Catalog& catalog,
+                const config::Library& library) {
+  if (words.empty()) {
+    std::vector<CatalogEntry> entries;
+    for (const Kind& kind : kinds()) entries.push_back({kind.name, kind.help});
+    return list("kind", entries);
+  }
+  const auto& all = kinds();
+  const auto kind = std::find_if(all.begin(), all.end(), [&](const Kind& k) {
+    return words[0] == k.name || words[0] == k.singular;
+  });
+  if (kind == all.end()) {
+    Words known;
+    for (const Kind& k : all) known.push_back(k.name);
+    refuse("kind", words[0], known);
+  }
+  const Context context{catalog, library};
+  if (words.size() == 1 && kind->name == "accelerators") return accelerator_table(library);
+  if (words.size() == 1) return list(kind->singular, kind->list(context));
+  return kind->details(Words(words.begin() + 1, words.end()), context);
+}
+
+}  // namespace orrery

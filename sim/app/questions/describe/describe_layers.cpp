@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/describe/describe_layers.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/app/questions/named_values.h"
+#include "sim/config/load.h"
+#include "sim/results/table.h"
+#include "workloads/layers/layer_memory.h"
+#include "workloads/layers/layer_model.h"
+
+namespace orrery {
+namespace {
+
+LayerModelConfig load_layer_model(const std::string& name) {
+  const config::Library& library = config::default_library();
+  return config::load<LayerModelConfig>(library.locate("layer_models", name, ""), library,
+                                        "layer_models");
+}
+
+/// Operators of one layer of the list.
+struct LayerRow {
+  std::string name;
+  Extent result;
+  std::int64_t parameters = 0, multiply_adds = 0;
+};
+
+/// Operators by what their names have before the last word: the layer, and its repetition.
+std::vector<LayerRow> rows_of(const LayerGraph& graph) {
+  std::vector<LayerRow> rows;
+  for (const LayerNode& node : graph.nodes()) {
+    if (rows.empty() || rows.back().name != node.layer) rows.push_back({node.layer, {}, 0, 0});
+    rows.back().result = graph.tensors()[node.output];
+    rows.back().parameters += node.op->parameters();
+    rows.back().multiply_adds += node.op->multiply_adds();
+  }
+  return rows;
+}
+
+void add_sizes(const LayerGraph& graph, Answer& answer) {
+  NamedValues values;
+  const auto add = [&values](const std::string& what, std::int64_t count) {
+    values.add(what, std::to_string(count), count);
+  };
+  const auto add_bytes = [&values](const std::string& what, double bytes) {
+    values.add(what, format_si(bytes, "B"), bytes);
+  };
+  add("parameters", graph.parameters());
+  add("multiply-adds of a sample", graph.multiply_adds());
+  for (const Precision precision : {Precision::kFp32, Precision::kInt8}) {
+    const std::string in = std::string(" in ") + to_string(precision);
+    PassContext pass;
+    pass.precision = precision;
+    pass.fuses = true;
+    add_bytes("weights" + in, static_cast<double>(graph.parameters()) * element_bytes(precision));
+    add_bytes("most activations of a sample" + in, tensor_memory(graph, pass).total().base());
+  }
+  const Answer sizes = values.answer(Table::Align::kRight);
+  answer.add(sizes);
+  answer.json["sizes"] = sizes.json;
+}
+
+Answer layer_model_details(const LayerModelConfig& model) {
+  const LayerGraph graph = model.build();
+  Answer answer;
+  answer.json["layers"] = nlohmann::ordered_json::array();
+  Table table({{"layer"},
+               {"result", Table::Align::kRight},
+               {"parameters", Table::Align::kRight},
+               {"multiply-adds", Table::Align::kRight}});
+  for (const LayerRow& row : rows_of(graph)) {
+    table.add_row({row.name, to_string(row.result), std::to_string(row.parameters),
+                   std::to_string(row.multiply_adds)});
+    answer.json["layers"].push_back({{"layer", row.name},
+                                     {"channels", row.result.channels},
+                                     {"rows", row.result.rows},
+                                     {"columns", row.result.columns},
+                                     {"parameters", row.parameters},
+                                     {"multiply_adds", row.multiply_adds}});
+  }
+  answer.add(std::move(table));
+  add_sizes(graph, answer);
+  return answer;
+}
+
+CatalogEntry entry_of(LayerModelConfig model) {
+  std::string name = model.name, source = model.source;
+  return {std::move(name), std::move(source),
+          [model = std::move(model)] { return layer_model_details(model); }};
+}
+
+}  // namespace
+
+std::vector<CatalogEntry> described_layer_models() {
+  std::vector<CatalogEntry> entries;
+  for (const std::string& name : config::default_library().names("layer_models"))
+    entries.push_back(entry_of(load_layer_model(name)));
+  return entries;
+}
+
+CatalogEntry described_layer_model(const std::string& path) {
+  return entry_of(load_layer_model(path));
+}
+
+}  // namespace orrery

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/app/questions/explain/explain_parts.h"
+
+namespace orrery {
+namespace {
+
+std::string time_cell(double seconds) {
+  return std::isfinite(seconds) ? format_si(seconds, "s") : "never";
+}
+
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+/// "step time 27.6 ms (p10 to p90: 26.1 ms to 29.0 ms)".
+std::string time_line(const ordered_json& time) {
+  const char* what = time.at("metric") == "time_s" ? "time " : "step time ";
+  std::string line = what + format_si(time.at("value"), "s");
+  if (!time.at("p10").is_null())
+    line += " (p10 to p90: " + format_si(time.at("p10"), "s") + " to " +
+            format_si(time.at("p90"), "s") + ")";
+  return line + "\n";
+}
+
+void add_time(const ordered_json& explanation, Answer& answer) {
+  const std::string name = explanation.at("name");
+  answer.add(explanation.at("experiment").get<std::string>() + (name.empty() ? "" : ": " + name) +
+             "\n");
+  const ordered_json& time = explanation.at("time");
+  if (time.is_null()) {
+    answer.add(explanation.at("reason").get<std::string>() + "\n");
+    return;
+  }
+  answer.add(time_line(time));
+  for (const auto& label : explanation.at("labels").items())
+    answer.add(label.key() + ": " + label.value().get<std::string>() + "\n");
+}
+
+void add_shares(const ordered_json& explanation, const char* key, const char* column,
+                const std::string& title, Answer& answer) {
+  const auto rows = explanation.find(key);
+  if (rows == explanation.end() || rows->empty()) return;
+  Table table({{title}, {"time", Align::kRight}, {"share", Align::kRight}});
+  for (const ordered_json& row : *rows) {
+    table.add_row(
+        {row.at(column), format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+void add_modules(const ordered_json& explanation, Answer& answer) {
+  const auto rows = explanation.find("modules");
+  if (rows == explanation.end() || rows->empty()) return;
+  Table table({{"kernels by part of the model"},
+               {"FLOPs", Align::kRight},
+               {"bytes", Align::kRight},
+               {"bound"},
+               {"time", Align::kRight},
+               {"share", Align::kRight}});
+  for (const ordered_json& row : *rows) {
+    table.add_row({row.at("module"), format_si(row.at("flops"), "FLOP"),
+                   format_si(row.at("bytes"), "B"), row.at("bound"),
+                   format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+/// Memory of the fullest rank by part of the model.
+void add_module_memory(const ordered_json& explanation, Answer& answer) {
+  const auto memory = explanation.find("memory_by_module");
+  if (memory == explanation.end() || memory->at("modules").empty()) return;
+  Table table({{"memory of a rank of pp " + memory->at("stage").dump()},
+               {"parameters", Align::kRight},
+               {"weights", Align::kRight},
+               {"gradients", Align::kRight},
+               {"optimizer", Align::kRight},
+               {"activations", Align::kRight}});
+  for (const ordered_json& row : memory->at("modules")) {
+    const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
+    table.add_row({row.at("module"), format_si(row.at("parameters"), ""), bytes("weights_bytes"),
+                   bytes("gradients_bytes"), bytes("optimizer_bytes"), bytes("activations_bytes")});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+/// What the end of the step waited for, back to its start: parts that add up to the step.
+void add_path(const ordered_json& explanation, Answer& answer) {
+  const auto path = explanation.find("critical_path");
+  if (path == explanation.end()) return;
+  for (const auto& [rows, key, title] :
+       {std::tuple("parts", "part", "critical path: what the step waits for"),
+        std::tuple("stages", "stage", "critical path by stage")}) {
+    Table table(
+        {{title}, {"operators", Align::kRight}, {"time", Align::kRight}, {"share", Align::kRight}});
+    for (const ordered_json& row : path->at(rows))
+      table.add_row({row.at(key), std::to_string(row.at("operators").get<std::uint64_t>()),
+                     format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
+    answer.add("\n");
+    answer.add(std::move(table));
+  }
+}
+
+void add_longest(const ordered_json& explanation, Answer& answer) {
+  const auto rows = explanation.find("longest");
+  if (rows == explanation.end() || rows->empty()) return;
+  Table table({{"longest kernels"},
+               {"bound"},
+               {"of limit", Align::kRight},
+               {"count", Align::kRight},
+               {"total", Align::kRight},
+               {"share", Align::kRight}});
+  for (const ordered_json& row : *rows) {
+    table.add_row({row.at("name"), row.at("bound"), format_percent(row.at("share_of_limit")),
+                   std::to_string(row.at("count").get<std::uint64_t>()),
+                   format_si(row.at("total_s"), "s"), format_percent(row.at("share"))});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+void add_rows(const ordered_json& explanation, const char* key, const std::string& title,
+              Answer& answer) {
+  const auto rows = explanation.find(key);
+  if (rows == explanation.end() || rows->empty()) return;
+  Table table({{title},
+               {"class"},
+               {"count", Align::kRight},
+               {"FLOPs", Align::kRight},
+               {"bytes", Align::kRight},
+               {"bound"},
+               {"of limit", Align::kRight},
+               {"fidelity"},
+               {"clock", Align::kRight},
+               {"time", Align::kRight},
+               {"total", Align::kRight}});
+  for (const ordered_json& row : *rows) {
+    const double flops = row.value("flops", 0.0);
+    table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
+                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
+                   row["bound"],
+                   row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
+                   row.value("fidelity", "-"),
+                   row.contains("clock_hz") ? format_si(row["clock_hz"], "Hz") : "-",
+                   time_cell(row["time_s"]), time_cell(row["total_s"])});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+/// "+12.3 ms", "-1.2 %".
+std::string signed_text(double value, const std::string& text) {
+  return (value >= 0 ? "+" : "-") + text;
+}
+
+void add_switches(const ordered_json& explanation, Answer& answer) {
+  const auto rows = explanation.find("switches");
+  if (rows == explanation.end()) return;
+  if (rows->empty())
+    answer.add("\nno switches: training steps have software, steps of inference an `engine`\n");
+  if (rows->empty()) return;
+  const double now = explanation.at("time").at("value");
+  Table table({{"switch of the software"},
+               {"now"},
+               {"other"},
+               {"step then", Align::kRight},
+               {"change", Align::kRight},
+               {"share", Align::kRight}});
+  std::string same;
+  for (const ordered_json& row : *rows) {
+    const double change = row.at("change_s");
+    if (change == 0) {
+      same += (same.empty() ? "" : ", ") + row.at("switch").get<std::string>() + " " +
+              row.at("other").get<std::string>();
+      continue;
+    }
+    table.add_row({row.at("switch"), row.at("value"), row.at("other"),
+                   format_si(row.at("step_time_s"), "s"),
+                   signed_text(change, format_si(std::abs(change), "s")),
+                   signed_text(change, format_percent(std::abs(change) / now))});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+  if (!same.empty()) answer.add("would change nothing: " + same + "\n");
+}
+
+void add_links(const ordered_json& links, Answer& answer) {
+  if (links.empty()) return;
+  Table table({{"links"},
+               {"number", Align::kRight},
+               {"bytes", Align::kRight},
+               {"busy", Align::kRight},
+               {"busiest", Align::kRight}});
+  for (const ordered_json& use : links) {
+    table.add_row({use["name"], std::to_string(use["links"].get<std::uint64_t>()),
+                   format_si(use["bytes"], "B"), format_percent(use["busy_share"]),
+                   format_percent(use["peak_share"])});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+void add_sizes(const ordered_json& explanation, Answer& answer) {
+  const auto sizes = explanation.find("sizes");
+  if (sizes == explanation.end()) return;
+  Table table({{"sizes"}, {"value", Align::kRight}});
+  for (const auto& item : sizes->items()) {
+    if (item.value().is_number()) table.add_row({item.key(), format_si(item.value(), "")});
+  }
+  for (const auto& item : sizes->at("memory_per_rank_bytes").items()) {
+    if (item.value().is_number())
+      table.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+void add_operator(const ordered_json& explanation, Answer& answer) {
+  if (!explanation.contains("operator")) return;
+  std::string energy;
+  for (const auto& part : explanation.at("energy_j").items())
+    energy +=
+        (energy.empty() ? "\nenergy: " : ", ") + part.key() + " " + format_si(part.value(), "J");
+  answer.add(energy + "\n");
+  const ordered_json& saved = explanation.at("fusion_saves");
+  if (saved.is_null()) return;
+  std::string fusion = "fusion saves " + format_si(saved["bytes"], "B") +
+                       " of device memory traffic and " + saved["launches"].dump() + " launches";
+  if (saved["masked_flops"] > 0)
+    fusion += ", and skips " + format_si(saved["masked_flops"], "FLOP") + " that masks hide";
+  answer.add(fusion + "\n");
+}
+
+/// "default" of a default, else where it was written: the experiment, `--set`, the library.
+std::map<std::string, std::string> origins(const ordered_json& explanation) {
+  std::map<std::string, std::string> found;
+  for (const ordered_json& row : explanation.at("configuration"))
+    found[row.at("path")] = row.at("origin");
+  return found;
+}
+
+/// First the keys that somebody wrote, with their places, then the names of those left at their
+/// defaults.
+void add_effects(const ordered_json& explanation, Answer& answer) {
+  const std::map<std::string, std::string> where = origins(explanation);
+  std::string defaults;
+  const bool examined =
+      !explanation.at("no_effect").empty() || explanation.at("not_examined").empty();
+  answer.add(std::string("\ninputs that had no effect:") +
+             (explanation.at("no_effect").empty() && examined ? " none\n" : "\n"));
+  Table table({{"written"}, {"at"}});
+  bool written = false;
+  for (const std::string path : explanation.at("no_effect")) {
+    const std::string& origin = where.at(path);
+    if (origin == "default") {
+      defaults += (defaults.empty() ? "" : ", ") + path;
+    } else {
+      table.add_row({path, origin});
+      written = true;
+    }
+  }
+  if (written) answer.add(std::move(table));
+  if (!defaults.empty()) answer.add("left at their defaults: " + defaults + "\n");
+  for (const std::string path : explanation.at("not_examined"))
+    answer.add("not examined, a try takes too long: " + path + "\n");
+}
+
+/// Memory of a rank of each group of a fleet.
+void add_groups(const ordered_json& explanation, Answer& answer) {
+  const auto groups = explanation.find("groups");
+  if (groups == explanation.end()) return;
+  Table table({{"memory of a rank"},
+               {"usable", Align::kRight},
+               {"weights", Align::kRight},
+               {"activations", Align::kRight},
+               {"windows", Align::kRight},
+               {"states of one", Align::kRight},
+               {"KV block", Align::kRight},
+               {"blocks", Align::kRight},
+               {"tokens", Align::kRight}});
+  for (const ordered_json& row : *groups) {
+    const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
+    table.add_row({row.at("group"), bytes("usable_bytes"), bytes("weights_bytes"),
+                   bytes("working_bytes"), bytes("windows_bytes"), bytes("states_bytes"),
+                   bytes("block_bytes"), format_si(row.at("blocks"), ""),
+                   format_si(row.at("tokens"), "")});
+  }
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+void add_configuration(const ordered_json& explanation, Answer& answer) {
+  Table table({{"configuration"}, {"value"}, {"from"}});
+  for (const ordered_json& row : explanation.at("configuration"))
+    table.add_row({row["path"], row["value"], row["origin"]});
+  answer.add("\n");
+  answer.add(std::move(table));
+}
+
+}  // namespace
+
+Answer explanation_parts(const ordered_json& explanation, bool configuration) {
+  const std::string role = explanation.value("role", std::string());
+  const std::string of_role = role.empty() ? "" : " of " + role;
+  Answer answer;
+  add_time(explanation, answer);
+  add_shares(explanation, "breakdown", "part", "where the time goes" + of_role, answer);
+  add_shares(explanation, "bounds", "bound", "kernels by what limits them", answer);
+  add_shares(explanation, "classes", "class", "kernels by class", answer);
+  add_shares(explanation, "communication", "class", "transfers, hidden or not", answer);
+  add_modules(explanation, answer);
+  add_module_memory(explanation, answer);
+  add_path(explanation, answer);
+  add_longest(explanation, answer);
+  add_switches(explanation, answer);
+  add_links(explanation.at("links"), answer);
+  add_operator(explanation, answer);
+  add_sizes(explanation, answer);
+  add_groups(explanation, answer);
+  add_rows(explanation, "kernels", "kernels" + of_role, answer);
+  add_rows(explanation, "transfers", "transfers" + of_role, answer);
+  add_effects(explanation, answer);
+  if (configuration) add_configuration(explanation, answer);
+  return answer;
+}
+
+}  // namespace orrery

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/questions/points/shown_points.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "sim/units/text.h"
+
+namespace orrery {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t kMostAxes = 8;
+
+/// An objective of a point: its value and interval, as the record has it.
+struct Shown {
+  std::optional<double> value;
+  std::optional<std::pair<double, double>> interval;
+  std::string unit;
+};
+
+Shown shown_of(const RunRecord& record, const std::string& name) {
+  if (const Metric* metric = record.find(name))
+    return {metric->value, metric->interval, metric->unit};
+  for (const bool low : {true, false}) {
+    if (!name.ends_with(low ? ".p10" : ".p90")) continue;
+    const Metric* metric = record.find(name.substr(0, name.rfind('.')));
+    if (metric != nullptr && metric->interval)
+      return {low ? metric->interval->first : metric->interval->second, {}, metric->unit};
+  }
+  for (const Parameter& parameter : record.parameters())
+    if (parameter.path == name) return {parameter.value, {}, parameter.unit};
+  return {};
+}
+
+/// The last part of a path, or all of it where others end alike.
+std::string title_of(const std::string& path, const std::vector<std::string>& paths) {
+  const auto last = [](const std::string& p) { return p.substr(p.rfind('.') + 1); };
+  const auto alike = std::count_if(paths.begin(), paths.end(), [&](const std::string& other) {
+    return last(other) == last(path);
+  });
+  return alike > 1 ? path : last(path);
+}
+
+bool has_intervals(const std::vector<RunRecord>& records, const std::string& name) {
+  return std::any_of(records.begin(), records.end(), [&](const RunRecord& record) {
+    return shown_of(record, name).interval.has_value();
+  });
+}
+
+bool differ_in_name(const std::vector<RunRecord>& records) {
+  return std::any_of(records.begin(), records.end(),
+                     [&](const RunRecord& record) { return record.name != records.front().name; });
+}
+
+ordered_json json_of(const RunRecord& record, const PointAxes& axes, std::size_t place,
+                     const std::vector<Objective>& objectives) {
+  ordered_json of_axes = ordered_json::object(), metrics = ordered_json::object(),
+               intervals = ordered_json::object();
+  for (std::size_t i = 0; i < axes.paths.size(); ++i) of_axes[axes.paths[i]] = axes.texts[i][place];
+  for (const Objective& objective : objectives) {
+    const Shown shown = shown_of(record, objective.name);
+    metrics[objective.name] = shown.value ? ordered_json(*shown.value) : ordered_json();
+    intervals[objective.name] = shown.interval
+                                    ? ordered_json({shown.interval->first, shown.interval->second})
+                                    : ordered_json();
+  }
+  return {{"identity", record.identity},     {"name", record.name},
+          {"experiment", record.experiment}, {"axes", std::move(of_axes)},
+          {"metrics", std::move(metrics)},   {"intervals", std::move(intervals)}};
+}
+
+class Rows {
+ public:
+  Rows(const std::vector<RunRecord>& records, const ShownPoints& shown, const PointAxes& axes,
+       const std::vector<Objective>& objectives)
+      : records_(records), shown_(shown), axes_(axes), objectives_(objectives) {}
+
+  Table table(std::size_t most) const {
+    const bool names = differ_in_name(records_);
+    const std::size_t of_axes = std::min(axes_.paths.size(), kMostAxes);
+    std::vector<Table::Column> titles = {{"point"}};
+    if (!shown_.by.empty()) titles.push_back({title_of(shown_.by, {shown_.by})});
+    if (names) titles.push_back({"name"});
+    for (std::size_t i = 0; i < of_axes; ++i)
+      titles.push_back({title_of(axes_.paths[i], axes_.paths), Table::Align::kRight});
+    for (const Objective& objective : objectives_) {
+      titles.push_back({objective.name, Table::Align::kRight});
+      if (has_intervals(records_, objective.name))
+        titles.push_back({"p10 to p90", Table::Align::kRight});
+    }
+    Table table(std::move(titles));
+    for (std::size_t place = 0; place < records_.size(); ++place) {
+      if (most > 0 && place == most) break;
+      std::vector<std::string> cells = {short_identity(records_[place].identity)};
+      if (!shown_.by.empty()) cells.push_back(shown_.groups[place]);
+      if (names) cells.push_back(records_[place].name);
+      for (std::size_t i = 0; i < of_axes; ++i) cells.push_back(axes_.texts[i][place]);
+      for (const Objective& objective : objectives_) add_objective(objective.name, place, cells);
+      table.add_row(std::move(cells));
+    }
+    return table;
+  }
+
+  std::vector<std::vector<std::string>> csv() const {
+    std::vector<std::vector<std::string>> rows = {{"identity", "name", "experiment"}};
+    std::vector<std::string>& titles = rows.front();
+    titles.insert(titles.end(), axes_.paths.begin(), axes_.paths.end());
+    for (const Objective& objective : objectives_)
+      for (const char* ending : {"", ".p10", ".p90"}) titles.push_back(objective.name + ending);
+    const auto exact = [](const std::optional<double>& value) {
+      return value ? print_number(*value) : std::string();
+    };
+    for (std::size_t place = 0; place < records_.size(); ++place) {
+      const RunRecord& record = records_[place];
+      std::vector<std::string> cells = {record.identity, record.name, record.experiment};
+      for (const auto& texts : axes_.texts) cells.push_back(texts[place]);
+      for (const Objective& objective : objectives_) {
+        const Shown shown = shown_of(record, objective.name);
+        cells.push_back(exact(shown.value));
+        cells.push_back(shown.interval ? print_number(shown.interval->first) : "");
+        cells.push_back(shown.interval ? print_number(shown.interval->second) : "");
+      }
+      rows.push_back(std::move(cells));
+    }
+    return rows;
+  }
+
+ private:
+  void add_objective(const std::string& name, std::size_t place,
+                     std::vector<std::string>& cells) const {
+    const Shown shown = shown_of(records_[place], name);
+    cells.push_back(shown.value ? value_text(*shown.value, shown.unit) : "-");
+    if (!has_intervals(records_, name)) return;
+    cells.push_back(shown.interval ? value_text(shown.interval->first, shown.unit) + " to " +
+                                         value_text(shown.interval->second, shown.unit)
+                                   : "-");
+  }
+
+  const std::vector<RunRecord>& records_;
+  const ShownPoints& shown_;
+  const PointAxes& axes_;
+  const std::vector<Objective>& objectives_;
+};
+
+}  // namespace
+
+std::vector<Objective> objectives_of(const std::vector<std::string>& maximize,
+                                     const std::vector<std::string>& minimize) {
+  std::vector<Objective> objectives;
+  objectives.reserve(maximize.size() + minimize.size());
+  for (const std::string& name : maximize) objectives.push_back({name, true});
+  for (const std::string& name : minimize) objectives.push_back({name, false});
+  return objectives;
+}
+
+std::string value_text(double value, const std::string& unit) {
+  if (!unit.empty() && unit != "1") return format_si(value, unit);
+  // Counts and shares have no unit that a prefix would help.
+  if (value == std::nearbyint(value)) return print_number(value);
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
+                                 std::chars_format::general, 4);
+  return {digits.data(), end.ptr};
+}
+
+std::string considered(const StoredPoints& stored, std::size_t shown, const std::string& what) {
+  return std::to_string(shown) + " " + what + " of " + std::to_string(stored.rows().size()) +
+         " points\n" + stored.left_out();
+}
+
+Answer shown_points(const StoredPoints& stored, const ShownPoints& shown,
+                    const std::vector<Objective>& objectives, std::size_t most) {
+  std::vector<RunRecord> records;
+  records.reserve(shown.rows.size());
+  for (const std::size_t row : shown.rows) records.push_back(stored.record(row));
+  const PointAxes axes = axes_of(records);
+  const Rows rows(records, shown, axes, objectives);
+  Answer answer;
+  if (!records.empty()) answer.add(rows.table(most));
+  if (most > 0 && records.size() > most)
+    answer.add("... and " + std::to_string(records.size() - most) +
+               " more: --csv and --json have all\n");
+  answer.csv = rows.csv();
+  ordered_json points = ordered_json::array();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    points.push_back(json_of(records[i], axes, i, objectives));
+    if (!shown.by.empty()) points.back()["by"] = shown.groups[i];
+  }
+  ordered_json of_objectives = ordered_json::array();
+  for (const Objective& objective : objectives)
+    of_objectives.push_back(
+        {{"name", objective.name}, {"better", objective.maximize ? "most" : "least"}});
+  answer.json = {{"objectives", std::move(of_objectives)},
+                 {"considered", stored.rows().size()},
+                 {"axes", axes.paths},
+                 {"points", std::move(points)}};
+  return answer;
+}
+
+}  // namespace orrery

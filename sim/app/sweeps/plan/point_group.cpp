@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/sweeps/plan/point_group.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/app/experiments/experiment_identity.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/config/leaf.h"
+#include "sim/config/leaf_value.h"
+#include "sim/config/relations.h"
+#include "sim/results/identity.h"
+#include "sim/results/json_path.h"
+#include "sim/units/sha256.h"
+
+namespace orrery {
+namespace {
+
+const config::Type* type_at(const std::vector<config::Leaf>& leaves, const std::string& path) {
+  for (const config::Leaf& leaf : leaves)
+    if (leaf.path == path) return leaf.type;
+  return nullptr;
+}
+
+/// Texts may name files, and kinds of structs.
+bool is_plain(const config::Type& type) {
+  using config::TypeKind;
+  return type.kind == TypeKind::kQuantity || type.kind == TypeKind::kReal ||
+         type.kind == TypeKind::kInteger || type.kind == TypeKind::kFlag ||
+         type.kind == TypeKind::kEnum;
+}
+
+/// What stands in the text of an identity where a value belongs.
+std::string mark(std::size_t path) { return "<value " + std::to_string(path) + ">"; }
+
+}  // namespace
+
+std::vector<std::string> PointGroup::replaceable(const LoadedExperiment& base,
+                                                 const std::vector<std::string>& wanted,
+                                                 const SettingList& settings) {
+  const std::vector<config::Leaf> leaves = base.leaves();
+  std::vector<std::string> paths;
+  for (const std::string& path : wanted) {
+    const config::Type* type = type_at(leaves, path);
+    if (type != nullptr && is_plain(*type)) paths.push_back(path);
+  }
+  // What is set above a path may come before or after it.
+  std::erase_if(paths, [&](const std::string& path) {
+    return std::any_of(settings.begin(), settings.end(), [&](const config::Assignment& other) {
+      return path.starts_with(other.path + ".");
+    });
+  });
+  std::sort(paths.begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
+
+PointGroup::PointGroup(LoadedExperiment base, std::vector<std::string> replaceable)
+    : base_(std::move(base)),
+      paths_(std::move(replaceable)),
+      configuration_(configuration_of(base_)) {
+  const std::vector<config::Leaf> leaves = base_.leaves();
+  for (const std::string& path : paths_) {
+    types_.push_back(type_at(leaves, path));
+    const auto& parameters = configuration_->parameters;
+    of_base_.push_back(&*std::find_if(parameters.begin(), parameters.end(),
+                                      [&](const Parameter& p) { return p.path == path; }));
+    if (base_.experiment->of_machines(path)) same_machine_ = false;
+  }
+  make_template();
+}
+
+void PointGroup::make_template() {
+  nlohmann::ordered_json configuration = base_.configuration;
+  for (std::size_t i = 0; i < paths_.size(); ++i)
+    if (auto* value = value_at(configuration, paths_[i])) *value = mark(i);
+  std::string rest = identity_text_of(*base_.experiment, configuration, base_.files);
+  std::vector<std::pair<std::size_t, std::size_t>> found;  // where, which
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    const std::size_t at = rest.find("\"" + mark(i) + "\"");
+    if (at != std::string::npos) found.emplace_back(at, i);
+  }
+  std::sort(found.begin(), found.end());
+  std::size_t end = 0;
+  for (const auto& [at, path] : found) {
+    texts_.push_back(rest.substr(end, at - end));
+    places_.push_back(path);
+    end = at + mark(path).size() + 2;
+  }
+  texts_.push_back(rest.substr(end));
+}
+
+std::optional<std::size_t> PointGroup::find(const std::string& path) const {
+  const auto found = std::lower_bound(paths_.begin(), paths_.end(), path);
+  if (found == paths_.end() || *found != path) return std::nullopt;
+  return static_cast<std::size_t>(found - paths_.begin());
+}
+
+PointValue PointGroup::value(const config::Assignment& setting) const {
+  const std::size_t path = find(setting.path).value();
+  const config::Type& type = *types_[path];
+  config::Leaf leaf = config::leaf_of(setting.value, type, setting.path);
+  const nlohmann::ordered_json json = config::canonical_leaf(setting.value, type);
+  return {path,
+          {{leaf.path, leaf.text, leaf.value, leaf.unit, leaf.origin}, json.dump()},
+          canonical_json(json),
+          config::parse_leaf(setting.value, type)};
+}
+
+std::string PointGroup::identity(const Values& values) const {
+  std::string text;
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    text.append(texts_[i]).append(values[places_[i]]->text);
+  return sha256_hex(text.append(texts_.back()));
+}
+
+std::vector<Variation> PointGroup::varied(const Values& values) const {
+  std::vector<Variation> varied;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (*of_base_[i] != values[i]->variation.parameter) varied.push_back(values[i]->variation);
+  return varied;
+}
+
+std::optional<LoadedExperiment> PointGroup::load(const SettingList& settings) const {
+  if (!same_machine_) return std::nullopt;
+  if (filled_.is_null()) {
+    written_ = base_.node;
+    filled_ = base_.node;
+    filled_.erase("system");
+  }
+  config::Diagnostics diagnostics;
+  const config::Library& library = config::default_library();
+  for (const config::Assignment& setting : settings) {
+    if (!find(setting.path)) continue;
+    config::apply_override(filled_, *base_.record, setting, diagnostics, library);
+    config::apply_override(written_, *base_.record, setting, diagnostics, library);
+  }
+  LoadedExperiment loaded;
+  loaded.record = base_.record;
+  const std::shared_ptr<void> object = loaded.record->make();
+  loaded.experiment = std::shared_ptr<Experiment>(
+      object, experiment_kinds().at(base_.experiment->kind).view(object.get()));
+  config::fill_and_count_broken_relations(object.get(), filled_, *loaded.record, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  try {
+    loaded.experiment->share_machines(base_.experiment);
+    loaded.experiment->check(written_, diagnostics);
+    loaded.experiment->check_machine(written_, diagnostics);
+  } catch (const config::ConfigError&) {
+    return std::nullopt;
+  }
+  if (diagnostics.has_errors()) return std::nullopt;
+  loaded.files = base_.files;
+  return loaded;
+}
+
+}  // namespace orrery
