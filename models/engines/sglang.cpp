@@ -112,6 +112,7 @@ struct Sglang final : SchedulerConfig {
   double mem_fraction_static = 0.88, schedule_conservativeness = 1;
   MoeRunner moe_runner_backend = MoeRunner::kAuto;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
+  bool disable_shared_experts_fusion = false;
 
   static const config::Schema<Sglang>& schema() {
     using config::between;
@@ -124,6 +125,9 @@ struct Sglang final : SchedulerConfig {
                       "(server_args.py), which scale their sums and are priced as products of fp8; "
                       "deep_gemm: DeepGEMM's, beside DeepEP, priced as its dense products; "
                       "cutlass: those that were measured")
+            .optional("disable_shared_experts_fusion", &Sglang::disable_shared_experts_fusion,
+                      "whether the shared expert of DeepSeek-V3 and R1 on tensor parallel ranks "
+                      "runs by kernels of its own, not as one more of the routed experts")
             .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                       "most sequences of a captured graph of decodes; smaller batches run the next "
                       "of 1, 2, 4, 8, 12, 16 and multiples of 8; 0: none are captured",
@@ -161,6 +165,7 @@ struct Sglang final : SchedulerConfig {
               s.host.overlapped = !s.disable_overlap_schedule;
               s.scales_sums = s.moe_runner_backend == MoeRunner::kAuto;
               s.deep_gemm = s.moe_runner_backend == MoeRunner::kDeepGemm;
+              s.shares_as_routed = !s.disable_shared_experts_fusion;
             })
             .check(
                 "must be -1 or positive",

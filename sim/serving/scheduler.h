@@ -155,6 +155,9 @@ struct SchedulerConfig {
   /// Experts in fp8 with scales of blocks run by Triton's kernels, which scale their sums, or by
   /// DeepGEMM's, where tensor cores do not scale blocks; engines say so by keys of their own.
   bool scales_sums = false, deep_gemm = false;
+  /// Where ranks add up experts of all tokens, the shared one is one more of the routed ones;
+  /// engines say so by keys of their own.
+  bool shares_as_routed = false;
   /// See InferenceConfig::decodes_by_stages.
   bool decodes_by_stages = true;
   /// Marlin's kernels widen weights; engines say so by keys of their own.

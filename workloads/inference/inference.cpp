@@ -281,6 +281,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.widened_bits = config.widened_bits;
   work.scales_sums = config.scales_sums;
   work.deep_gemm = config.deep_gemm;
+  work.shares_as_routed = config.shares_as_routed;
   work.fused = config.fused;
   work.lora = lora_work(config.lora, config.adapters);
   work.mean_lengths = config.mean_lengths;

@@ -43,6 +43,7 @@ struct InferenceConfig {
   std::int64_t widened_bits = 0;  ///< see LayerWork::widened_bits
   bool scales_sums = false;       ///< see LayerWork::scales_sums
   bool deep_gemm = false;         ///< see LayerWork::deep_gemm
+  bool shares_as_routed = false;  ///< see LayerWork::shares_as_routed
   EngineKernels fused;
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;

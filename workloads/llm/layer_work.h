@@ -118,6 +118,9 @@ struct LayerWork {
   bool scales_sums = false;
   /// They run by DeepGEMM: as dense products of its kernel, an expert behind the other.
   bool deep_gemm = false;
+  /// Inference: where experts are added up, the shared one may be one more that every token goes to
+  /// (shared_is_routed()).
+  bool shares_as_routed = false;
   EngineKernels fused;                        ///< kernels in the place of several
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache

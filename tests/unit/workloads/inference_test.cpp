@@ -143,6 +143,36 @@ TEST(BuildInference, DeepGemmsExpertsAreDenseProducts) {
   }
 }
 
+// SGLang's shared expert of DeepSeek-V3: the same products by the kernels of the routed ones.
+TEST(BuildInference, ASharedExpertThatIsRoutedIsOneMoreOfThem) {
+  LlmConfig model = small_moe(2);
+  model.moe.experts = 256;
+  const auto kernels = [&](bool routed, const ParallelConfig& plan) {
+    InferenceConfig config = decode(8, 64, plan);
+    config.all_reduce_experts = true;
+    config.shares_as_routed = routed;
+    return build_inference(model, config).kernels;
+  };
+  const auto named = [](const std::vector<Kernel>& all, const std::string& name) {
+    return std::find_if(all.begin(), all.end(), [&](const Kernel& k) { return k.name == name; });
+  };
+  const ParallelConfig split{.tp = 2, .ep = 1, .etp = 2};
+  const std::vector<Kernel> apart = kernels(false, split), routed = kernels(true, split);
+  EXPECT_EQ(named(routed, "shared expert up"), routed.end());
+  for (const std::string part : {" up", " down"}) {
+    const Kernel shared = *named(apart, "shared expert" + part);
+    const Kernel before = *named(apart, "expert" + part), now = *named(routed, "expert" + part);
+    EXPECT_DOUBLE_EQ(now.matrix_flops.base(), (before.matrix_flops + shared.matrix_flops).base());
+    EXPECT_NEAR(now.read.base(), (before.read + shared.read).base(), 1);
+    EXPECT_DOUBLE_EQ(now.load.active, before.load.active + 1);
+    EXPECT_DOUBLE_EQ(now.load.rows, before.load.rows + 8);
+    EXPECT_DOUBLE_EQ(now.load.experts, 257);
+  }
+  // Not where ranks share the experts out.
+  const std::vector<Kernel> spread = kernels(true, {.tp = 2, .ep = 2});
+  EXPECT_NE(named(spread, "shared expert up"), spread.end());
+}
+
 TEST(BuildInference, TritonsExpertsScaleTheirSums) {
   const auto precision = [](bool triton, const char* part) {
     InferenceConfig config = decode(8, 64);

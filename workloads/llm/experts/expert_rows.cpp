@@ -27,6 +27,16 @@ bool sends_tokens_once(const LayerTask& task) {
          task.work.ep > 1 && !all_reduces(task);
 }
 
+bool shared_is_routed(const LayerTask& task) {
+  constexpr std::int64_t kExperts = 256;
+  const MoeConfig& m = task.model.moe;
+  const LayerConfig& layer = task.layer;
+  return task.work.shares_as_routed && all_reduces(task) && task.work.ep == 1 &&
+         m.experts == kExperts && m.shared_intermediate == m.intermediate && !m.shared_gate &&
+         task.precision(layer.shared) == task.precision(layer.feed) &&
+         task.weights(layer.shared) == task.weights(layer.feed);
+}
+
 std::int64_t routed_tokens(const LayerTask& task) {
   return all_reduces(task) ? task.work.tokens() : task.work.split_tokens();
 }
@@ -38,7 +48,8 @@ double skew_of(const LayerTask& task) {
 
 double copies_of(const LayerTask& task) {
   const double all = real(task.model.moe.experts_per_token);
-  return all_reduces(task) ? all / task.work.ep * skew_of(task) : all;
+  if (!all_reduces(task)) return all;
+  return all / task.work.ep * skew_of(task) + (shared_is_routed(task) ? 1 : 0);
 }
 
 std::int64_t split_width(const LayerTask& task) {
@@ -93,11 +104,20 @@ double received_tokens(const LayerTask& task) {
   return tokens * std::min(1.0, reach);
 }
 
-std::int64_t expert_rows(const LayerTask& task) {
+namespace {
+
+/// Rows of those that the router picks.
+std::int64_t picked_rows(const LayerTask& task) {
   const std::int64_t mean = mean_expert_rows(task);
   return task.work.heaviest || trains(task)
              ? std::llround(real(mean) * skew_of(task) + filling_rows(task))
              : mean;
+}
+
+}  // namespace
+
+std::int64_t expert_rows(const LayerTask& task) {
+  return picked_rows(task) + (shared_is_routed(task) ? routed_tokens(task) : 0);
 }
 
 std::int64_t local_experts(const LayerTask& task) {
@@ -120,6 +140,12 @@ double active_slots(const LayerTask& task) {
                     : expected_active_slots(task.model.moe, w.ep, tokens);
 }
 
+void add_load(ExpertLoad& all, const ExpertLoad& load) {
+  all.active += load.active;
+  all.rows += load.rows;
+  for (std::size_t i = 0; i < all.blocks.size(); ++i) all.blocks[i] += load.blocks[i];
+}
+
 /// Each expert gets its share of the rows; libraries choose tiles by the mean of all ranks.
 ExpertLoad uneven_load(const LayerTask& task, const HeaviestRank& rank) {
   const double tokens = tokens_a_rank(task) * task.work.ep;
@@ -128,10 +154,7 @@ ExpertLoad uneven_load(const LayerTask& task, const HeaviestRank& rank) {
     const double active = equal.active(tokens);
     all.experts += equal.count;
     if (active <= 0) continue;
-    const ExpertLoad load = even_load(active, real(expert_rows(task)) * equal.share, equal.count);
-    all.active += load.active;
-    all.rows += load.rows;
-    for (std::size_t i = 0; i < all.blocks.size(); ++i) all.blocks[i] += load.blocks[i];
+    add_load(all, even_load(active, real(picked_rows(task)) * equal.share, equal.count));
   }
   all.expected = real(mean_expert_rows(task)) / all.experts;
   return all;
@@ -140,13 +163,22 @@ ExpertLoad uneven_load(const LayerTask& task, const HeaviestRank& rank) {
 GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k) {
   const LayerWork& w = task.work;
   const double active = active_slots(task);
-  const double rows = real(expert_rows(task));
+  const double rows = real(picked_rows(task));
   const double slots = real(expert_slots(task.model.moe, w.ep));
-  return {.experts = active,
-          .rows = rows,
-          .n = n,
-          .k = k,
-          .load = w.heaviest ? uneven_load(task, *w.heaviest) : even_load(active, rows, slots)};
+  GroupedShape shape{
+      .experts = active,
+      .rows = rows,
+      .n = n,
+      .k = k,
+      .load = w.heaviest ? uneven_load(task, *w.heaviest) : even_load(active, rows, slots)};
+  if (!shared_is_routed(task)) return shape;
+  const double all = real(routed_tokens(task));
+  add_load(shape.load, even_load(1, all, 1));
+  shape.load.experts += 1;
+  shape.load.expected = (shape.load.expected * slots + all) / (slots + 1);
+  shape.experts += 1;
+  shape.rows += all;
+  return shape;
 }
 
 }  // namespace

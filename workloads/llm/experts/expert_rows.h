@@ -23,6 +23,11 @@ bool gathers_rows(const LayerTask& task);
 /// ep_gather around the products), and the kernels of the combine add up the results of ranks.
 bool sends_tokens_once(const LayerTask& task);
 
+/// Inference: whether the shared expert is one more of the routed ones, to which all tokens go.
+/// SGLang models/deepseek_v2.py, determine_num_fused_shared_experts (2025): of 256 experts and a
+/// shared one, not under expert parallelism.
+bool shared_is_routed(const LayerTask& task);
+
 /// Tokens that this rank routes.
 std::int64_t routed_tokens(const LayerTask& task);
 /// Token copies that this rank's experts get, over the mean of all ranks; with a capacity rows of

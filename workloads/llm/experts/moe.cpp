@@ -56,9 +56,8 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
   const std::int64_t rows = routed_tokens(task);
   const Linear down = shared_down(task);
   const std::size_t main = steps.cursor();
-  // Where every rank has a part of all experts, engines run the shared one as one more of them
-  // (SGLang models/deepseek_v2.py: num_fused_shared_experts, 2025) or on a stream of its own (vLLM
-  // layers/fused_moe/shared_fused_moe.py), so that no kernel of its quantises on the way.
+  // Where every rank has a part of all experts, vLLM runs the shared one on a stream of its own
+  // (layers/fused_moe/shared_fused_moe.py), so that no kernel of its quantises on the way.
   LayerWork work = task.work;
   work.quantises_apart = work.quantises_apart && !all_reduces(task);
   const LayerTask shared{task.model, task.layer, work, task.forward};
@@ -191,7 +190,7 @@ void route_backward(StepList& steps, const LayerTask& task) {
 void moe_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   const std::size_t input = steps.cursor();
-  const bool has_shared = task.model.moe.shared_intermediate > 0;
+  const bool has_shared = task.model.moe.shared_intermediate > 0 && !shared_is_routed(task);
   const bool before =
       trains(task) && expert_software(task).shared_experts.value == SharedExperts::kBeforeDispatch;
   std::vector<std::size_t> shared;
