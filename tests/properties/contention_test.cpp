@@ -83,6 +83,15 @@ TEST_F(Slowdowns, GrowWithWhatIsTaken) {
   EXPECT_EQ(product_beside({}), 1);
 }
 
+TEST_F(Slowdowns, AProductThatKeepsOffSmsPaysForThemOnce) {
+  const double beside_twice = product_beside({48, 0}), beside_bytes = product_beside({24, 1 << 30});
+  const double own = slowdowns_.keep_off(0, 24);
+  EXPECT_NEAR(own, 108.0 / 84, 0.04);
+  EXPECT_EQ(product_beside({24, 0}), 1);
+  EXPECT_DOUBLE_EQ(product_beside({48, 0}) * own, beside_twice);
+  EXPECT_DOUBLE_EQ(product_beside({0, 1 << 30}) * own, beside_bytes);
+}
+
 TEST(Contention, ATrainingStepSaysWhatItsTransfersCostItsKernels) {
   const RunRecord on = simulate_isolated(load("selene_22b_layer")).record;
   const RunRecord off =

@@ -56,6 +56,7 @@ struct InferenceExperiment final : ModelExperiment {
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
   void require_plan(const LlmConfig& llm) const override;
   ModelStep step(const LlmConfig& llm) const override;
+  std::int64_t kept_off(const Kernel& kernel) const override;
   bool has_batch() const override;
   std::vector<InputFile> input_files() const override;
   std::string batch_text() const override;

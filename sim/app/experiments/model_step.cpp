@@ -4,6 +4,7 @@
 #include "sim/app/experiments/common_metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -184,6 +185,22 @@ bool check_memory(const StepExperiment& experiment, const std::vector<MemoryUse>
   return false;
 }
 
+namespace {
+
+/// Kernels that leave SMs to exchanges take longer, whatever runs beside them.
+void keep_off(const StepExperiment& experiment, const Program& program, KernelSlowdowns& slowdowns,
+              Costs& costs) {
+  for (KernelId id = 0; id < program.kernels.size(); ++id) {
+    const std::int64_t units = experiment.kept_off(program.kernels[id]);
+    if (units == 0) continue;
+    KernelCost& cost = costs.kernels[id];
+    const auto work = static_cast<double>(cost.duration - cost.launch);
+    cost.duration = cost.launch + std::llround(work * slowdowns.keep_off(id, units));
+  }
+}
+
+}  // namespace
+
 StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& model,
                         const Program& program, const SimulateOptions& simulate_options,
                         const Repricing& repricing) {
@@ -201,6 +218,7 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
   states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
   KernelSlowdowns slowdowns(experiment.machine(), experiment.fidelity, program,
                             simulate_options.tiles);
+  keep_off(experiment, program, slowdowns, outcome.priced.costs);
   const std::string& trace = simulate_options.trace;
   std::unique_ptr<Timeline> timeline;
   if (!trace.empty()) timeline = std::make_unique<Timeline>(trace);

@@ -36,6 +36,8 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   virtual Program program() const = 0;
   /// The part of the model that a kernel of the program is of, for explanations.
   virtual std::string part_of(const Kernel& kernel) const = 0;
+  /// SMs that a kernel of the program leaves to exchanges of tokens all the time.
+  virtual std::int64_t kept_off(const Kernel& /*kernel*/) const { return 0; }
   /// Accelerators that the step uses (a rank is a die).
   double accelerators() const { return static_cast<double>(ranks()) / system.accelerator.dies; }
   /// Whether every rank is replayed on its own: noise leaves no two alike.

@@ -72,7 +72,17 @@ KernelSlowdowns::KernelSlowdowns(const Machine& machine, Fidelity fidelity, cons
     : program_(program), device_(machine, fidelity, tiles), alone_(program.kernels.size()) {}
 
 double KernelSlowdowns::slowdown(KernelId kernel, const DeviceLoad& taken) {
-  return device_.slowdown(program_.kernels[kernel], taken, alone_[kernel]);
+  const auto kept = kept_off_.find(kernel);
+  const KeptOff own = kept == kept_off_.end() ? KeptOff() : kept->second;
+  const DeviceLoad lost{std::max(taken.units, own.units), taken.memory};
+  const double all = device_.slowdown(program_.kernels[kernel], lost, alone_[kernel]);
+  return std::max(1.0, all / own.slowdown);
+}
+
+double KernelSlowdowns::keep_off(KernelId kernel, std::int64_t units) {
+  const double slowdown = device_.slowdown(program_.kernels[kernel], {units, 0}, alone_[kernel]);
+  kept_off_[kernel] = {units, slowdown};
+  return slowdown;
 }
 
 }  // namespace orrery

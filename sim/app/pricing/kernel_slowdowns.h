@@ -50,10 +50,20 @@ class KernelSlowdowns final : public SlowdownModel {
 
   double slowdown(KernelId kernel, const DeviceLoad& taken) override;
 
+  /// A kernel leaves so many SMs to transfers whether there are any or not. Of those that transfers
+  /// take, only what is more slows it from now on.
+  /// @return its time so over that on all SMs, which is part of its price then
+  double keep_off(KernelId kernel, std::int64_t units);
+
  private:
   const Program& program_;
   DeviceSlowdowns device_;
   std::vector<double> alone_;  ///< picoseconds by kernel; 0: not priced yet
+  struct KeptOff {
+    std::int64_t units = 0;
+    double slowdown = 1;
+  };
+  std::map<KernelId, KeptOff> kept_off_;
 };
 
 }  // namespace orrery
