@@ -203,11 +203,13 @@ std::vector<Probe> software_probes() {
                 "time: 60 us}]}")},
       {{"software"},
        training("dgx_h100",
-                "precision: fp8, parallel: {tp: 2, sp: true}, batch: {global: 2, sequence: 2048}")},
+                "precision: fp8, parallel: {tp: 2, sp: true}, batch: {global: 2, sequence: 2048}, "
+                "software: {tp_overlap: user_buffers}")},
       {{"software"},
        training("dgx_h100",
                 "dropout: true, parallel: {dp: 4}, batch: {global: 8, sequence: 1024}, software: "
-                "{gradient_reduction_overlap: true, bucket_parameters: 30e6}")},
+                "{gradient_reduction_overlap: true, bucket_parameters: 30e6, main_gradients: fp32, "
+                "gradient_accumulation: apart}")},
       {{"software"},
        training("dgx_b200",
                 "precision: nvfp4, parallel: {dp: 2}, batch: {global: 2, sequence: 1024}")},

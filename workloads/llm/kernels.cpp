@@ -90,8 +90,11 @@ Kernel weight_gradient(const std::string& name, Precision precision, GemmShape f
 
 Kernel gradient_addition(const std::string& name, std::int64_t rows, std::int64_t width,
                          GradientBuffer buffer) {
-  return stream(name + " gradient addition", KernelClass::kElementwise, rows, width,
-                {buffer.element + buffer.bytes, buffer.bytes, 1});
+  const double wide = buffer.widened ? buffer.bytes : 0;
+  Kernel kernel = stream(name + " gradient addition", KernelClass::kElementwise, rows, width,
+                         {buffer.element + wide + buffer.bytes, wide + buffer.bytes, 1});
+  if (buffer.widened) kernel.launches = 2;
+  return kernel;
 }
 
 Kernel grouped_gemm(std::string name, Precision precision, GroupedShape shape) {

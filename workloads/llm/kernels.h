@@ -34,17 +34,19 @@ Kernel data_gradient(const std::string& name, Precision precision, GemmShape for
                      WeightFormat weights = {});
 /// How weight gradients are added to those of earlier micro-batches.
 struct GradientBuffer {
-  double bytes = 2;    ///< bytes of an element of the sum
-  double element = 2;  ///< and of a new gradient
-  bool apart = false;  ///< a kernel behind the product adds, see gradient_addition()
-  bool fresh = false;  ///< there is nothing to add to: products write alone
+  double bytes = 2;      ///< bytes of an element of the sum
+  double element = 2;    ///< and of a new gradient
+  bool apart = false;    ///< a kernel behind the product adds, see gradient_addition()
+  bool fresh = false;    ///< there is nothing to add to: products write alone
+  bool widened = false;  ///< new gradients come in the format of the sum
   bool product_adds() const { return !apart && !fresh; }
 };
 /// dw[k, n] += x[k, m] dy[m, n]: the gradient of earlier micro-batches is read and written again.
 /// Where that is done apart, the product writes an activation.
 Kernel weight_gradient(const std::string& name, Precision precision, GemmShape forward,
                        GradientBuffer buffer = {});
-/// Adds `elements` of a new gradient, in the format of the weights, to the sum.
+/// Adds a new gradient, in the format of the weights, to the sum. Where it is widened first, that
+/// is a launch more, which writes what the addition reads.
 Kernel gradient_addition(const std::string& name, std::int64_t rows, std::int64_t width,
                          GradientBuffer buffer);
 

@@ -105,6 +105,8 @@ Kernel activation_forward(const std::string& name, const LayerTask& task, std::i
                           std::int64_t width);
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
                            std::int64_t width);
+/// The kernel as compilers of the software of a training run make it.
+Kernel compiled(Kernel kernel, const LayerWork& work);
 
 /// What follows is a further stage of a layer, in front of which the other of two batches of
 /// decodes has its turn. The stages are those of SGLang (python/sglang/srt/operations_strategy.py,

@@ -8,7 +8,6 @@
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/narrow_casts.h"
 #include "workloads/llm/real.h"
-#include "workloads/llm/strided.h"
 
 namespace orrery {
 namespace {
@@ -90,7 +89,7 @@ void add_bias(StepList& steps, const LayerWork& work, const Linear& linear) {
   const double bytes = activation_bytes(work.precision);
   Kernel addition = stream(linear.name + " bias", KernelClass::kElementwise, work.tokens(),
                            linear.out, {bytes, bytes, 1});
-  addition.rate = strided_rate(work.software->elementwise_rate.value);
+  addition.rate = work.software->strided();
   steps.then(std::move(addition));
 }
 
@@ -141,8 +140,10 @@ Kernel gradient_product(const LayerWork& work, Kernel product) {
 
 GradientBuffer gradient_buffer(const LayerWork& work) {
   const bool apart = work.software->accumulates_apart() && !work.fresh_gradients;
-  return {work.software->gradient_bytes(work.precision), training_bytes(work.precision), apart,
-          work.fresh_gradients};
+  const double sum = work.software->gradient_bytes(work.precision);
+  const double element = training_bytes(work.precision);
+  const bool widens = work.software->gradient_widening.value == Fusion::kApart;
+  return {sum, element, apart, work.fresh_gradients, apart && widens && sum > element};
 }
 
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
@@ -168,6 +169,24 @@ LayerCollective part_of(LayerCollective collective, int parts) {
 /// Whether products work on chunks beside the transfers of others.
 bool in_chunks(const LayerWork& work) {
   return trains(work) && work.sp && work.tp > 1 && work.software->has_user_buffers();
+}
+
+/// What brings an operand of a product into user buffers. Scales of blocks, one of a byte for 32
+/// values, go by a collective of their own, for which the device waits.
+void fill_buffer(StepList& steps, const LayerWork& work, const Linear& linear,
+                 const std::string& name, std::int64_t width) {
+  if (work.software->buffer_copies.value == Fusion::kFused) return;
+  const double bytes = gathered_bytes(work, linear);
+  steps.then(stream(name + " buffer copy", KernelClass::kElementwise, work.split_tokens(), width,
+                    {bytes, bytes, 0}));
+  const bool blocks = work.software->fp8_gathers.value &&
+                      work.software->scaling(linear.precision) == NarrowScaling::kBlocks;
+  if (!blocks) return;
+  constexpr double kBlock = 32;
+  LayerCollective scales =
+      tensor_collective(name + " scales all-gather", TransferKind::kAllGather, work, width);
+  scales.bytes = Bytes(real(work.tokens()) * real(width) / kBlock);
+  steps.then(std::move(scales));
 }
 
 /// The product of a gathered operand, as its parts come round the ring: a rank's own first.
@@ -219,6 +238,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     for (const Linear& linear : linears)
       products.push_back(
           gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
+    fill_buffer(steps, work, first, first.name + " input", width);
     product_of_parts(steps, work,
                      operand_gather(first.name + " input all-gather", work, first, width),
                      products);
@@ -252,7 +272,8 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   if (work.sp && !work.whole_input && needs_input) {
     const LayerCollective gather =
         operand_gather(name + " input all-gather again", work, linears.front(), width);
-    input = overlaps ? steps.for_weights(gather, {gradient}) : steps.then(gather);
+    if (in_chunks(work)) fill_buffer(steps, work, linears.front(), name + " input again", width);
+    input = overlaps ? steps.for_weights(gather, {steps.cursor()}) : steps.then(gather);
   }
   for (const Linear& linear : linears) {
     steps.then(input_gradient(work, linear, work.tokens()));
@@ -331,6 +352,7 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
     products_backward(steps, work, linear, work.tokens());
     return;
   }
+  fill_buffer(steps, work, linear, linear.name + " gradient", linear.out);
   const std::size_t gradient = steps.cursor();
   product_of_parts(steps, work, gather, {input_gradient(work, linear, work.tokens())});
   adapter_backward(steps, work, linear, work.tokens(), gradient);

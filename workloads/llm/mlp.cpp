@@ -39,8 +39,7 @@ void mlp_inner_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   column_forward(steps, w, {up_of(task)}, task.model.hidden);
   makes(steps, task, {kept::mlp_input});
-  steps.then(activation("activation", w.function_precision(task.precision(task.layer.feed)),
-                        w.tokens(), down_of(task).in, task.model.mlp.gated));
+  steps.then(activation_forward("activation", task, w.tokens(), down_of(task).in));
   makes(steps, task, {kept::mlp_function_input, kept::down_input});
 }
 
@@ -72,8 +71,8 @@ void mlp_backward(StepList& steps, const LayerTask& task) {
 
 Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,
                           std::int64_t width) {
-  return activation(name, task.work.function_precision(task.precision(task.layer.feed)), rows,
-                    width, task.model.mlp.gated);
+  const Precision written = task.work.function_precision(task.precision(task.layer.feed));
+  return compiled(activation(name, written, rows, width, task.model.mlp.gated), task.work);
 }
 
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
@@ -82,7 +81,12 @@ Kernel activation_backward(const std::string& name, const LayerTask& task, std::
   const StreamCost cost = task.model.mlp.gated
                               ? StreamCost{3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 4}
                               : StreamCost{2 * bytes, bytes, 2 * vector_cost::kGelu};
-  return stream(name, KernelClass::kElementwise, rows, width, cost);
+  return compiled(stream(name, KernelClass::kElementwise, rows, width, cost), task.work);
+}
+
+Kernel compiled(Kernel kernel, const LayerWork& work) {
+  if (work.phase == Phase::kTraining) kernel.rate *= work.software->compiled();
+  return kernel;
 }
 
 }  // namespace orrery

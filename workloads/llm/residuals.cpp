@@ -11,9 +11,10 @@ void residual_forward(StepList& steps, const std::string& name, const LayerTask&
   if (task.work.phase != Phase::kTraining || task.model.residual_streams > 1) return;
   const double bytes = activation_bytes(task.work.precision);
   const bool dropout = task.work.dropout;
+  const StreamCost cost{2 * bytes, bytes + (dropout ? 1 : 0),
+                        1 + (dropout ? vector_cost::kDropout : 0)};
   steps.then(
-      stream(name, KernelClass::kElementwise, rows, task.model.hidden,
-             {2 * bytes, bytes + (dropout ? 1 : 0), 1 + (dropout ? vector_cost::kDropout : 0)}));
+      compiled(stream(name, KernelClass::kElementwise, rows, task.model.hidden, cost), task.work));
   makes(steps, task, {mask});
 }
 
@@ -21,8 +22,9 @@ void residual_backward(StepList& steps, const std::string& name, const LayerTask
                        KeptTensor mask) {
   if (!task.work.dropout || task.model.residual_streams > 1) return;
   const double bytes = activation_bytes(task.work.precision);
-  steps.then(stream(name, KernelClass::kElementwise, task.work.row_tokens(), task.model.hidden,
-                    {bytes + 1, bytes, 1}));
+  steps.then(compiled(stream(name, KernelClass::kElementwise, task.work.row_tokens(),
+                             task.model.hidden, {bytes + 1, bytes, 1}),
+                      task.work));
   frees(steps, task, {mask});
 }
 

@@ -44,6 +44,12 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "the weights, fp32, or fp32 unless weights are fp16")
       .optional("gradient_accumulation", &S::gradient_accumulation,
                 "products of weight gradients add to that buffer, or a kernel behind them does")
+      .optional("gradient_widening", &S::gradient_widening,
+                "gradients that a kernel adds to a wider buffer are widened by it, or before it by "
+                "a kernel of their own")
+      .optional("whole_reduction", &S::whole_reduction,
+                "gradients are reduced to all ranks where each updates its shard alone (zero 1), "
+                "not to those of the shards")
       .optional("bias_addition", &S::bias_addition,
                 "products add the bias of queries, keys and values, or a kernel behind them")
       .optional("bias_gradients", &S::bias_gradients,
@@ -110,6 +116,12 @@ config::Schema<TrainingSoftware> sharding_switches() {
                 "kernels that copy gathered weights into tensors of their own (zero 3), or views")
       .optional("reduction_copies", &S::reduction_copies,
                 "kernels that copy gradients into the buffer that is reduced (zero 2, 3), or views")
+      .optional("tensor_collectives", &S::tensor_collectives,
+                "sharded weights are gathered, and their gradients reduced (zero 3), by a "
+                "collective for each tensor, or for all of a unit")
+      .optional("regathers_recomputed", &S::regathers_recomputed,
+                "sharded weights (zero 3) of layers that are computed again are dropped behind "
+                "that and gathered once more for gradients, but for the last matrix")
       .optional("fp8_weight_gathers", &S::fp8_weight_gathers,
                 "weights of products in 8 bits are gathered as they are cast (zero 3)");
 }
@@ -123,6 +135,14 @@ config::Schema<TrainingSoftware> rate_switches() {
       .optional("elementwise_rate", &S::elementwise_rate,
                 "rate of functions, additions and sums between products over that of measured "
                 "kernels",
+                config::between(0.05, 2))
+      .optional("strided_rate", &S::strided_rate,
+                "rate of additions of a bias and changes of layout by kernels of their own, "
+                "whose operands lie otherwise than their results, which are not vectorised",
+                config::between(0.05, 2))
+      .optional("compiled_rate", &S::compiled_rate,
+                "rate of kernels that a compiler makes (TorchScript): functions of MLPs with "
+                "their biases, additions of residuals with bias and dropout",
                 config::between(0.05, 2))
       .optional("selective_recompute", &S::selective_recompute,
                 "what recompute: selective computes again: cores of attention, or all but "
@@ -142,6 +162,9 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
               "tp_overlap", &S::tp_overlap,
               "what collectives of tensor parallelism run beside: nothing, in backward passes "
               "products of weight gradients, or with user buffers chunks of all products")
+          .optional("buffer_copies", &S::buffer_copies,
+                    "operands that user buffers gather are copied into them by kernels of their "
+                    "own, and scales of blocks gathered before, or casts write there")
           .optional("pp_overlap", &S::pp_overlap,
                     "schedules in which a stage goes on while its messages are under way: none, "
                     "those with several chunks, all")
@@ -228,6 +251,10 @@ double TrainingSoftware::gradient_bytes(Precision precision) const {
 double TrainingSoftware::gathered_bytes(Precision precision) const {
   const double wide = training_bytes(precision);
   return fp8_weight_gathers.value ? std::min(wide, element_bytes(precision)) : wide;
+}
+
+double TrainingSoftware::beside_elementwise(double rate) const {
+  return std::min(rate, elementwise_rate.value) / elementwise_rate.value;
 }
 
 NarrowScaling TrainingSoftware::scaling(Precision precision) const {

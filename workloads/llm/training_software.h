@@ -4,112 +4,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
-#include "sim/config/type.h"
 #include "sim/graph/kernel.h"
 #include "workloads/llm/experts/expert_software.h"
 #include "workloads/llm/step_list.h"
+#include "workloads/llm/training_switches.h"
 
 namespace orrery {
-
-/// Format of the buffer in which gradients of micro-batches are added up and reduced.
-enum class GradientFormat : std::uint8_t {
-  kWeights,      ///< format of the weights
-  kFp32ForBf16,  ///< fp32, but for weights in fp16, whose loss is scaled
-  kFp32,
-};
-
-/// Whether work is part of a kernel that is there anyway, or a kernel of its own.
-enum class Fusion : std::uint8_t { kFused, kApart };
-
-/// How often the backward pass of a norm reads its input and the gradient of its output: once for
-/// all gradients, or a second time for those of its weights.
-enum class NormBackward : std::uint8_t { kOnePass, kTwoPasses };
-
-/// Which scores a softmax under a causal mask reads, where scores are stored.
-enum class MaskedSoftmax : std::uint8_t { kSquare, kTriangle };
-
-/// What the collectives of tensor parallelism run beside.
-enum class TensorOverlap : std::uint8_t {
-  kNone,             ///< nothing: kernels wait for each of them
-  kWeightGradients,  ///< products of the same matrices, in backward passes
-  /// Those too, and products chunk by chunk beside transfers of the next or last chunk
-  /// (Transformer Engine's userbuffers), under sequence parallelism.
-  kUserBuffers,
-};
-
-/// Which kernels make the operands of products in 8 bits and fewer.
-enum class NarrowScaling : std::uint8_t {
-  kFused,    ///< those that write the values anyway
-  kDelayed,  ///< norms; else casts with a transposed copy, by scales of earlier steps
-  kCurrent,  ///< a pass for the largest value, then the cast
-  kBlocks,   ///< casts that find the scales of their blocks
-};
-
-/// How casts to NVFP4 for training transform what weight gradients read by random Hadamard matrices
-/// of 16 x 16 (arXiv 2509.25149, section 4.3).
-enum class HadamardCast : std::uint8_t {
-  kNone,   ///< not at all: one cast writes both copies
-  kFused,  ///< the kernel that casts rows transforms and casts columns too
-  kApart,  ///< a second kernel reads the values again for it
-};
-
-/// Where products of fp8 operands add up partial sums: in the matrix units with fewer bits, or
-/// every few steps in fp32 registers (cuBLASLt's FAST_ACCUM and its absence).
-enum class Accumulation : std::uint8_t { kFast, kFull };
-
-/// Which schedules go on while messages between stages are under way.
-enum class MessageOverlap : std::uint8_t {
-  kNone,         ///< a stage sends and waits until all has arrived (batch_isend_irecv, wait)
-  kInterleaved,  ///< those with several chunks a stage; 1F1B waits
-  kAll,
-};
-
-/// How ranks that share the tokens of each sequence exchange what attention needs
-/// (context_training.h); names of Transformer Engine's cp_comm_type.
-enum class ContextExchange : std::uint8_t {
-  kP2p,        ///< keys and values go round a ring beside attention
-  kAllGather,  ///< keys and values are gathered before attention
-  kA2a,        ///< tokens are exchanged for heads (DeepSpeed Ulysses, arXiv 2309.14509)
-  kA2aP2p,     ///< tokens for heads in groups of parallel.cp_a2a, a ring over these
-};
-
-/// What is computed again under selective recomputation.
-enum class SelectiveRecompute : std::uint8_t {
-  kAttentionCore,  ///< parts of a layer: by default scores and what follows them (Korthikanti 2022)
-  /// All but attention cores and every other product in 16 bits, in the order of the layer.
-  kEverySecondProduct,
-};
-
-/// In which micro-batches gradients that are sharded (zero 2, 3) are reduced.
-enum class GradientSync : std::uint8_t { kEvery, kLast };
-
-/// What the shards of sharded weights (zero 3) are.
-enum class WeightShards : std::uint8_t {
-  kCopies,  ///< 16 bits, beside the master weights of the optimizer
-  kMaster,  ///< the master weights in fp32, which are cast before each gather
-};
-
-/// From where collectives inside a system are launched: as nodes of a graph, which network
-/// calibrations measured, or one by one by the host.
-enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
-
-/// What of a step CUDA graphs capture: nothing, the choice of experts (moe_router and
-/// moe_preprocess), attention and other mixers (attn, mamba), both, or all.
-enum class GraphScope : std::uint8_t {
-  kNone,
-  kRouting,
-  kAttention,
-  kAttentionAndRouting,
-  kIteration
-};
-
-/// Parts of a step that graphs capture apart.
-enum class GraphPart : std::uint8_t { kAttention, kRouting, kOther };
 
 /// What an all-reduce inside a system takes longer where the host calls it than in a graph.
 struct CallDelay {
@@ -131,6 +35,12 @@ struct TrainingSoftware {
   Fact<Fusion> gradient_accumulation{
       Fusion::kFused,
       "recalled: Megatron-LM training/arguments.py: gradient_accumulation_fusion True"};
+  Fact<Fusion> gradient_widening{Fusion::kFused,
+                                 "PyTorch: an addition reads the formats of both of its operands"};
+  Fact<bool> whole_reduction{
+      false,
+      "Megatron-Core 0011998 distributed_data_parallel_config.py: use_distributed_optimizer, "
+      "recalled: reduce_scatter"};
   Fact<Fusion> bias_addition{
       Fusion::kFused, "recalled: Transformer Engine module/linear.py: bias added by the product"};
   Fact<Fusion> bias_gradients{
@@ -194,6 +104,10 @@ struct TrainingSoftware {
       Fusion::kFused, "recalled: Megatron-Core distributed/fsdp: parameters are views of buffers"};
   Fact<Fusion> reduction_copies{
       Fusion::kFused, "recalled: Megatron-Core distributed/fsdp: gradients are views of buffers"};
+  Fact<bool> tensor_collectives{
+      false, "recalled: Megatron-Core distributed/fsdp: a unit is gathered from one buffer"};
+  Fact<bool> regathers_recomputed{
+      false, "recalled: Megatron-Core distributed/fsdp: a unit stays until its backward pass ends"};
   Fact<bool> fp8_weight_gathers{
       false, "recalled: Megatron-Core distributed_data_parallel_config.py: fp8_param_gather False"};
   Fact<CollectiveCalls> collective_calls{CollectiveCalls::kGraph,
@@ -229,6 +143,10 @@ struct TrainingSoftware {
   Fact<bool> fp8_gathers{
       true,
       "recalled: Transformer Engine module/base.py, distributed.py: gathers what it has cast"};
+  Fact<Fusion> buffer_copies{
+      Fusion::kFused,
+      "Transformer Engine 1 pytorch/module/layernorm_linear.py: get_ubuf_output, into which norms "
+      "and casts write; recalled"};
   Fact<double> attention_dropout{
       0.7,
       "estimate: 0.75 to 0.85 forward, 0.6 to 0.7 backward on a GB200 (Dao-AILab flash-attention, "
@@ -240,6 +158,11 @@ struct TrainingSoftware {
       "2407.08608, figures 5 and 6), FlashAttention-2 on A100 0.77 to 0.9 (arXiv 2307.08691)"};
   Fact<double> norm_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
   Fact<double> elementwise_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
+  Fact<double> strided_rate{
+      0.46,
+      "tile-ai/TileOPs pull request 500 (2026), prelu and leaky_relu of 1,024 x 10,240 in fp16 on "
+      "an H200: 1.18 of 2.57 TB/s"};
+  Fact<double> compiled_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
   Fact<SelectiveRecompute> selective_recompute{
       SelectiveRecompute::kAttentionCore,
       "recalled: Megatron-Core transformer_config.py: recompute_modules core_attn"};
@@ -273,126 +196,20 @@ struct TrainingSoftware {
   bool has_user_buffers() const { return tp_overlap.value == TensorOverlap::kUserBuffers; }
   /// Who makes operands of that precision; kFused for those of 16 bits and more.
   NarrowScaling scaling(Precision precision) const;
+  /// What kernels that read strided operands, and compiled ones, take over others of elementwise
+  /// class, which all run at elementwise_rate; those of slow software are no slower.
+  double strided() const { return beside_elementwise(strided_rate.value); }
+  double compiled() const { return beside_elementwise(compiled_rate.value); }
   /// What an all-reduce inside a system takes longer than in a graph.
   Seconds call_delay(Bytes bytes) const;
   /// Whether a stage of that many chunks waits for the messages that it sends.
   bool waits_for_messages(int chunks) const;
+
+ private:
+  double beside_elementwise(double rate) const;
 };
 
 /// The software of steps that name none.
 std::shared_ptr<const TrainingSoftware> default_software();
 
 }  // namespace orrery
-
-namespace orrery::config {
-
-template <>
-struct EnumNames<GradientFormat> {
-  static constexpr std::pair<GradientFormat, const char*> values[] = {
-      {GradientFormat::kWeights, "weights"},
-      {GradientFormat::kFp32ForBf16, "fp32_for_bf16"},
-      {GradientFormat::kFp32, "fp32"}};
-};
-
-template <>
-struct EnumNames<Fusion> {
-  static constexpr std::pair<Fusion, const char*> values[] = {{Fusion::kFused, "fused"},
-                                                              {Fusion::kApart, "apart"}};
-};
-
-template <>
-struct EnumNames<NormBackward> {
-  static constexpr std::pair<NormBackward, const char*> values[] = {
-      {NormBackward::kOnePass, "one_pass"}, {NormBackward::kTwoPasses, "two_passes"}};
-};
-
-template <>
-struct EnumNames<MaskedSoftmax> {
-  static constexpr std::pair<MaskedSoftmax, const char*> values[] = {
-      {MaskedSoftmax::kSquare, "square"}, {MaskedSoftmax::kTriangle, "triangle"}};
-};
-
-template <>
-struct EnumNames<TensorOverlap> {
-  static constexpr std::pair<TensorOverlap, const char*> values[] = {
-      {TensorOverlap::kNone, "none"},
-      {TensorOverlap::kWeightGradients, "weight_gradients"},
-      {TensorOverlap::kUserBuffers, "user_buffers"}};
-};
-
-template <>
-struct EnumNames<ContextExchange> {
-  static constexpr std::pair<ContextExchange, const char*> values[] = {
-      {ContextExchange::kP2p, "p2p"},
-      {ContextExchange::kAllGather, "all_gather"},
-      {ContextExchange::kA2a, "a2a"},
-      {ContextExchange::kA2aP2p, "a2a+p2p"}};
-};
-
-template <>
-struct EnumNames<SelectiveRecompute> {
-  static constexpr std::pair<SelectiveRecompute, const char*> values[] = {
-      {SelectiveRecompute::kAttentionCore, "attention_core"},
-      {SelectiveRecompute::kEverySecondProduct, "every_second_product"}};
-};
-
-template <>
-struct EnumNames<GradientSync> {
-  static constexpr std::pair<GradientSync, const char*> values[] = {{GradientSync::kEvery, "every"},
-                                                                    {GradientSync::kLast, "last"}};
-};
-
-template <>
-struct EnumNames<WeightShards> {
-  static constexpr std::pair<WeightShards, const char*> values[] = {
-      {WeightShards::kCopies, "copies"}, {WeightShards::kMaster, "master"}};
-};
-
-template <>
-struct EnumNames<GraphScope> {
-  static constexpr std::pair<GraphScope, const char*> values[] = {
-      {GraphScope::kNone, "none"},
-      {GraphScope::kRouting, "routing"},
-      {GraphScope::kAttention, "attention"},
-      {GraphScope::kAttentionAndRouting, "attention_and_routing"},
-      {GraphScope::kIteration, "iteration"}};
-};
-
-template <>
-struct EnumNames<CollectiveCalls> {
-  static constexpr std::pair<CollectiveCalls, const char*> values[] = {
-      {CollectiveCalls::kGraph, "graph"}, {CollectiveCalls::kHost, "host"}};
-};
-
-template <>
-struct EnumNames<NarrowScaling> {
-  static constexpr std::pair<NarrowScaling, const char*> values[] = {
-      {NarrowScaling::kFused, "fused"},
-      {NarrowScaling::kDelayed, "delayed"},
-      {NarrowScaling::kCurrent, "current"},
-      {NarrowScaling::kBlocks, "blocks"}};
-};
-
-template <>
-struct EnumNames<HadamardCast> {
-  static constexpr std::pair<HadamardCast, const char*> values[] = {
-      {HadamardCast::kNone, "none"},
-      {HadamardCast::kFused, "fused"},
-      {HadamardCast::kApart, "apart"}};
-};
-
-template <>
-struct EnumNames<Accumulation> {
-  static constexpr std::pair<Accumulation, const char*> values[] = {{Accumulation::kFast, "fast"},
-                                                                    {Accumulation::kFull, "full"}};
-};
-
-template <>
-struct EnumNames<MessageOverlap> {
-  static constexpr std::pair<MessageOverlap, const char*> values[] = {
-      {MessageOverlap::kNone, "none"},
-      {MessageOverlap::kInterleaved, "interleaved"},
-      {MessageOverlap::kAll, "all"}};
-};
-
-}  // namespace orrery::config

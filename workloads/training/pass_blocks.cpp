@@ -87,6 +87,15 @@ std::vector<Piece> PassBlocks::pieces(ChunkPlace place, Pass::Kind kind) const {
   return is_forward(kind) ? pieces_.of(place) : pieces_.backwards(place);
 }
 
+RankParameters PassBlocks::gathered_once_more(RankParameters layer) const {
+  const bool again = config_.recompute.granularity == Recompute::kFull &&
+                     model_.mlp.intermediate > 0 && config_.software->regathers_recomputed.value;
+  if (!again) return {};
+  layer.split -= model_.hidden * model_.mlp.intermediate / config_.parallel.tp;
+  layer.matrices -= 1;
+  return layer;
+}
+
 std::vector<RankParameters> PassBlocks::units(const std::vector<Piece>& pieces, ChunkPlace place,
                                               Pass::Kind kind) const {
   const bool again = gathers_again(config_) && kind != Pass::Kind::kWeightGradient;
@@ -97,6 +106,8 @@ std::vector<RankParameters> PassBlocks::units(const std::vector<Piece>& pieces, 
                        piece.kind == Piece::Kind::kDecoderEmbedding;
     const bool gathers = is_forward(kind) ? gathers_ : again && !stays && !pieces_.is_there(piece);
     units.push_back(gathers ? pieces_.parameters(piece, place.rank) : RankParameters{});
+    if (!is_forward(kind) && again && pieces_.is_there(piece))
+      units.back() = gathered_once_more(pieces_.parameters(piece, place.rank));
   }
   return units;
 }

@@ -43,6 +43,9 @@ class PassBlocks {
   /// What a pass gathers for its pieces, in their order; nothing for those whose weights are there.
   std::vector<RankParameters> units(const std::vector<Piece>& pieces, ChunkPlace place,
                                     Pass::Kind kind) const;
+  /// What software that drops the weights of a layer behind its recomputation gathers again for its
+  /// gradients: all but the last matrix, whose gradients come next.
+  RankParameters gathered_once_more(RankParameters layer) const;
   /// Pieces in the order of a pass.
   std::vector<Piece> pieces(ChunkPlace place, Pass::Kind kind) const;
 

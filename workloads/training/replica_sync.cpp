@@ -82,12 +82,14 @@ std::vector<Transfer> ReplicaSync::reduction(const RankParameters& parameters) c
   const double element = config_.software->gradient_bytes(config_.precision);
   const Bytes dense(static_cast<double>(parameters.dense()) * element);
   const Bytes experts(static_cast<double>(parameters.experts) * element);
-  if (config_.parallel.zero < 1) {
+  const int zero = config_.parallel.zero;
+  if (zero < 1 || (zero == 1 && config_.software->whole_reduction.value)) {
     return over_replicas({TransferKind::kAllReduce, Among::kAll, "gradients"}, dense, experts);
   }
   std::vector<Transfer> all =
       over_replicas({TransferKind::kReduceScatter, Among::kShards, "gradients"}, dense, experts);
-  if (config_.parallel.copies() == 1) return all;
+  if (config_.parallel.copies() == 1)
+    return by_tensor(std::move(all), parameters.matrices + parameters.vectors);
   const OptimizerShard shard = shard_of(parameters, config_);
   for (Transfer& transfer :
        over_replicas({TransferKind::kAllReduce, Among::kCopies, "gradient shards"},
@@ -107,9 +109,23 @@ Bytes ReplicaSync::weight_bytes(std::int64_t parameters, std::int64_t sixteen_bi
 
 std::vector<Transfer> ReplicaSync::gather(const RankParameters& parameters) const {
   if (config_.parallel.zero < 1) return {};
-  return over_replicas({TransferKind::kAllGather, Among::kShards, "weights"},
-                       weight_bytes(parameters.dense(), parameters.sixteen_bit),
-                       weight_bytes(parameters.experts, 0));
+  return by_tensor(over_replicas({TransferKind::kAllGather, Among::kShards, "weights"},
+                                 weight_bytes(parameters.dense(), parameters.sixteen_bit),
+                                 weight_bytes(parameters.experts, 0)),
+                   parameters.matrices);
+}
+
+/// Each of them as so many of equal size, where software has a collective for each tensor.
+std::vector<Transfer> ReplicaSync::by_tensor(std::vector<Transfer> whole,
+                                             std::int64_t tensors) const {
+  if (!config_.software->tensor_collectives.value || config_.parallel.zero < 3 || tensors < 2)
+    return whole;
+  std::vector<Transfer> parts;
+  for (Transfer& transfer : whole) {
+    transfer.bytes = transfer.bytes / static_cast<double>(tensors);
+    parts.insert(parts.end(), static_cast<std::size_t>(tensors), transfer);
+  }
+  return parts;
 }
 
 RankParameters Bucket::take() { return std::exchange(held_, RankParameters{}); }

@@ -51,6 +51,7 @@ class ReplicaSync {
                                       Bytes experts) const;
   Mesh::Groups groups(const std::vector<std::string>& axes, Among among) const;
   Bytes weight_bytes(std::int64_t parameters, std::int64_t sixteen_bit) const;
+  std::vector<Transfer> by_tensor(std::vector<Transfer> whole, std::int64_t tensors) const;
 
   const Mesh& mesh_;
   const TrainingConfig& config_;

@@ -160,6 +160,45 @@ TEST(ShardedWeights, TakeTheHostAsManyLaunchesAsTheyHavePartsOfRanks) {
   EXPECT_NEAR(parts["kept weights copy"], 4 * 9, 1e-6);
 }
 
+TEST(ShardedWeights, ByTensorMoveTheSameBytesInAsManyCollectives) {
+  const LlmConfig model = small_llama(4);
+  TrainingSoftware software;
+  const auto collectives = [&](const char* kind) {
+    const Program program =
+        build_training(model, config_of({.dp = 4, .zero = 3}, software)).program;
+    return role_statistics(program, 0).transfers.at(std::string(kind) + " dp");
+  };
+  const auto gathers = collectives("all_gather"), reductions = collectives("reduce_scatter");
+  software.tensor_collectives.value = true;
+  EXPECT_NEAR(collectives("all_gather").bytes.base(), gathers.bytes.base(), 1e-6);
+  EXPECT_NEAR(collectives("reduce_scatter").bytes.base(), reductions.bytes.base(), 1e-6);
+  // Of four micro-batches: four matrices of each layer and those of the ends both ways.
+  EXPECT_EQ(collectives("all_gather").count, 4 * (18 + 16));
+}
+
+// All matrices of a layer but the last, 64 x 192.
+TEST(ShardedWeights, OfRecomputedLayersAreGatheredOnceMore) {
+  const LlmConfig model = small_llama(4);
+  TrainingSoftware software;
+  software.regathers_recomputed.value = true;
+  const TrainingConfig kept = config_of({.dp = 4, .zero = 3});
+  TrainingConfig config = config_of({.dp = 4, .zero = 3}, software);
+  EXPECT_EQ(bytes_of(model, config, "all_gather"), bytes_of(model, kept, "all_gather"));
+  config.recompute = Recompute::kFull;
+  EXPECT_EQ(bytes_of(model, config, "all_gather") - bytes_of(model, kept, "all_gather"),
+            2 * 4 * (layer_parameters_of(4) - 4.0 * 64 * 192));
+}
+
+TEST(WholeReduction, IsAnAllReduceWhereShardsAreOfTheOptimizerAlone) {
+  const LlmConfig model = small_llama(4);
+  TrainingSoftware software;
+  software.whole_reduction.value = true;
+  const TrainingConfig config = config_of({.dp = 4, .zero = 1}, software);
+  EXPECT_EQ(bytes_of(model, config, "all_reduce"), 2 * parameters(model));
+  EXPECT_EQ(bytes_of(model, config, "reduce_scatter"), 0);
+  EXPECT_EQ(bytes_of(model, config, "all_gather"), 2 * parameters(model));
+}
+
 // Rajbhandari et al. 2020, figure 1: 7.5 B parameters over 64 ranks.
 TEST(ShardedWeights, StatesAreThoseOfTheZeroPaper) {
   const LlmConfig model = megatron_gpt(37, 4096, 32);

@@ -224,6 +224,42 @@ TEST(AttentionLayout, CopiesAreStridedAndNoSlowerThanOtherKernelsOfSlowSoftware)
   EXPECT_DOUBLE_EQ(rate(0.4), 0.4);
 }
 
+TEST(CompiledKernels, AreFunctionsAndResidualsForwardAndBackward) {
+  const TrainingSoftware slow = with(&TrainingSoftware::compiled_rate, 0.5);
+  std::set<std::string> slower;
+  const auto compare = [&](const StepList& a, const StepList& b) {
+    ASSERT_EQ(a.steps().size(), b.steps().size());
+    for (std::size_t i = 0; i < a.steps().size(); ++i) {
+      const Kernel* kernel = b.steps()[i].kernel();
+      if (kernel == nullptr || kernel->rate == a.steps()[i].kernel()->rate) continue;
+      EXPECT_DOUBLE_EQ(kernel->rate, 0.5) << kernel->name;
+      slower.insert(kernel->name);
+    }
+  };
+  compare(forward(plain()), forward(slow));
+  compare(backward(plain()), backward(slow));
+  EXPECT_EQ(slower, (std::set<std::string>{"activation", "activation backward",
+                                           "attention residual", "attention residual backward",
+                                           "mlp residual", "mlp residual backward"}));
+}
+
+TEST(GradientWidening, ApartWritesWideGradientsThatTheAdditionReads) {
+  TrainingSoftware adds = with(&TrainingSoftware::gradient_accumulation, Fusion::kApart);
+  adds.main_gradients.value = GradientFormat::kFp32;
+  TrainingSoftware widens = adds;
+  widens.gradient_widening.value = Fusion::kApart;
+  const auto addition = [](const TrainingSoftware& software) {
+    const StepList list = backward(software);
+    return *list.steps()[find(list, "up gradient addition")].kernel();
+  };
+  const double elements = 12288.0 * 4 * 12288 / 8;
+  EXPECT_DOUBLE_EQ((addition(adds).read + addition(adds).written).base(), 10 * elements);
+  EXPECT_DOUBLE_EQ((addition(widens).read + addition(widens).written).base(), 18 * elements);
+  EXPECT_EQ(addition(widens).launches, 2);
+  widens.main_gradients.value = GradientFormat::kWeights;  // nothing is wider
+  EXPECT_EQ(addition(widens).launches, 1);
+}
+
 TEST(CausalSoftmax, ReadsTheLowerTriangleAndWritesTheSquare) {
   const TrainingSoftware triangle =
       with(&TrainingSoftware::causal_softmax, MaskedSoftmax::kTriangle);
@@ -285,6 +321,38 @@ TEST(TensorOverlap, UserBuffersMultiplyTheirOwnPartFirstAndLeaveOutNothing) {
   EXPECT_FALSE(ancestors(list, own).contains(gather));
   // Without sequence parallelism there is nothing to gather.
   EXPECT_DOUBLE_EQ(moved(forward(chunks)), moved(forward(plain())));
+}
+
+// 2,048 tokens on eight ranks in fp8: four operands are copied into buffers (of two products each
+// way) and two more for gradients of weights, and scales of blocks of 32 go before them.
+TEST(UserBuffers, OperandsAreCopiedIntoThemAndScalesOfBlocksGatheredBefore) {
+  const auto list = [](Fusion copies, bool blocks, bool back) {
+    TrainingSoftware software = with(&TrainingSoftware::tp_overlap, TensorOverlap::kUserBuffers);
+    software.buffer_copies.value = copies;
+    software.fp8_scaling.value = blocks ? NarrowScaling::kBlocks : NarrowScaling::kCurrent;
+    LayerWork work = work_of(software, true);
+    work.precision = Precision::kFp8;
+    return back ? layer_backward(gpt(), gpt().layers.front(), work)
+                : layer_forward(gpt(), gpt().layers.front(), work);
+  };
+  const auto gathered = [](const StepList& steps) {
+    double sum = 0;
+    for (const Step& step : steps.steps())
+      if (step.collective() && step.collective()->name.find("scales") != std::string::npos)
+        sum += step.collective()->bytes.base();
+    return sum;
+  };
+  const double rank = 2048.0 / 8 * 12288;
+  for (const bool back : {false, true}) {
+    for (const bool blocks : {false, true}) {
+      const StepList fused = list(Fusion::kFused, blocks, back);
+      const StepList apart = list(Fusion::kApart, blocks, back);
+      const double operands = back ? 4 : 2;
+      EXPECT_DOUBLE_EQ(moved(apart) - moved(fused), operands * 2 * rank);
+      EXPECT_EQ(gathered(fused), 0);
+      EXPECT_DOUBLE_EQ(gathered(apart), blocks ? operands * 8 * rank / 32 : 0);
+    }
+  }
 }
 
 TEST(Messages, OfSoftwareThatWaitsAreSentOnTheComputeStream) {

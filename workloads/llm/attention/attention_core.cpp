@@ -8,7 +8,6 @@
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/real.h"
-#include "workloads/llm/strided.h"
 
 namespace orrery {
 namespace {
@@ -97,7 +96,7 @@ void copy_layout(StepList& steps, const LayerTask& task, const char* name, std::
   if (w.phase != Phase::kTraining || w.software->attention_layout.value == Fusion::kFused) return;
   const double bytes = activation_bytes(w.precision);
   Kernel copy = stream(name, KernelClass::kElementwise, w.tokens(), width, {bytes, bytes, 0});
-  copy.rate = strided_rate(w.software->elementwise_rate.value);
+  copy.rate = w.software->strided();
   steps.then(std::move(copy));
 }
 

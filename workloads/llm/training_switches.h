@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "sim/config/type.h"
+
+// Choices of the switches of training_software.h.
+namespace orrery {
+
+/// Format of the buffer in which gradients of micro-batches are added up and reduced.
+enum class GradientFormat : std::uint8_t {
+  kWeights,      ///< format of the weights
+  kFp32ForBf16,  ///< fp32, but for weights in fp16, whose loss is scaled
+  kFp32,
+};
+
+/// Whether work is part of a kernel that is there anyway, or a kernel of its own.
+enum class Fusion : std::uint8_t { kFused, kApart };
+
+/// How often the backward pass of a norm reads its input and the gradient of its output: once for
+/// all gradients, or a second time for those of its weights.
+enum class NormBackward : std::uint8_t { kOnePass, kTwoPasses };
+
+/// Which scores a softmax under a causal mask reads, where scores are stored.
+enum class MaskedSoftmax : std::uint8_t { kSquare, kTriangle };
+
+/// What the collectives of tensor parallelism run beside.
+enum class TensorOverlap : std::uint8_t {
+  kNone,             ///< nothing: kernels wait for each of them
+  kWeightGradients,  ///< products of the same matrices, in backward passes
+  /// Those too, and products chunk by chunk beside transfers of the next or last chunk
+  /// (Transformer Engine's userbuffers), under sequence parallelism.
+  kUserBuffers,
+};
+
+/// Which kernels make the operands of products in 8 bits and fewer.
+enum class NarrowScaling : std::uint8_t {
+  kFused,    ///< those that write the values anyway
+  kDelayed,  ///< norms; else casts with a transposed copy, by scales of earlier steps
+  kCurrent,  ///< a pass for the largest value, then the cast
+  kBlocks,   ///< casts that find the scales of their blocks
+};
+
+/// How casts to NVFP4 for training transform what weight gradients read by random Hadamard matrices
+/// of 16 x 16 (arXiv 2509.25149, section 4.3).
+enum class HadamardCast : std::uint8_t {
+  kNone,   ///< not at all: one cast writes both copies
+  kFused,  ///< the kernel that casts rows transforms and casts columns too
+  kApart,  ///< a second kernel reads the values again for it
+};
+
+/// Where products of fp8 operands add up partial sums: in the matrix units with fewer bits, or
+/// every few steps in fp32 registers (cuBLASLt's FAST_ACCUM and its absence).
+enum class Accumulation : std::uint8_t { kFast, kFull };
+
+/// Which schedules go on while messages between stages are under way.
+enum class MessageOverlap : std::uint8_t {
+  kNone,         ///< a stage sends and waits until all has arrived (batch_isend_irecv, wait)
+  kInterleaved,  ///< those with several chunks a stage; 1F1B waits
+  kAll,
+};
+
+/// How ranks that share the tokens of each sequence exchange what attention needs
+/// (context_training.h); names of Transformer Engine's cp_comm_type.
+enum class ContextExchange : std::uint8_t {
+  kP2p,        ///< keys and values go round a ring beside attention
+  kAllGather,  ///< keys and values are gathered before attention
+  kA2a,        ///< tokens are exchanged for heads (DeepSpeed Ulysses, arXiv 2309.14509)
+  kA2aP2p,     ///< tokens for heads in groups of parallel.cp_a2a, a ring over these
+};
+
+/// What is computed again under selective recomputation.
+enum class SelectiveRecompute : std::uint8_t {
+  kAttentionCore,  ///< parts of a layer: by default scores and what follows them (Korthikanti 2022)
+  /// All but attention cores and every other product in 16 bits, in the order of the layer.
+  kEverySecondProduct,
+};
+
+/// In which micro-batches gradients that are sharded (zero 2, 3) are reduced.
+enum class GradientSync : std::uint8_t { kEvery, kLast };
+
+/// What the shards of sharded weights (zero 3) are.
+enum class WeightShards : std::uint8_t {
+  kCopies,  ///< 16 bits, beside the master weights of the optimizer
+  kMaster,  ///< the master weights in fp32, which are cast before each gather
+};
+
+/// From where collectives inside a system are launched: as nodes of a graph, which network
+/// calibrations measured, or one by one by the host.
+enum class CollectiveCalls : std::uint8_t { kGraph, kHost };
+
+/// What of a step CUDA graphs capture: nothing, the choice of experts (moe_router and
+/// moe_preprocess), attention and other mixers (attn, mamba), both, or all.
+enum class GraphScope : std::uint8_t {
+  kNone,
+  kRouting,
+  kAttention,
+  kAttentionAndRouting,
+  kIteration
+};
+
+/// Parts of a step that graphs capture apart.
+enum class GraphPart : std::uint8_t { kAttention, kRouting, kOther };
+
+}  // namespace orrery
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<GradientFormat> {
+  static constexpr std::pair<GradientFormat, const char*> values[] = {
+      {GradientFormat::kWeights, "weights"},
+      {GradientFormat::kFp32ForBf16, "fp32_for_bf16"},
+      {GradientFormat::kFp32, "fp32"}};
+};
+
+template <>
+struct EnumNames<Fusion> {
+  static constexpr std::pair<Fusion, const char*> values[] = {{Fusion::kFused, "fused"},
+                                                              {Fusion::kApart, "apart"}};
+};
+
+template <>
+struct EnumNames<NormBackward> {
+  static constexpr std::pair<NormBackward, const char*> values[] = {
+      {NormBackward::kOnePass, "one_pass"}, {NormBackward::kTwoPasses, "two_passes"}};
+};
+
+template <>
+struct EnumNames<MaskedSoftmax> {
+  static constexpr std::pair<MaskedSoftmax, const char*> values[] = {
+      {MaskedSoftmax::kSquare, "square"}, {MaskedSoftmax::kTriangle, "triangle"}};
+};
+
+template <>
+struct EnumNames<TensorOverlap> {
+  static constexpr std::pair<TensorOverlap, const char*> values[] = {
+      {TensorOverlap::kNone, "none"},
+      {TensorOverlap::kWeightGradients, "weight_gradients"},
+      {TensorOverlap::kUserBuffers, "user_buffers"}};
+};
+
+template <>
+struct EnumNames<ContextExchange> {
+  static constexpr std::pair<ContextExchange, const char*> values[] = {
+      {ContextExchange::kP2p, "p2p"},
+      {ContextExchange::kAllGather, "all_gather"},
+      {ContextExchange::kA2a, "a2a"},
+      {ContextExchange::kA2aP2p, "a2a+p2p"}};
+};
+
+template <>
+struct EnumNames<SelectiveRecompute> {
+  static constexpr std::pair<SelectiveRecompute, const char*> values[] = {
+      {SelectiveRecompute::kAttentionCore, "attention_core"},
+      {SelectiveRecompute::kEverySecondProduct, "every_second_product"}};
+};
+
+template <>
+struct EnumNames<GradientSync> {
+  static constexpr std::pair<GradientSync, const char*> values[] = {{GradientSync::kEvery, "every"},
+                                                                    {GradientSync::kLast, "last"}};
+};
+
+template <>
+struct EnumNames<WeightShards> {
+  static constexpr std::pair<WeightShards, const char*> values[] = {
+      {WeightShards::kCopies, "copies"}, {WeightShards::kMaster, "master"}};
+};
+
+template <>
+struct EnumNames<GraphScope> {
+  static constexpr std::pair<GraphScope, const char*> values[] = {
+      {GraphScope::kNone, "none"},
+      {GraphScope::kRouting, "routing"},
+      {GraphScope::kAttention, "attention"},
+      {GraphScope::kAttentionAndRouting, "attention_and_routing"},
+      {GraphScope::kIteration, "iteration"}};
+};
+
+template <>
+struct EnumNames<CollectiveCalls> {
+  static constexpr std::pair<CollectiveCalls, const char*> values[] = {
+      {CollectiveCalls::kGraph, "graph"}, {CollectiveCalls::kHost, "host"}};
+};
+
+template <>
+struct EnumNames<NarrowScaling> {
+  static constexpr std::pair<NarrowScaling, const char*> values[] = {
+      {NarrowScaling::kFused, "fused"},
+      {NarrowScaling::kDelayed, "delayed"},
+      {NarrowScaling::kCurrent, "current"},
+      {NarrowScaling::kBlocks, "blocks"}};
+};
+
+template <>
+struct EnumNames<HadamardCast> {
+  static constexpr std::pair<HadamardCast, const char*> values[] = {
+      {HadamardCast::kNone, "none"},
+      {HadamardCast::kFused, "fused"},
+      {HadamardCast::kApart, "apart"}};
+};
+
+template <>
+struct EnumNames<Accumulation> {
+  static constexpr std::pair<Accumulation, const char*> values[] = {{Accumulation::kFast, "fast"},
+                                                                    {Accumulation::kFull, "full"}};
+};
+
+template <>
+struct EnumNames<MessageOverlap> {
+  static constexpr std::pair<MessageOverlap, const char*> values[] = {
+      {MessageOverlap::kNone, "none"},
+      {MessageOverlap::kInterleaved, "interleaved"},
+      {MessageOverlap::kAll, "all"}};
+};
+
+}  // namespace orrery::config
