@@ -198,6 +198,11 @@ TEST(Facts, OfServingMoveResults) {
        "input: 100, output: 4}, fleet: [{system: dgx_h100, precision: fp8_block, engine: {kind: "
        "sglang}}]}}",
        {"serving.fleet.0.engine.moe_runner_backend=cutlass"}},
+      {engine + "sglang.disable_shared_experts_fusion",
+       "{experiment: serving, model: deepseek_r1, serving: {workload: {rate: 200 /s, requests: 6, "
+       "input: 100, output: 4}, fleet: [{system: dgx_h200, precision: fp8_block, parallel: {tp: 8, "
+       "etp: 8}, engine: {kind: sglang}}]}}",
+       {"serving.fleet.0.engine.disable_shared_experts_fusion=true"}},
       {engine + "vllm.moe_backend",
        "{experiment: serving, model: gpt_oss_20b, serving: {workload: {rate: 200 /s, requests: 6, "
        "input: 100, output: 4}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}",
