@@ -232,6 +232,20 @@ TEST(DescribeAccelerators, ColumnsSortThem) {
   EXPECT_THROW(accelerator_table(library(), "bandwith"), UsageError);
 }
 
+TEST(DescribeAccelerators, AColumnIsFoundByWhatItMeans) {
+  const auto answer = [](const std::string& key) -> std::string {
+    try {
+      accelerator_table(library(), key);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  };
+  EXPECT_THAT(answer("memory"), HasSubstr("did you mean 'capacity'?"));
+  EXPECT_THAT(answer("power"), HasSubstr("did you mean 'tdp'?"));
+  EXPECT_THAT(answer("bandwith"), HasSubstr("did you mean 'bandwidth'?"));
+}
+
 TEST(DescribeAccelerators, JsonHasBaseUnitsAndSaysWhatIsEstimated) {
   for (const auto& entry : accelerator_table(library()).json) {
     if (entry["name"] != "gb200") continue;

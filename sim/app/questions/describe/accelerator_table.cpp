@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <type_traits>
@@ -149,12 +150,32 @@ std::vector<Listed> all_of(const config::Library& library) {
   return all;
 }
 
+/// The column that somebody means who calls it otherwise; empty: none.
+std::string meant_column(const std::string& word) {
+  static const std::map<std::string, std::string> columns_by_meaning = {
+      {"fp4", "nvfp4"},
+      {"fp32", "vector"},
+      {"gb", "capacity"},
+      {"hbm", "capacity"},
+      {"intensity", "flop_per_byte"},
+      {"memory", "capacity"},
+      {"network", "scale_out"},
+      {"nvlink", "scale_up"},
+      {"power", "tdp"},
+      {"vram", "capacity"},
+      {"watt", "tdp"},
+      {"watts", "tdp"}};
+  const auto meant = columns_by_meaning.find(word);
+  return meant == columns_by_meaning.end() ? nearest_name(word, accelerator_columns())
+                                           : meant->second;
+}
+
 void sort_by(const std::string& key, std::vector<Listed>& all) {
   if (key.empty() || key == "name") return;  // libraries list by name
   const auto column = std::find_if(columns().begin(), columns().end(),
                                    [&](const Column& c) { return c.key == key; });
   if (column == columns().end()) {
-    const std::string nearest = nearest_name(key, accelerator_columns());
+    const std::string nearest = meant_column(key);
     std::string known;
     for (const std::string& name : accelerator_columns())
       known.append(known.empty() ? "" : ", ").append(name);
