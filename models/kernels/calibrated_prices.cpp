@@ -158,6 +158,10 @@ KernelCost CalibratedModel::priced(Device& on, const Kernel& kernel,
   cost.cache = Bytes(time.cache_bytes);
   if (time.memory_bytes) cost.memory = Bytes(*time.memory_bytes);
   cost.bound = limit_of(kernel, cost, accelerator).bound;
+  // Arrays that most of their rows leave idle are taken all the same.
+  const double body = time.total_us - time.launch_us;
+  if (cost.bound == Bound::kLatency && body >= time.launch_us && 2 * time.arrays_us > body)
+    cost.bound = Bound::kTensor;
   if (prediction.fitted) {
     cost.provenance = prediction.extrapolated ? Provenance::kExtrapolated : Provenance::kCalibrated;
   }

@@ -29,6 +29,8 @@ struct KernelTime {
   double clock = 1;      ///< clock of the units over the boost clock, by the throttle of the family
   double cache_bytes = 0;   ///< bytes that the L2 gives the units; 0: what the memory moves
   double loaded_bytes = 0;  ///< bytes that tiles load through the L2, what they share counted once
+  /// Time that systolic arrays are taken, with what their rows and columns leave idle.
+  double arrays_us = 0;
   /// Bytes from and to the memory; none: all that the kernel reads and writes.
   std::optional<double> memory_bytes = {};
 };

@@ -148,7 +148,11 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
   // What an engine copies in a time has the memory's share of it in it.
   const double body = std::max(moved, work.engine);
   const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];
-  return {launch + body, launch};
+  KernelTime time;
+  time.total_us = launch + body;
+  time.launch_us = launch;
+  time.arrays_us = std::min(work.arrays, body);
+  return time;
 }
 
 double textbook_roofline(const Kernel& kernel, const AcceleratorConfig& accelerator) {

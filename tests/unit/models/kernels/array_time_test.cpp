@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "models/kernels/calibrated_model.h"
+#include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -141,6 +143,20 @@ TEST(Arrays, MappedInSpaceRunMoreLayersThanThereAreInParts) {
   double all = 0;
   for (const Kernel& layer : layers) all += 25256 / layer.rate;
   EXPECT_NEAR(all, 2 * 100256, 1);  // two contexts
+}
+
+// A filter of nine weights leaves 14 * 9 of 128 * 128 places at work, and the arrays are what a
+// kernel of such filters waits for all the same.
+TEST(Arrays, ThatAreMostlyIdleBoundAKernelAsTensorUnits) {
+  const config::Library& library = config::default_library();
+  const auto hailo = config::load<AcceleratorConfig>(
+      library.locate("accelerators", "hailo_8", ""), library, "accelerators");
+  Kernel depthwise = product(112 * 112, 1, 9, 96);
+  depthwise.kind = KernelClass::kConvolution;
+  depthwise.precision = Precision::kInt8;
+  depthwise.vector_flops = multiply_add_flops(depthwise);
+  depthwise.read = depthwise.written = Bytes(112.0 * 112 * 96);
+  EXPECT_EQ(CalibratedModel().cost(depthwise, hailo).bound, Bound::kTensor);
 }
 
 TEST(Arrays, MappedInSpaceLeaveOtherKernelsAlone) {
