@@ -10,6 +10,7 @@
 #include "models/kernels/exchange.h"
 #include "models/kernels/recurrence.h"
 #include "models/kernels/vector_lanes.h"
+#include "models/kernels/widening.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -32,6 +33,8 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
     work.matrix = (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro;
   }
   work.vector = vector_us(kernel, accelerator);
+  const Widening widening = widening_of(kernel, accelerator);
+  (widening.apart ? work.matrix : work.vector) += widening.us;
   work.read = kernel.read.base() / memory;
   work.written = kernel.written.base() / memory;
   if (kernel.host.base() > 0) {
