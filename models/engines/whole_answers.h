@@ -42,6 +42,24 @@ inline bool join_for_good(Queue& queue, KvPool& pool) {
   return true;
 }
 
+/// Iteration-level scheduling (Yu et al. 2022, "Orca", algorithm 1): requests join and leave
+/// between iterations, first come first served, with their prompts whole and with room for whole
+/// answers.
+class IterationScheduler final : public Scheduler {
+ public:
+  explicit IterationScheduler(std::int64_t most) : most_(static_cast<std::size_t>(most)) {}
+
+  void admit(Queue& queue, KvPool& pool, Batch& out) override {
+    out.shares.clear();
+    while (queue.running.size() < most_ && join_for_good(queue, pool)) continue;
+    for (std::size_t i = 0; i < queue.running.size(); ++i)
+      out.shares.push_back({i, queue.running[i].missing()});
+  }
+
+ private:
+  std::size_t most_;
+};
+
 template <class T>
 config::Schema<T> whole_answers_schema(const std::string& kind, const std::string& help) {
   using config::between;

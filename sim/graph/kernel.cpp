@@ -28,7 +28,7 @@ double weight_bytes(Precision precision, WeightFormat format) {
   constexpr double kIndexBits = 2;  // its place among four (NVIDIA A100 whitepaper)
   const double bits =
       format.bits > 0 ? static_cast<double>(format.bits) : 8 * element_bytes(precision);
-  return (format.sparse ? (bits + kIndexBits) / 2 : bits) / 8;
+  return ((format.sparse ? (bits + kIndexBits) / 2 : bits) + format.scale_bits) / 8;
 }
 
 const char* to_string(Precision precision) {

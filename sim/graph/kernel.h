@@ -70,11 +70,14 @@ struct WeightFormat {
   /// Widened by Marlin (arXiv 2408.11743), which takes as long as a product of wide weights that
   /// reads fewer bytes; else by the library's own kernels.
   bool marlin = false;
+  /// Bits of scales and zero points that come with each element, of dense products: fits of those
+  /// of experts have theirs in them.
+  double scale_bits = 0;
 
   bool operator==(const WeightFormat&) const = default;
 };
 
-/// Bytes that each element of a matrix takes in memory, scales of narrow formats left out:
+/// Bytes that each element of a matrix takes in memory, with scales where the format says them:
 /// 0.5625 of dense for 16-bit elements that are 2:4 sparse.
 double weight_bytes(Precision precision, WeightFormat format);
 

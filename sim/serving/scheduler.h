@@ -140,6 +140,13 @@ struct SchedulerConfig {
   /// Whether so many tokens run as a captured graph, without launches of their kernels.
   virtual bool runs_graph(std::int64_t /*tokens*/, bool decodes) const { return decodes; }
 
+  /// Whether each operation of a model's graph has a kernel, none being fused, and whether others
+  /// quantise the input of each product whose weights are narrow.
+  virtual bool operators_apart() const { return false; }
+  virtual bool quantises_widened() const { return false; }
+  /// Whether new tokens attend by a kernel that reads keys and values for each head of queries.
+  virtual bool decodes_by_head() const { return false; }
+
   /// Whether its scheduler counts the adapters of an iteration.
   virtual bool serves_adapters() const { return false; }
 

@@ -129,6 +129,7 @@ TEST(Facts, OfServingMoveResults) {
        serving(kept, "kind: tensorrt_llm")},
       {{engine + "orca."}, serving(kFew, "kind: orca, max_num_seqs: 4")},
       {{engine + "static."}, serving(kFew, "kind: static, max_num_seqs: 4")},
+      {{engine + "llama_cpp."}, serving(kFew, "kind: llama_cpp, max_num_seqs: 4")},
       {{engine + "sarathi."}, serving(kFew, "kind: sarathi, max_num_seqs: 4")},
       {{"serving.workload.gamma."},
        serving("arrival: gamma, burstiness: 0.5, rate: 50 /s, requests: 12, output: 4",
@@ -182,6 +183,12 @@ TEST(Facts, OfServingMoveResults) {
       {routing + "balancing", loads, {set + "balancing=eplb"}},
       {routing + "redundant_experts", loads, {set + "balancing=eplb", set + "redundant_experts=4"}},
       {engine + "kind", plain, {"serving.fleet.0.engine.kind=orca"}},
+      {engine + "llama_cpp.backend",
+       "{experiment: serving, model: {hf: " ORRERY_SOURCE_DIR
+       "/validation/published/llama_2_7b_q4.json}, serving: {workload: {rate: 20 /s, requests: 6, "
+       "input: 100, output: 4}, fleet: [{system: dgx_h100, precision: fp16, engine: {kind: "
+       "llama_cpp}}]}}",
+       {"serving.fleet.0.engine.backend=metal"}},
       {engine + "vllm.version",
        serving(kFew, "kind: vllm, host: {iteration: 1 ms}"),
        {"serving.fleet.0.engine.version=0.14.1"}},

@@ -11,10 +11,15 @@
 namespace orrery {
 namespace {
 
-/// The head is not quantised. The vocabulary is padded to a multiple of tp, as in Megatron-LM.
+/// Checkpoints seldom quantise the head, and training never does. The vocabulary is padded to a
+/// multiple of tp, as in Megatron-LM.
 Linear head_of(const LlmConfig& model, const LayerWork& work) {
-  return {"head", model.hidden, (model.vocabulary + work.tp - 1) / work.tp,
-          unquantised(work.precision)};
+  const std::int64_t columns = (model.vocabulary + work.tp - 1) / work.tp;
+  if (work.phase == Phase::kTraining || model.head == StoredFormat::kSixteenBit)
+    return {"head", model.hidden, columns, unquantised(work.precision)};
+  const LayerConfig none;
+  const LayerTask task{model, none, work};
+  return {"head", model.hidden, columns, task.precision(model.head), task.weights(model.head)};
 }
 
 /// Megatron-LM's cross entropy by elementwise kernels: logits become fp32 and stay so; maximum,
@@ -164,7 +169,7 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
       gather.bytes = Bytes(real(rows) * real(model.hidden) * activation_bytes(work.precision));
       steps.then(gather);
     }
-    steps.then(gemm(head.name, head.precision, {rows, head.out, head.in}));
+    steps.then(launched_product(work, head, rows));
     choose_token(steps, model, work, rows);
   }
   return steps;

@@ -10,8 +10,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kBitsPerByte = 8;
-
 Kernel matrix_kernel(std::string name, KernelClass kind, Precision precision, GemmShape shape) {
   Kernel kernel;
   kernel.name = std::move(name);
@@ -56,10 +54,7 @@ Kernel gemm(std::string name, Precision precision, GemmShape shape) {
 }
 
 double stored_weight_bytes(Precision precision, WeightFormat weights) {
-  const double bytes =
-      weights.bits > 0 ? real(weights.bits) / kBitsPerByte : element_bytes(precision);
-  constexpr double kIndexBits = 2;
-  return weights.sparse ? (bytes + kIndexBits / kBitsPerByte) / 2 : bytes;
+  return weight_bytes(precision, weights);
 }
 
 Kernel gemm(std::string name, Precision precision, GemmShape shape, WeightFormat weights) {

@@ -79,6 +79,13 @@ struct EngineKernels {
   bool early_launch = false;  ///< programmatic dependent launch
   /// Largest message whose all-reduce adds the residual and norms the sum; 0: none does.
   Bytes allreduce_norm;
+  /// Each operation of a graph has a kernel: norms and their weights, residuals, matrices that
+  /// others join, rotations, writes to the cache, scores, softmax and values.
+  bool operators_apart = false;
+  /// Then others quantise the input of each product whose weights are narrow.
+  bool quantises_widened = false;
+  /// Heads of new tokens read keys and values each for itself, also those that others share.
+  bool decodes_by_head = false;
 
   bool operator==(const EngineKernels&) const = default;
 };
@@ -187,6 +194,10 @@ struct LayerWork {
   bool recomputes_products() const {
     return recompute == Recompute::kSelective &&
            software->selective_recompute.value == SelectiveRecompute::kEverySecondProduct;
+  }
+  /// Launches of a kernel that stands for so many operations.
+  std::int64_t launches(std::int64_t operations) const {
+    return fused.operators_apart ? operations : 1;
   }
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return sequences * query; }

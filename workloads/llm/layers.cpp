@@ -177,9 +177,11 @@ void issued(StepList& steps, const LayerTask& task, GraphPart part) {
 }
 
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
-  return norm(name, task.work.normed_precision(),
-              {rows, task.model.hidden, task.model.norm_bias,
-               !is_training(task) && task.model.residual_streams == 1});
+  const bool residual = !is_training(task) && task.model.residual_streams == 1;
+  Kernel kernel = norm(name, task.work.normed_precision(),
+                       {rows, task.model.hidden, task.model.norm_bias, residual});
+  kernel.launches = task.work.launches(2 + (task.model.norm_bias ? 1 : 0) + (residual ? 1 : 0));
+  return kernel;
 }
 
 void norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
@@ -219,18 +221,19 @@ Precision LayerTask::precision(StoredFormat stored) const {
 
 WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (work.phase == Phase::kTraining) return {.sparse = work.sparse_weights};
-  if (stored == StoredFormat::kWideFourBit)
-    return {.bits = 4, .sparse = false, .marlin = work.marlin};
+  const auto widened = [this](std::int64_t bits) -> WeightFormat {
+    return {bits, false, work.marlin, model.scale_bits};
+  };
+  if (stored == StoredFormat::kWideFourBit) return widened(4);
   // As they are, beside operands of 8 bits.
   if (stored == StoredFormat::kMxFourBit && work.mx_products && element_bytes(work.precision) == 1)
     return {.bits = 4, .sparse = false};
   // Only operands of 16 bits and more are what narrow weights are widened to.
   if (element_bytes(work.precision) < 2) return {};
-  if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit)
-    return {.bits = 4, .sparse = false, .marlin = work.marlin};
-  if (stored == StoredFormat::kEightBit) return {.bits = 8, .sparse = false, .marlin = work.marlin};
+  if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit) return widened(4);
+  if (stored == StoredFormat::kEightBit) return widened(8);
   if (work.widened_bits > 0 && stored == StoredFormat::kPrecision)
-    return {.bits = work.widened_bits, .sparse = false, .marlin = work.marlin};
+    return widened(work.widened_bits);
   if (work.widened_bits > 0 && stored == StoredFormat::kEightFloat)
     return {.bits = 8, .sparse = false, .marlin = work.marlin};
   return {};

@@ -31,6 +31,14 @@ bool trains(const LayerWork& work) { return work.phase == Phase::kTraining; }
 
 }  // namespace
 
+Kernel launched_product(const LayerWork& work, const Linear& linear, std::int64_t rows) {
+  Kernel kernel = gemm(linear.name, linear.precision, shape_of(linear, rows), linear.weights);
+  const std::int64_t joined = linear.adapted ? linear.adapted->packed : 1;
+  const bool quantised = work.fused.quantises_widened && linear.weights.bits > 0;
+  kernel.launches = work.launches(joined * (quantised ? 2 : 1));
+  return kernel;
+}
+
 void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast what,
           std::int64_t rows) {
   if (!trains(work)) return;
@@ -236,8 +244,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     std::vector<Kernel> products;
     products.reserve(linears.size());
     for (const Linear& linear : linears)
-      products.push_back(
-          gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
+      products.push_back(launched_product(work, linear, work.tokens()));
     fill_buffer(steps, work, first, first.name + " input", width);
     product_of_parts(steps, work,
                      operand_gather(first.name + " input all-gather", work, first, width),
@@ -252,8 +259,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     steps.then(operand_gather(first.name + " input all-gather", work, first, width));
   quantise_input(steps, work, first, work.tokens());
   for (const Linear& linear : linears) {
-    steps.then(
-        gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights));
+    steps.then(launched_product(work, linear, work.tokens()));
     adapter_forward(steps, work, linear);
     add_bias(steps, work, linear);
   }
@@ -306,17 +312,16 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
 void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output) {
   cast(steps, work, linear, Cast::kInput, work.tokens());
   quantise_input(steps, work, linear, work.tokens());
-  const Kernel product =
-      gemm(linear.name, linear.precision, shape_of(linear, work.tokens()), linear.weights);
+  const Kernel whole = launched_product(work, linear, work.tokens());
   const bool scattered = output == RowOutput::kScattered;
   const LayerCollective reduction = tensor_collective(
       linear.name + (scattered ? " output reduce-scatter" : " output all-reduce"),
       scattered ? TransferKind::kReduceScatter : TransferKind::kAllReduce, work, linear.out);
   if (in_chunks(work) && scattered && !work.partial_output) {
-    scatter_parts(steps, work, reduction, product);
+    scatter_parts(steps, work, reduction, whole);
     return;
   }
-  steps.then(product);
+  steps.then(whole);
   adapter_forward(steps, work, linear);
   if (work.tp > 1 && !work.partial_output) steps.then(reduction);
 }
@@ -383,7 +388,7 @@ void local_forward(StepList& steps, const LayerWork& work, const Linear& linear,
                    std::int64_t rows) {
   cast(steps, work, linear, Cast::kInput, rows);
   quantise_input(steps, work, linear, rows);
-  steps.then(gemm(linear.name, linear.precision, shape_of(linear, rows), linear.weights));
+  steps.then(launched_product(work, linear, rows));
 }
 
 void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,

@@ -38,6 +38,9 @@ struct Linear {
   bool shares_input = false;
 };
 
+/// The product of a matrix with `rows` rows, as the engine launches it.
+Kernel launched_product(const LayerWork& work, const Linear& linear, std::int64_t rows);
+
 /// A collective of the tensor parallel group over [tokens, width] activations.
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
                                   std::int64_t width);

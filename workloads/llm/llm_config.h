@@ -260,6 +260,8 @@ struct LlmConfig {
   bool parallel_block = false;
   bool final_norm = true;
   bool head_bias = false;  ///< a bias for each entry of the vocabulary (GPT-J, Phi)
+  StoredFormat head = StoredFormat::kSixteenBit;  ///< format of the head, tied or not
+  double scale_bits = 0;  ///< bits of scales and zero points for each weight that products widen
   /// Hyper-connections (arXiv 2409.19606, 2512.24880): residual streams that each half of a layer
   /// mixes into its input, and its output into them; weights are balanced by so many steps.
   std::int64_t residual_streams = 1;

@@ -39,7 +39,9 @@ void mlp_inner_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   column_forward(steps, w, {up_of(task)}, task.model.hidden);
   makes(steps, task, {kept::mlp_input});
-  steps.then(activation_forward("activation", task, w.tokens(), down_of(task).in));
+  Kernel function = activation_forward("activation", task, w.tokens(), down_of(task).in);
+  function.launches = w.launches(task.model.mlp.gated ? 2 : 1);
+  steps.then(std::move(function));
   makes(steps, task, {kept::mlp_function_input, kept::down_input});
 }
 

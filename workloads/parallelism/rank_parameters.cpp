@@ -230,6 +230,14 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
            (element - weight_bytes(task.precision(stored), task.weights(stored)));
   };
   double bytes = 0;
+  if (stage == parallel.pp - 1 && model.head != StoredFormat::kSixteenBit &&
+      (!model.tied_embeddings || parallel.pp > 1)) {
+    const LayerConfig none;
+    const LayerTask task{model, none, work};
+    const double stored = weight_bytes(task.precision(model.head), task.weights(model.head));
+    bytes += static_cast<double>(padded_vocabulary_rows(model, parallel.tp) * model.hidden) *
+             (element_bytes(unquantised(work.precision)) - stored);
+  }
   const auto ranges = layer_ranges(model.layer_count(), parallel);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {

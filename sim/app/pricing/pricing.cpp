@@ -51,8 +51,10 @@ void launch_in_stream(const LaunchConfig& launch, const std::vector<Kernel>& ker
   const Picoseconds longer = to_picoseconds(std::max(Seconds(0), launch.stream.value - graph));
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     KernelCost& cost = costs.kernels[i];
-    cost.launch += longer;
-    cost.duration += longer;
+    const bool beside = kernels[i].kind == KernelClass::kGroupedGemm;
+    const Picoseconds all = beside ? longer : longer * kernels[i].launches;
+    cost.launch += all;
+    cost.duration += all;
     cost.bound = limit_of(kernels[i], cost, accelerator).bound;
   }
   costs.enqueue = to_picoseconds(launch.host.value);

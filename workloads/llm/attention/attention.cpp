@@ -157,6 +157,8 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
       kernel.written += Bytes(real(w.tokens() * task.attention().indexer.head_dim) *
                               element_bytes(w.kv_precision));
   }
+  // Queries and keys, and both ways into the cache.
+  kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
   steps.then(kernel);
 }
 

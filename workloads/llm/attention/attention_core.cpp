@@ -116,7 +116,10 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
     if (task.work.split.ranks > 1) {
       split_attention_forward(steps, task, part);
     } else {
-      steps.then(attention_forward("attention", core, task.work));
+      Kernel kernel = attention_forward("attention", core, task.work);
+      // Scores, softmax, values, and a copy of what heads give.
+      kernel.launches = task.work.launches(4);
+      steps.then(std::move(kernel));
     }
     makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
     return;
@@ -161,6 +164,8 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
   core.contexts = part.contexts;
   core.prompts = part.prompts;
   if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
+  if (core.kind == KernelClass::kAttentionDecode && w.fused.decodes_by_head)
+    core.kv_heads = core.heads;
   core.window = task.layer.window;
   core.causal = task.layer.kind != LayerKind::kEncoder && !w.to_encoder;
   core.biased = task.model.relative_positions > 0 && !w.to_encoder;

@@ -162,6 +162,7 @@ Kernel expert_product(const char* name, const LayerTask& task, const GroupedShap
     kernel.load = {};
   }
   kernel.weights = task.weights(task.layer.feed);
+  kernel.weights.scale_bits = 0;  // fits of experts have their scales in them
   const double saved =
       element_bytes(kernel.precision) - stored_weight_bytes(kernel.precision, kernel.weights);
   kernel.read -= Bytes(shape.experts * real(shape.n) * real(shape.k) * saved);

@@ -63,12 +63,14 @@ class StoredParts {
       for (std::string& pattern : texts_at(config, key)) ignored_.emplace_back(std::move(pattern));
   }
 
-  /// The format in which products run: of several the narrowest.
+  /// The format in which products run: of several the narrowest, and of those that of most modules.
   const Quantization& main() const {
     return std::min_element(groups_.begin(), groups_.end(),
                             [](const FormatGroup& a, const FormatGroup& b) {
-                              return element_bytes(a.format.precision) <
-                                     element_bytes(b.format.precision);
+                              const double first = element_bytes(a.format.precision);
+                              const double second = element_bytes(b.format.precision);
+                              if (first != second) return first < second;
+                              return a.all_matrices && !b.all_matrices;
                             })
         ->format;
   }
@@ -80,6 +82,20 @@ class StoredParts {
       all += group.format.name;
     }
     return all;
+  }
+
+  /// The head is in a format only where somebody says so of it: GPTQ's `lm_head`, or a module that
+  /// a group names. "Linear" is none of it, as engines read such files (vLLM's LinearBase).
+  StoredFormat of_head(bool packed) const {
+    const auto is = [](const auto& named) {
+      return std::any_of(kHeads.begin(), kHeads.end(), named);
+    };
+    for (const ModulePattern& pattern : ignored_)
+      if (is([&](const char* head) { return pattern.names(head); }))
+        return StoredFormat::kSixteenBit;
+    for (const FormatGroup& group : groups_)
+      if (is([&](const char* head) { return group.names(head); })) return beside_main(group.format);
+    return packed ? beside_main(main()) : StoredFormat::kSixteenBit;
   }
 
   StoredFormat of(Part part, const std::string& family, std::size_t layer) const {
@@ -103,6 +119,8 @@ class StoredParts {
   }
 
  private:
+  static constexpr std::array<const char*, 2> kHeads = {"lm_head", "language_model.lm_head"};
+
   /// How products in a format run where the main one is another.
   StoredFormat beside_main(const Quantization& format) const {
     const Quantization& other = main();
@@ -180,7 +198,11 @@ std::optional<Quantization> read_quantization(const json& configuration, LlmConf
       layer.feed = stored.of(layer.moe ? Part::kExperts : Part::kMlp, model.family, i);
     layer.shared = stored.of(Part::kSharedExperts, model.family, i);
   }
+  const bool packed =
+      packs_head_too(*config) || (config->contains("lm_head") && config->at("lm_head") == true);
+  model.head = stored.of_head(packed);
   Quantization format = stored.main();
+  model.scale_bits = format.scale_bits;
   format.name = stored.name();
   format.kv_cache = kv_cache_of(*config);
   return format;

@@ -18,6 +18,7 @@ struct Quantization {
   std::string name;  ///< "fp8_block", "nvfp4", "4-bit weights in groups of 32"
   Precision precision = Precision::kBf16;  ///< precision of the products of these weights
   std::int64_t weight_bits = 0;            ///< bits of a stored weight, widened; 0: precision's own
+  double scale_bits = 0;                   ///< bits of scales and zero points for each weight
   StoredFormat stored = StoredFormat::kPrecision;    ///< what layers that have it say
   std::optional<Precision> kv_cache = std::nullopt;  ///< format that it brings scales for
 };
@@ -25,7 +26,8 @@ struct Quantization {
 /// What the `quantization_config` of a Hugging Face configuration says: fp8 (by blocks or by
 /// tensors), compressed-tensors and ModelOpt groups (fp8, nvfp4, mxfp4, int8, int4) by classes or
 /// by modules, ModelOpt's algorithms, AWQ, GPTQ and mxfp4. Marks in `model` how each part of a
-/// layer is stored. A format that is not known is none, with a warning in `model`.
+/// layer is stored, and the head, which stays in 16 bits unless its module is named or `lm_head`
+/// is true. A format that is not known is none, with a warning in `model`.
 /// @param configuration the whole file: a wrapper may hold it, or its language model
 std::optional<Quantization> read_quantization(const nlohmann::json& configuration,
                                               LlmConfig& model);

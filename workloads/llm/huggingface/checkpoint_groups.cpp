@@ -13,9 +13,11 @@ namespace {
 using nlohmann::json;
 using namespace json_fields;
 
-Quantization widened(std::int64_t bits, std::int64_t group) {
+/// Weights of which `group` share `shared` bits of scales and zero points; group 0: all of a row.
+Quantization widened(std::int64_t bits, std::int64_t group, std::int64_t shared) {
   Quantization q;
   q.weight_bits = bits;
+  if (group > 0) q.scale_bits = static_cast<double>(shared) / static_cast<double>(group);
   q.name = std::to_string(bits) + "-bit weights";
   if (group > 0) q.name += " in groups of " + std::to_string(group);
   q.stored = bits == 8 ? StoredFormat::kEightBit : StoredFormat::kFourBit;
@@ -24,14 +26,18 @@ Quantization widened(std::int64_t bits, std::int64_t group) {
 
 /// OCP Microscaling Formats 1.0: one scale of 8 bits for 32 weights of 4.
 Quantization microscaled() {
-  Quantization q = widened(4, 32);
+  Quantization q = widened(4, 32, 8);
   q.stored = StoredFormat::kMxFourBit;
   return q;
 }
 
+constexpr std::int64_t kScale = 16;  // bits of a scale of integers
+constexpr std::int64_t kNvfp4Group = 16, kNvfp4Scale = 8;
+
 Quantization narrow(Precision precision) {
   Quantization q;
   q.precision = precision;
+  if (precision == Precision::kNvfp4) q.scale_bits = 1.0 * kNvfp4Scale / kNvfp4Group;
   q.name = to_string(precision);
   return q;
 }
@@ -46,7 +52,6 @@ std::optional<Quantization> group_format(const json& group, const std::string& w
   const bool floats = text_at(*weights, "type") != "int";
   const std::int64_t bits = count_at(*weights, "num_bits");
   const std::int64_t size = count_at(*weights, "group_size");
-  constexpr std::int64_t kNvfp4Group = 16;
   if (packed.find("mxfp4") != std::string::npos) return microscaled();
   if (bits == 8 && inputs && floats)
     return narrow(text_at(*weights, "strategy") == "block" ? Precision::kFp8Block
@@ -54,8 +59,10 @@ std::optional<Quantization> group_format(const json& group, const std::string& w
   if (bits == 8 && inputs) return narrow(Precision::kInt8);
   if (bits == 4 && inputs && floats && (size == kNvfp4Group || size == 0))
     return narrow(Precision::kNvfp4);
-  if (bits == 4 || bits == 8) return widened(bits, size);
-  return std::nullopt;
+  if (bits != 4 && bits != 8) return std::nullopt;
+  const bool nvfp4 = bits == 4 && floats && size == kNvfp4Group;
+  const bool zeros = weights->contains("symmetric") && weights->at("symmetric") == false;
+  return widened(bits, size, nvfp4 ? kNvfp4Scale : kScale + (zeros ? bits : 0));
 }
 
 bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
@@ -66,8 +73,9 @@ std::optional<Quantization> algorithm_format(const json& config) {
   const std::string name = text_at(config, "quant_algo");
   const std::int64_t group = count_at(config, "group_size");
   if (has(name, "MXFP4")) return microscaled();
-  if (has(name, "W4A16") || name == "INT4_AWQ") return widened(4, group);
-  if (has(name, "W8A16")) return widened(8, group);
+  if (has(name, "W4A16_NVFP4")) return widened(4, kNvfp4Group, kNvfp4Scale);
+  if (has(name, "W4A16") || name == "INT4_AWQ") return widened(4, group, kScale);
+  if (has(name, "W8A16")) return widened(8, group, kScale);
   if (has(name, "W4A8")) return std::nullopt;
   if (has(name, "NVFP4")) return narrow(Precision::kNvfp4);
   if (has(name, "FP8_PB") || has(name, "FP8_BLOCK")) return narrow(Precision::kFp8Block);
@@ -79,6 +87,10 @@ std::optional<Quantization> algorithm_format(const json& config) {
 /// Format of all matrices but those of modules that are left out.
 std::optional<Quantization> method_format(const json& config) {
   const std::string method = text_at(config, "quant_method");
+  if (packs_head_too(config)) {
+    const std::int64_t bits = count_at(config, "bits");
+    if (bits == 4 || bits == 8) return widened(bits, count_at(config, "group_size"), 2 * kScale);
+  }
   if (method == "fp8" || method == "fbgemm_fp8") {
     const bool blocks =
         config.contains("weight_block_size") && config.at("weight_block_size").is_array();
@@ -87,21 +99,24 @@ std::optional<Quantization> method_format(const json& config) {
   if (method == "mxfp4") return microscaled();
   if (method == "awq" || method == "gptq" || method == "gptq_marlin") {
     const std::int64_t bits = count_at(config, config.contains("bits") ? "bits" : "w_bit");
-    if (bits == 4 || bits == 8) return widened(bits, count_at(config, "group_size"));
+    // Scales, and zero points in the width of weights (AutoGPTQ and AutoAWQ: scales, qzeros).
+    if (bits == 4 || bits == 8)
+      return widened(bits, std::max<std::int64_t>(0, count_at(config, "group_size")),
+                     kScale + bits);
   }
   return algorithm_format(config);
 }
 
-/// Targets name classes ("Linear": all matrices) or modules.
+/// Targets name classes ("Linear": all matrices but the head) or modules.
 void take_targets(const json& group, FormatGroup& into) {
   std::vector<std::string> targets = texts_at(group, "targets");
   const auto is_class = [](const std::string& name) {
-    return name.rfind("re:", 0) != 0 && name.find('.') == std::string::npos &&
+    return name != "lm_head" && name.rfind("re:", 0) != 0 && name.find('.') == std::string::npos &&
            name.find('*') == std::string::npos;
   };
   into.all_matrices = targets.empty() || std::any_of(targets.begin(), targets.end(), is_class);
-  if (into.all_matrices) return;
   for (std::string& name : targets) {
+    if (is_class(name)) continue;
     const bool pattern = name.rfind("re:", 0) == 0 || name.find('*') != std::string::npos;
     if (pattern)
       into.modules.emplace_back(std::move(name));
@@ -131,6 +146,12 @@ std::vector<FormatGroup> layer_groups(const json& layers) {
 }
 
 }  // namespace
+
+bool packs_head_too(const json& config) {
+  const bool named = !text_at(config, "quant_method").empty() ||
+                     !text_at(config, "quant_algo").empty() || config.contains("config_groups");
+  return !named && count_at(config, "bits") > 0 && count_at(config, "group_size") > 0;
+}
 
 bool FormatGroup::names(const std::string& module) const {
   const auto named = [&module](const ModulePattern& pattern) { return pattern.names(module); };

@@ -22,6 +22,10 @@ struct FormatGroup {
   bool names(const std::string& module) const;
 };
 
+/// Whether a quantization_config is MLX's, which has bits and a group alone: scales and offsets of
+/// 16 bits, in the embedding and the head too (mlx_lm, utils.py: quantize_model).
+bool packs_head_too(const nlohmann::json& config);
+
 /// What a quantization_config says, or the `quantization` of ModelOpt's hf_quant_config.json: one
 /// group where all modules are stored alike. Empty where a format is not known.
 std::vector<FormatGroup> format_groups(const nlohmann::json& config);

@@ -161,6 +161,9 @@ void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, Infere
   // (server_args.py).
   config.shares_as_routed = engine.shares_as_routed && !config.mx_products;
   config.fused = engine_kernels(engine.fusions.resolved(own), config);
+  config.fused.operators_apart = engine.operators_apart();
+  config.fused.quantises_widened = engine.quantises_widened();
+  config.fused.decodes_by_head = engine.decodes_by_head();
 }
 
 InferenceConfig serving_step(const ServingGroup& group) {

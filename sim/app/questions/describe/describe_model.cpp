@@ -22,6 +22,25 @@ namespace {
 
 constexpr std::int64_t kContexts[] = {4096, 32768, 131072};
 
+std::string format_text(StoredFormat format, const Quantization& stored) {
+  switch (format) {
+    case StoredFormat::kSixteenBit:
+      return "16 bits";
+    case StoredFormat::kPrecision:
+      return to_string(stored.precision);
+    case StoredFormat::kFourBit:
+    case StoredFormat::kWideFourBit:
+      return "4-bit weights";
+    case StoredFormat::kMxFourBit:
+      return "mxfp4";
+    case StoredFormat::kEightBit:
+      return "8-bit weights";
+    case StoredFormat::kEightFloat:
+      return "fp8";
+  }
+  return "?";
+}
+
 /// How a checkpoint stores a part of most layers that have it.
 std::string stored_as(const LlmConfig& model, const Quantization& stored, bool moe,
                       StoredFormat LayerConfig::*part) {
@@ -32,10 +51,17 @@ std::string stored_as(const LlmConfig& model, const Quantization& stored, bool m
     left_out += layer.*part == StoredFormat::kSixteenBit ? 1 : 0;
   }
   if (layers == 0) return {};
-  if (left_out == 0) return stored.name;
   if (left_out == layers) return "16 bits";
-  return stored.name + ", 16 bits in " + std::to_string(left_out) + " of " +
-         std::to_string(layers) + " layers";
+  // Of several formats that which the first of them has.
+  const auto packed =
+      std::find_if(model.layers.begin(), model.layers.end(), [&](const LayerConfig& layer) {
+        return layer.moe == moe && layer.*part != StoredFormat::kSixteenBit;
+      });
+  const bool several = stored.name.find(", ") != std::string::npos;
+  const std::string name = several ? format_text((*packed).*part, stored) : stored.name;
+  if (left_out == 0) return name;
+  return name + ", 16 bits in " + std::to_string(left_out) + " of " + std::to_string(layers) +
+         " layers";
 }
 
 void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantization& stored) {
@@ -46,6 +72,7 @@ void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantizat
   values.add("stored: attention", stored_as(model, stored, moe, &LayerConfig::attention));
   const std::string dense = stored_as(model, stored, false, &LayerConfig::feed);
   if (!dense.empty()) values.add("stored: MLP", dense);
+  values.add("stored: head", format_text(model.head, stored));
   if (!moe) return;
   values.add("stored: experts", stored_as(model, stored, true, &LayerConfig::feed));
   if (model.moe.shared_intermediate > 0)

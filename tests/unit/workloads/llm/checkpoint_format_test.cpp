@@ -264,12 +264,14 @@ TEST(CheckpointFormat, MemoryIsThatOfEachPart) {
   left_out["ignore"] = {"re:.*self_attn.*", "re:.*shared_experts.*"};
   const double all = weights(group(4, "float", 16, true), Precision::kNvfp4);
   EXPECT_DOUBLE_EQ(weights(left_out, Precision::kNvfp4) - all, 1.5 * (attention + shared));
-  // 4-bit weights are widened to bf16 operands: those of the four experts of two layers.
+  // 4-bit weights, with scales of 16 bits for 32 of them, are widened to bf16 operands: those of
+  // the four experts of two layers.
   json widened = group(4, "int", 32, false);
   widened["ignore"] = {"re:.*self_attn.*", "re:.*shared_experts.*",
                        "re:.*mlp\\.(gate|up|gate_up|down)_proj.*"};
   const double dense = weights({{"quant_method", "none"}}, Precision::kBf16);
-  EXPECT_DOUBLE_EQ(dense - weights(widened, Precision::kBf16), 1.5 * 2 * 4 * 3 * 512 * 256);
+  EXPECT_DOUBLE_EQ(dense - weights(widened, Precision::kBf16),
+                   (2 - 4.5 / 8) * 2 * 4 * 3 * 512 * 256);
 }
 
 TEST(CheckpointFormat, ProductsRunInTheFormatOfTheirPart) {
