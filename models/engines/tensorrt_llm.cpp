@@ -155,6 +155,11 @@ struct TensorrtLlm final : SchedulerConfig {
     const bool early = engine_version(version).value() > std::pair(1, 0);
     return {EngineSwitch::kOn, EngineSwitch::kOn, early ? EngineSwitch::kOn : EngineSwitch::kOff};
   }
+  /// Masked multi-head attention was all there was before XQA (docs/source/blogs/XQA-kernel.md,
+  /// January 2024: "using tensor cores, reducing data loading and conversion").
+  bool decodes_by_head() const override {
+    return engine_version(version).value() < std::pair(0, 8);
+  }
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
 
