@@ -18,16 +18,14 @@ enum class SchedulePolicy : std::uint8_t {
   kLof    ///< the longest answer first
 };
 
-/// Whose kernels SGLang runs experts by.
-enum class MoeRunner : std::uint8_t { kAuto, kCutlass, kDeepGemm };
-
 namespace config {
+/// SGLang's names (server_args.py).
 template <>
-struct EnumNames<MoeRunner> {
-  static constexpr std::pair<MoeRunner, const char*> values[] = {
-      {MoeRunner::kAuto, "auto"},
-      {MoeRunner::kCutlass, "cutlass"},
-      {MoeRunner::kDeepGemm, "deep_gemm"}};
+struct EnumNames<ExpertKernels> {
+  static constexpr std::pair<ExpertKernels, const char*> values[] = {
+      {ExpertKernels::kTriton, "auto"},
+      {ExpertKernels::kMeasured, "cutlass"},
+      {ExpertKernels::kDeepGemm, "deep_gemm"}};
 };
 template <>
 struct EnumNames<SchedulePolicy> {
@@ -80,6 +78,7 @@ struct Sglang final : SchedulerConfig {
   Sglang() {
     kind = "sglang";
     quant_fusion = false;
+    expert_kernels = ExpertKernels::kTriton;
     // An estimate, that of TensorRT-LLM: first tokens were measured of DeepSeek-R1 alone, where
     // both engines take about 0.1 s more, which other models do not with TensorRT-LLM.
     host.request = Seconds(27.2e-3);
@@ -110,7 +109,6 @@ struct Sglang final : SchedulerConfig {
   std::int64_t page_size = 1, max_total_tokens = 0, mamba_track_interval = 256;
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
   double mem_fraction_static = 0.88, schedule_conservativeness = 1;
-  MoeRunner moe_runner_backend = MoeRunner::kAuto;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
   bool disable_shared_experts_fusion = false;
 
@@ -120,7 +118,8 @@ struct Sglang final : SchedulerConfig {
         engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
             .optional("max_running_requests", &Sglang::max_running_requests,
                       "requests that run at a time at most", between(1, 1e6))
-            .optional("moe_runner_backend", &Sglang::moe_runner_backend,
+            .optional("moe_runner_backend",
+                      static_cast<ExpertKernels Sglang::*>(&Sglang::expert_kernels),
                       "kernels of experts; auto: Triton's where tensor cores do not scale blocks "
                       "(server_args.py), which scale their sums and are priced as products of fp8; "
                       "deep_gemm: DeepGEMM's, beside DeepEP, priced as its dense products; "
@@ -163,8 +162,6 @@ struct Sglang final : SchedulerConfig {
                       "whether the host prepares no iteration while devices run the one before")
             .derive([](Sglang& s) {
               s.host.overlapped = !s.disable_overlap_schedule;
-              s.scales_sums = s.moe_runner_backend == MoeRunner::kAuto;
-              s.deep_gemm = s.moe_runner_backend == MoeRunner::kDeepGemm;
               s.shares_as_routed = !s.disable_shared_experts_fusion;
             })
             .check(

@@ -12,6 +12,7 @@
 #include "sim/config/registered.h"
 #include "sim/serving/adapter_slots.h"
 #include "sim/serving/engine_fusions.h"
+#include "sim/serving/expert_kernels.h"
 #include "sim/serving/iteration.h"
 #include "sim/serving/kv_pool.h"
 #include "sim/serving/request.h"
@@ -159,9 +160,8 @@ struct SchedulerConfig {
   virtual EngineFusions own_fusions() const {
     return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff};
   }
-  /// Experts in fp8 with scales of blocks run by Triton's kernels, which scale their sums, or by
-  /// DeepGEMM's, where tensor cores do not scale blocks; engines say so by keys of their own.
-  bool scales_sums = false, deep_gemm = false;
+  /// Engines say so by keys of their own.
+  ExpertKernels expert_kernels = ExpertKernels::kMeasured;
   /// Where ranks add up experts of all tokens, the shared one is one more of the routed ones;
   /// engines say so by keys of their own.
   bool shares_as_routed = false;

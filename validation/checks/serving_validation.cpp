@@ -49,8 +49,9 @@ std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const s
          std::to_string(static_cast<int>(g.kv_precision)) + " " + std::to_string(g.parallel.tp) +
          " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
          std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->custom_all_reduce.base()) +
-         (g.engine->quant_fusion ? " fused" : "") + (g.engine->marlin ? " marlin" : "") +
-         (g.engine->scales_sums ? " triton" : "") +
+         (g.engine->quant_fusion ? " fused" : "") + (g.engine->marlin ? " marlin" : "") + " " +
+         std::to_string(static_cast<int>(g.engine->expert_kernels)) +
+         (g.engine->shares_as_routed ? " shared" : "") +
          (g.speculative ? " " + std::to_string(g.speculative->num_speculative_tokens) : "");
 }
 

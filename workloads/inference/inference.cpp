@@ -279,8 +279,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.mx_products = config.mx_products;
   work.marlin = config.marlin;
   work.widened_bits = config.widened_bits;
-  work.scales_sums = config.scales_sums;
-  work.deep_gemm = config.deep_gemm;
+  work.expert_kernels = config.expert_kernels;
   work.shares_as_routed = config.shares_as_routed;
   work.fused = config.fused;
   work.lora = lora_work(config.lora, config.adapters);

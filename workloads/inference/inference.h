@@ -7,6 +7,7 @@
 
 #include "sim/graph/program.h"
 #include "sim/serving/engine_fusions.h"
+#include "sim/serving/expert_kernels.h"
 #include "workloads/inference/batch.h"
 #include "workloads/llm/experts/expert_routing_config.h"
 #include "workloads/llm/layer_work.h"
@@ -41,8 +42,7 @@ struct InferenceConfig {
   bool mx_products = false;       ///< see LayerWork::mx_products
   bool marlin = false;            ///< see WeightFormat::marlin
   std::int64_t widened_bits = 0;  ///< see LayerWork::widened_bits
-  bool scales_sums = false;       ///< see LayerWork::scales_sums
-  bool deep_gemm = false;         ///< see LayerWork::deep_gemm
+  ExpertKernels expert_kernels = ExpertKernels::kMeasured;
   bool shares_as_routed = false;  ///< see LayerWork::shares_as_routed
   EngineKernels fused;
   /// None: every rank gets the mean number of tokens. Its file must have been read.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
+#include "sim/serving/expert_kernels.h"
 #include "workloads/llm/experts/expert_placement.h"
 #include "workloads/llm/llm_config.h"
 #include "workloads/llm/lora.h"
@@ -120,11 +121,7 @@ struct LayerWork {
   /// Inference: bits of the stored weights of a checkpoint in whose format the accelerator has no
   /// products, where products widen them (nvfp4 on Hopper, fp8 on Ampere); 0: there are none.
   std::int64_t widened_bits = 0;
-  /// Products of experts with scales of blocks run by Triton's fused_moe, which applies these to
-  /// its sums: as products of fp8, not as those that were measured.
-  bool scales_sums = false;
-  /// They run by DeepGEMM: as dense products of its kernel, an expert behind the other.
-  bool deep_gemm = false;
+  ExpertKernels expert_kernels = ExpertKernels::kMeasured;
   /// Inference: where experts are added up, the shared one may be one more that every token goes to
   /// (shared_is_routed()).
   bool shares_as_routed = false;

@@ -245,8 +245,8 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
 /// Prompts of two batches in turn: DeepGEMM's products keep off the SMs of DeepEP's kernels (SGLang
 /// two_batch_overlap.py, operations_strategy.py, 2025: deep_gemm_num_sms; none of decodes).
 std::int64_t InferenceExperiment::kept_off(const Kernel& kernel) const {
-  if (!two_batch_overlap || phase != Phase::kPrefill || !engine || !engine->object->deep_gemm ||
-      !system.expert_exchange)
+  if (!two_batch_overlap || phase != Phase::kPrefill || !engine ||
+      engine->object->expert_kernels != ExpertKernels::kDeepGemm || !system.expert_exchange)
     return 0;
   const bool product =
       kernel.kind == KernelClass::kGemm && kernel.precision == Precision::kFp8Block;

@@ -115,7 +115,7 @@ TEST(BuildInference, WhatIsQuantisedApartIsWrittenWide) {
 TEST(BuildInference, DeepGemmsExpertsAreDenseProducts) {
   const auto kernels = [](InferenceConfig config, bool deep_gemm) {
     config.precision = Precision::kFp8Block;
-    config.deep_gemm = deep_gemm;
+    if (deep_gemm) config.expert_kernels = ExpertKernels::kDeepGemm;
     config.quantises_apart = true;
     return build_inference(small_moe(2), config).kernels;
   };
@@ -177,7 +177,7 @@ TEST(BuildInference, TritonsExpertsScaleTheirSums) {
   const auto precision = [](bool triton, const char* part) {
     InferenceConfig config = decode(8, 64);
     config.precision = Precision::kFp8Block;
-    config.scales_sums = triton;
+    if (triton) config.expert_kernels = ExpertKernels::kTriton;
     const Program program = build_inference(small_moe(2), config);
     return std::find_if(program.kernels.begin(), program.kernels.end(),
                         [&](const Kernel& k) { return k.name == part; })

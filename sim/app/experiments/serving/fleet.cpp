@@ -155,8 +155,7 @@ void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, Infere
   config.quantises_apart = !engine.quant_fusion;
   config.marlin = engine.marlin;
   config.decodes_by_stages = engine.decodes_by_stages;
-  config.scales_sums = engine.scales_sums && !config.mx_products;
-  config.deep_gemm = engine.deep_gemm && !config.mx_products;
+  config.expert_kernels = config.mx_products ? ExpertKernels::kMeasured : engine.expert_kernels;
   // TensorRT-LLM's experts, which SGLang runs there, have no shared one among them
   // (server_args.py).
   config.shares_as_routed = engine.shares_as_routed && !config.mx_products;
