@@ -221,20 +221,34 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
   return p;
 }
 
+namespace {
+
+/// Bytes of an element of a checkpoint's matrix in device memory. Where products read its format as
+/// it is, their scales are in what was measured of them; in memory they are not.
+double held_bytes(const LayerTask& task, StoredFormat stored) {
+  const Precision precision = task.precision(stored);
+  WeightFormat format = task.weights(stored);
+  const bool as_it_is = stored == StoredFormat::kPrecision && element_bytes(precision) < 1;
+  const bool microscaled = stored == StoredFormat::kMxFourBit && format.bits > 0;
+  if (as_it_is || microscaled) format.scale_bits = task.model.scale_bits;
+  return weight_bytes(precision, format);
+}
+
+}  // namespace
+
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
                           const LayerWork& work) {
   const double element = element_bytes(work.precision);
   const auto saved = [&](const LayerConfig& layer, StoredFormat stored, std::int64_t count) {
     const LayerTask task{model, layer, work};
-    return static_cast<double>(count) *
-           (element - weight_bytes(task.precision(stored), task.weights(stored)));
+    return static_cast<double>(count) * (element - held_bytes(task, stored));
   };
   double bytes = 0;
   if (stage == parallel.pp - 1 && model.head != StoredFormat::kSixteenBit &&
       (!model.tied_embeddings || parallel.pp > 1)) {
     const LayerConfig none;
     const LayerTask task{model, none, work};
-    const double stored = weight_bytes(task.precision(model.head), task.weights(model.head));
+    const double stored = held_bytes(task, model.head);
     bytes += static_cast<double>(padded_vocabulary_rows(model, parallel.tp) * model.hidden) *
              (element_bytes(unquantised(work.precision)) - stored);
   }

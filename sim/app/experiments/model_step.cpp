@@ -195,7 +195,8 @@ void keep_off(const StepExperiment& experiment, const Program& program, KernelSl
     if (units == 0) continue;
     KernelCost& cost = costs.kernels[id];
     const auto work = static_cast<double>(cost.duration - cost.launch);
-    cost.duration = cost.launch + std::llround(work * slowdowns.keep_off(id, units));
+    cost.duration =
+        cost.launch + static_cast<Picoseconds>(std::llround(work * slowdowns.keep_off(id, units)));
   }
 }
 

@@ -52,7 +52,8 @@ void launch_in_stream(const LaunchConfig& launch, const std::vector<Kernel>& ker
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     KernelCost& cost = costs.kernels[i];
     const bool beside = kernels[i].kind == KernelClass::kGroupedGemm;
-    const Picoseconds all = beside ? longer : longer * kernels[i].launches;
+    const Picoseconds all =
+        beside ? longer : longer * static_cast<Picoseconds>(kernels[i].launches);
     cost.launch += all;
     cost.duration += all;
     cost.bound = limit_of(kernels[i], cost, accelerator).bound;
