@@ -20,7 +20,7 @@ namespace orrery {
 namespace {
 
 /// One figure as published, and whether nobody published it.
-struct FigureColumn {
+struct TableFigure {
   double value = 0;  // in SI base units
   bool estimated = false;
 };
@@ -34,11 +34,11 @@ struct Listed {
 struct Column {
   std::string key, title;
   double unit = 1;  // of the table, in SI base units
-  std::function<std::optional<FigureColumn>(const AcceleratorConfig&)> figure;
+  std::function<std::optional<TableFigure>(const AcceleratorConfig&)> figure;
 };
 
 template <class T>
-FigureColumn figure_of(const Fact<T>& fact) {
+TableFigure figure_of(const Fact<T>& fact) {
   const std::string& source = fact.nameplate ? fact.nameplate_source : fact.source;
   double value = 0;
   if constexpr (std::is_arithmetic_v<T>) {
@@ -51,7 +51,7 @@ FigureColumn figure_of(const Fact<T>& fact) {
 
 Column rate(Precision precision) {
   return {to_string(precision), to_string(precision), 1e12,
-          [precision](const AcceleratorConfig& a) -> std::optional<FigureColumn> {
+          [precision](const AcceleratorConfig& a) -> std::optional<TableFigure> {
             const auto found = a.compute.matrix.find(precision);
             if (found == a.compute.matrix.end()) return {};
             return figure_of(found->second);
@@ -59,24 +59,24 @@ Column rate(Precision precision) {
 }
 
 Column port(const char* key, const char* title, PortConfig AcceleratorConfig::*member) {
-  return {key, title, 1e9, [member](const AcceleratorConfig& a) -> std::optional<FigureColumn> {
+  return {key, title, 1e9, [member](const AcceleratorConfig& a) -> std::optional<TableFigure> {
             if (!(a.*member).present()) return {};
             return figure_of((a.*member).bandwidth);
           }};
 }
 
-std::optional<FigureColumn> year_of(const AcceleratorConfig& a) {
+std::optional<TableFigure> year_of(const AcceleratorConfig& a) {
   if (!a.year) return {};
   return figure_of(*a.year);
 }
 
 /// FLOP of the widest 16-bit rate that a byte of memory traffic pays for.
-std::optional<FigureColumn> intensity(const AcceleratorConfig& a) {
+std::optional<TableFigure> intensity(const AcceleratorConfig& a) {
   for (const Precision precision : {Precision::kBf16, Precision::kFp16, Precision::kInt8}) {
     const auto found = a.compute.matrix.find(precision);
     if (found == a.compute.matrix.end()) continue;
-    const FigureColumn rate = figure_of(found->second), memory = figure_of(a.memory.bandwidth);
-    return FigureColumn{rate.value / memory.value, rate.estimated || memory.estimated};
+    const TableFigure rate = figure_of(found->second), memory = figure_of(a.memory.bandwidth);
+    return TableFigure{rate.value / memory.value, rate.estimated || memory.estimated};
   }
   return {};
 }
@@ -101,7 +101,7 @@ const std::vector<Column>& columns() {
 }
 
 /// Three digits or so: "0.5", "62.5", "989", "2,250".
-std::string cell(const Column& column, const std::optional<FigureColumn>& figure) {
+std::string cell(const Column& column, const std::optional<TableFigure>& figure) {
   if (!figure) return "-";
   if (column.key == "year") return (figure->estimated ? "~" : "") + print_number(figure->value);
   const double value = figure->value / column.unit;
@@ -130,7 +130,7 @@ nlohmann::ordered_json to_json(const Listed& listed) {
                                 {"dies", a.dies},    {"memory", a.memory.kind}};
   nlohmann::ordered_json estimates = nlohmann::ordered_json::array();
   for (const Column& column : columns()) {
-    const std::optional<FigureColumn> figure = column.figure(a);
+    const std::optional<TableFigure> figure = column.figure(a);
     row[column.key] = figure ? nlohmann::ordered_json(figure->value) : nullptr;
     if (figure && figure->estimated) estimates.push_back(column.key);
   }
@@ -184,7 +184,7 @@ void sort_by(const std::string& key, std::vector<Listed>& all) {
                      "\nthere are: " + known);
   }
   const auto value = [&](const Listed& listed) {
-    const std::optional<FigureColumn> figure = column->figure(listed.device);
+    const std::optional<TableFigure> figure = column->figure(listed.device);
     return figure ? figure->value : -1;
   };
   std::stable_sort(all.begin(), all.end(),
