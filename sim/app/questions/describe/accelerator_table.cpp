@@ -49,7 +49,7 @@ TableFigure figure_of(const Fact<T>& fact) {
   return {value, source.find("estimate") != std::string::npos};
 }
 
-Column rate(Precision precision) {
+Column rate_column(Precision precision) {
   return {to_string(precision), to_string(precision), 1e12,
           [precision](const AcceleratorConfig& a) -> std::optional<TableFigure> {
             const auto found = a.compute.matrix.find(precision);
@@ -85,12 +85,12 @@ const std::vector<Column>& columns() {
   static const std::vector<Column> all = {
       {"year", "year", 1, year_of},
       {"vector", "fp32", 1e12, [](const auto& a) { return figure_of(a.compute.vector); }},
-      rate(Precision::kTf32),
-      rate(Precision::kFp16),
-      rate(Precision::kBf16),
-      rate(Precision::kFp8),
-      rate(Precision::kInt8),
-      rate(Precision::kNvfp4),
+      rate_column(Precision::kTf32),
+      rate_column(Precision::kFp16),
+      rate_column(Precision::kBf16),
+      rate_column(Precision::kFp8),
+      rate_column(Precision::kInt8),
+      rate_column(Precision::kNvfp4),
       {"capacity", "GB", 1e9, [](const auto& a) { return figure_of(a.memory.capacity); }},
       {"bandwidth", "GB/s", 1e9, [](const auto& a) { return figure_of(a.memory.bandwidth); }},
       {"flop_per_byte", "FLOP/B", 1, intensity},
