@@ -476,6 +476,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "nccl_sweeps",
                            "pcie_collectives",
                            "pcie_cards",
+                           "supercomputer_nodes",
                            "attention_a100",
                            "resnet_50",
                            "recurrent_kernels",
