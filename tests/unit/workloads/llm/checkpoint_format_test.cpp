@@ -263,7 +263,9 @@ TEST(CheckpointFormat, MemoryIsThatOfEachPart) {
   json left_out = group(4, "float", 16, true);
   left_out["ignore"] = {"re:.*self_attn.*", "re:.*shared_experts.*"};
   const double all = weights(group(4, "float", 16, true), Precision::kNvfp4);
-  EXPECT_DOUBLE_EQ(weights(left_out, Precision::kNvfp4) - all, 1.5 * (attention + shared));
+  // A scale of 8 bits for 16 weights of 4 (arXiv 2509.25149, section 2).
+  EXPECT_DOUBLE_EQ(weights(left_out, Precision::kNvfp4) - all,
+                   (2 - 4.5 / 8) * (attention + shared));
   // 4-bit weights, with scales of 16 bits for 32 of them, are widened to bf16 operands: those of
   // the four experts of two layers.
   json widened = group(4, "int", 32, false);
