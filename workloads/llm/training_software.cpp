@@ -152,44 +152,48 @@ config::Schema<TrainingSoftware> rate_switches() {
                 "MLP's last product");
 }
 
+/// What collectives run beside, and who launches them.
+config::Schema<TrainingSoftware> overlap_switches() {
+  using S = TrainingSoftware;
+  return rate_switches()
+      .optional("tp_overlap", &S::tp_overlap,
+                "what collectives of tensor parallelism run beside: nothing, in backward passes "
+                "products of weight gradients, or with user buffers chunks of all products")
+      .optional("buffer_copies", &S::buffer_copies,
+                "operands that user buffers gather are copied into them by kernels of their "
+                "own, and scales of blocks gathered before, or casts write there")
+      .optional("pp_overlap", &S::pp_overlap,
+                "schedules in which a stage goes on while its messages are under way: none, "
+                "those with several chunks, all")
+      .optional("scattered_messages", &S::scattered_messages,
+                "each rank sends its part of a tensor where sequence parallelism leaves it "
+                "whole, and "
+                "receivers gather them")
+      .optional("cp_comm_type", &S::cp_comm_type,
+                "how ranks that share the tokens of sequences (parallel.cp) exchange what "
+                "attention needs: keys and values round a ring, or gathered, or tokens for "
+                "heads (a2a), or both (parallel.cp_a2a); names of Transformer Engine")
+      .optional("gradient_reduction_overlap", &S::gradient_reduction_overlap,
+                "gradients are reduced over replicas beside the last backward passes, bucket by "
+                "bucket, or all behind them (zero 0, 1; sharded ones always beside)")
+      .optional("weight_gather_overlap", &S::weight_gather_overlap,
+                "sharded weights are gathered beside the first forward passes, layer by layer, "
+                "or all at the end of a step")
+      .optional("bucket_parameters", &S::bucket_parameters,
+                "parameters of a bucket, which ends with a layer", config::between(1, 1e12))
+      .optional("collective_calls", &S::collective_calls,
+                "who launches all-reduces inside a system: a graph, or the host one by one, "
+                "which takes call_delays longer")
+      .optional("call_delays", &S::call_delays,
+                "what calls by the host add to all-reduces, by ascending size");
+}
+
 }  // namespace
 
 const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
   using S = TrainingSoftware;
   static const auto schema =
-      rate_switches()
-          .optional(
-              "tp_overlap", &S::tp_overlap,
-              "what collectives of tensor parallelism run beside: nothing, in backward passes "
-              "products of weight gradients, or with user buffers chunks of all products")
-          .optional("buffer_copies", &S::buffer_copies,
-                    "operands that user buffers gather are copied into them by kernels of their "
-                    "own, and scales of blocks gathered before, or casts write there")
-          .optional("pp_overlap", &S::pp_overlap,
-                    "schedules in which a stage goes on while its messages are under way: none, "
-                    "those with several chunks, all")
-          .optional("scattered_messages", &S::scattered_messages,
-                    "each rank sends its part of a tensor where sequence parallelism leaves it "
-                    "whole, and "
-                    "receivers gather them")
-          .optional("cp_comm_type", &S::cp_comm_type,
-                    "how ranks that share the tokens of sequences (parallel.cp) exchange what "
-                    "attention needs: keys and values round a ring, or gathered, or tokens for "
-                    "heads (a2a), or both (parallel.cp_a2a); names of Transformer Engine")
-          .optional(
-              "gradient_reduction_overlap", &S::gradient_reduction_overlap,
-              "gradients are reduced over replicas beside the last backward passes, bucket by "
-              "bucket, or all behind them (zero 0, 1; sharded ones always beside)")
-          .optional("weight_gather_overlap", &S::weight_gather_overlap,
-                    "sharded weights are gathered beside the first forward passes, layer by layer, "
-                    "or all at the end of a step")
-          .optional("bucket_parameters", &S::bucket_parameters,
-                    "parameters of a bucket, which ends with a layer", config::between(1, 1e12))
-          .optional("collective_calls", &S::collective_calls,
-                    "who launches all-reduces inside a system: a graph, or the host one by one, "
-                    "which takes call_delays longer")
-          .optional("call_delays", &S::call_delays,
-                    "what calls by the host add to all-reduces, by ascending size")
+      overlap_switches()
           .optional(
               "fp8_scaling", &S::fp8_scaling,
               "kernels that make operands of 8 bits and fewer: those that write them anyway, "
