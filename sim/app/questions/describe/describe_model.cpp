@@ -58,7 +58,7 @@ std::string stored_as(const LlmConfig& model, const Quantization& stored, bool m
         return layer.moe == moe && layer.*part != StoredFormat::kSixteenBit;
       });
   const bool several = stored.name.find(", ") != std::string::npos;
-  const std::string name = several ? format_text((*packed).*part, stored) : stored.name;
+  std::string name = several ? format_text((*packed).*part, stored) : stored.name;
   if (left_out == 0) return name;
   return name + ", 16 bits in " + std::to_string(left_out) + " of " + std::to_string(layers) +
          " layers";
