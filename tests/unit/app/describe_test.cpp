@@ -383,6 +383,15 @@ TEST(Describe, KeysOfAKindOfExperimentStandWithoutThoseOfItsMachineAndOfOtherKin
   EXPECT_THAT(keys, Not(HasSubstr("experiment.engine")));
 }
 
+TEST(Describe, AMisspeltKindOfExperimentIsSuggestedAmongKeys) {
+  try {
+    describe({"keys", "trainig"}, shipped_catalog(), library());
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("did you mean 'training'?"));
+  }
+}
+
 TEST(Describe, KeysOfExperimentsNeedNotSaySo) {
   EXPECT_EQ(printed(describe({"keys", "parallel"}, shipped_catalog(), library())),
             printed(describe({"keys", "experiment.parallel"}, shipped_catalog(), library())));

@@ -275,6 +275,14 @@ std::vector<CatalogEntry> keys_below(const std::string& name,
   return chosen;
 }
 
+/// Kinds of experiments may have been meant as well as keys.
+[[noreturn]] void refuse_key(const std::string& name, const std::vector<CatalogEntry>& keys,
+                             const Context& context) {
+  std::vector<std::string> known = names_of(keys);
+  for (const KeySource& source : context.catalog.schemas) known.push_back(source.kind);
+  refuse("key", name, known);
+}
+
 /// The keys named and all below them; an experiment's also without its name, and all of a kind of
 /// experiment.
 Answer describe_key_names(const Words& names, const Context& context) {
@@ -284,7 +292,7 @@ Answer describe_key_names(const Words& names, const Context& context) {
     std::vector<CatalogEntry> found = keys_below(name, keys);
     if (found.empty()) found = keys_of_kind(name, context);
     if (found.empty()) found = keys_below("experiment." + name, keys);
-    if (found.empty()) refuse("key", name, names_of(keys));
+    if (found.empty()) refuse_key(name, keys, context);
     chosen.insert(chosen.end(), found.begin(), found.end());
   }
   return list("key", chosen);
