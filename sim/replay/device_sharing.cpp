@@ -2,6 +2,7 @@
 #include "sim/replay/device_sharing.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <stdexcept>
 
@@ -20,28 +21,38 @@ DeviceSharing::DeviceSharing(std::size_t actors, std::uint32_t streams, Slowdown
 
 void DeviceSharing::begin(std::uint32_t stream, KernelId kernel, Picoseconds begin,
                           Picoseconds duration) {
+  devices_[stream / streams_].running |= bit(stream);
+  follow(stream, kernel, begin, duration);
+}
+
+void DeviceSharing::follow(std::uint32_t stream, KernelId kernel, Picoseconds begin,
+                           Picoseconds duration) {
   Work& work = work_[stream];
-  Device& device = devices_[stream / streams_];
-  ++device.kernels;
   work.kernel = kernel;
-  work.active = true;
   work.begun = work.since = begin;
   work.duration = duration;
   work.left = static_cast<double>(duration);
-  work.slowdown = slowdown(device, kernel);
+  work.slowdown = slowdown(devices_[stream / streams_], kernel);
   work.end = end_of(work);
-  queue_end(stream);
+}
+
+Picoseconds DeviceSharing::end_of(std::uint32_t stream, KernelId kernel, Picoseconds begin,
+                                  Picoseconds duration) {
+  Work work;
+  work.begun = work.since = begin;
+  work.duration = duration;
+  work.left = static_cast<double>(duration);
+  work.slowdown = slowdown(devices_[stream / streams_], kernel);
+  return end_of(work);
 }
 
 bool DeviceSharing::ends(const Event& event) {
-  Work& work = work_[event.target];
-  if (!work.active || event.argument != work.event) return false;
-  if (event.time < work.end) {
-    queue_end(event.target);
+  const Picoseconds end = work_[event.target].end;
+  if (event.time < end) {
+    queue_end(event.target, end);
     return false;
   }
-  work.active = false;
-  --devices_[event.target / streams_].kernels;
+  devices_[event.target / streams_].running &= ~bit(event.target);
   return true;
 }
 
@@ -59,9 +70,10 @@ void DeviceSharing::load(std::uint32_t actor, const DeviceLoad& load, bool begin
     device.load -= load;
   }
   device.level = device.load.none() ? kFree : kUnknown;
-  if (device.kernels == 0) return;
-  for (std::uint32_t stream = actor * streams_; stream < (actor + 1) * streams_; ++stream) {
-    if (work_[stream].active) change_speed(stream, slowdown(device, work_[stream].kernel), now);
+  for (std::uint32_t left = device.running; left != 0; left &= left - 1) {
+    const std::uint32_t stream =
+        actor * streams_ + static_cast<std::uint32_t>(std::countr_zero(left));
+    change_speed(stream, slowdown(device, work_[stream].kernel), now);
   }
 }
 
@@ -86,7 +98,7 @@ double DeviceSharing::slowdown(Device& device, KernelId kernel) {
 }
 
 /// A kernel that was never slowed ends to the picosecond as it would alone, and none ends earlier.
-Picoseconds DeviceSharing::end_of(const Work& work) const {
+Picoseconds DeviceSharing::end_of(const Work& work) {
   const Picoseconds alone = work.begun + work.duration;
   if (work.slowdown == 1 && work.since == work.begun) return alone;
   const double left = work.left * work.slowdown;
@@ -105,16 +117,18 @@ void DeviceSharing::change_speed(std::uint32_t stream, double slowdown, Picoseco
   }
   work.slowdown = slowdown;
   work.end = end_of(work);
-  if (work.end < work.queued) {
-    ++work.event;
-    queue_end(stream);
-  }
+  if (work.end < work.queued) replace_end(stream);
 }
 
-void DeviceSharing::queue_end(std::uint32_t stream) {
+void DeviceSharing::replace_end(std::uint32_t stream) {
+  ++work_[stream].event;
+  queue_end(stream, work_[stream].end);
+}
+
+void DeviceSharing::queue_end(std::uint32_t stream, Picoseconds end) {
   Work& work = work_[stream];
-  work.queued = work.end;
-  queue_.push({work.end, stream, ends_kind_, work.event});
+  work.queued = end;
+  queue_.push({end, stream, ends_kind_, work.event});
 }
 
 }  // namespace orrery

@@ -74,8 +74,8 @@ struct RoleResult {
 
 struct ReplayResult {
   Picoseconds end = 0;
-  int last_role = 0;  ///< the role that ends last (the lowest index of those)
-  std::uint64_t events = 0;
+  int last_role = 0;         ///< the role that ends last (the lowest index of those)
+  std::uint64_t events = 0;  ///< ends of kernels, latencies and bytes
   std::uint64_t operators = 0;
   /// Results by role; of the rank that ends last (the first of those), where ranks are replayed.
   std::vector<RoleResult> roles;

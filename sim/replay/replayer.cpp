@@ -41,6 +41,7 @@ Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptio
   if (options.slowdowns != nullptr) {
     sharing_ = std::make_unique<DeviceSharing>(actors_.size(), streams_, *options.slowdowns, queue_,
                                                kComputeEnd);
+    looks_ahead_ = timeline_ == nullptr && observer_ == nullptr && path_ == nullptr;
   }
   if (timeline_ != nullptr) {
     memory_ = std::make_unique<MemoryTrack>(program, actors_, *timeline_);
@@ -145,12 +146,14 @@ void Replayer::execute(Picoseconds now) {
     }
     link_schedule_.apply(now, network_, [this](std::uint32_t t) { return meetings_[t].completed; });
     while (queue_.top_time() <= now) {
-      ++events_;
       const Event event = queue_.pop();
       if (const Event* later = queue_.due(kPrefetched)) prefetch(*later);
       if (event.kind == kComputeEnd) {
-        if (!sharing_ || sharing_->ends(event)) finish(event.target, now);
+        if (sharing_ && !kernel_ended(event)) continue;
+        ++events_;
+        finish(event.target, now);
       } else {
+        ++events_;
         begin_bytes(event.target, now);
       }
     }
@@ -186,19 +189,36 @@ void Replayer::start(std::uint32_t index, Picoseconds now) {
   if (path_ != nullptr) path_->starts(index, now);
   if (cursor.head->kind == OperatorKind::kCompute) {
     cursor.state = State::kComputing;
-    const KernelId kernel = cursor.head->work;
-    Picoseconds& enqueued = accounts_[cursor.actor].enqueued;
-    enqueued = checked_add(enqueued, std::max(costs_.enqueue, costs_.kernels[kernel].issue));
-    const Picoseconds begin = std::max(now, enqueued);
-    if (sharing_) {
-      sharing_->begin(index, kernel, begin, duration_of(cursor));
-    } else {
-      queue_.push({begin + duration_of(cursor), index, kComputeEnd, 0});
-    }
+    start_kernel(index, now);
   } else {
     cursor.state = State::kPosted;
     post(index, now);
   }
+}
+
+void Replayer::start_kernel(std::uint32_t index, Picoseconds now) {
+  const Cursor& cursor = cursors_[index];
+  if (cursor.stream != 0) catch_up(cursor.actor, now);  // the host hands over to all streams
+  Picoseconds& enqueued = accounts_[cursor.actor].enqueued;
+  enqueued = issued(cursor, enqueued);
+  const Picoseconds begin = std::max(now, enqueued);
+  if (!sharing_) {
+    queue_.push({begin + duration_of(cursor), index, kComputeEnd, 0});
+    return;
+  }
+  sharing_->begin(index, cursor.head->work, begin, duration_of(cursor));
+  sharing_->queue_end(
+      index, looks_ahead_ && cursor.stream == 0 ? look_ahead(index) : sharing_->end(index));
+}
+
+/// Whether an event ends the kernel at the head of its stream.
+bool Replayer::kernel_ended(const Event& event) {
+  if (!sharing_->counts(event)) return false;
+  if (event.target % streams_ == 0) {
+    run_through(event.target, event.time);
+    accounts_[event.target / streams_].ahead = 0;
+  }
+  return sharing_->ends(event);
 }
 
 /// Time of the kernel at the head of a stream, alone on its device.
@@ -218,6 +238,7 @@ void Replayer::load_devices(std::uint32_t id, Picoseconds now, bool begins) {
   const Meeting& meeting = meetings_[id];
   for (std::uint32_t i = 0; i < meeting.participants; ++i) {
     const std::uint32_t actor = cursors_[posts_[meeting.first_post + i]].actor;
+    catch_up(actor, now);
     sharing_->load(actor, costs_.transfers[id].device, begins, now);
     if (timeline_ != nullptr) record_load(actor, now);
   }
@@ -251,6 +272,7 @@ void Replayer::await(Cursor& cursor, StreamId stream, std::uint64_t awaited, Pic
   cursor.awaited = awaited;
   sibling(cursor, stream).waiting |= 1U << cursor.stream;
   if (cursor.stream == 0) accounts_[cursor.actor].gap_settled = now;
+  if (stream == 0) catch_up(cursor.actor, now);
 }
 
 void Replayer::post(std::uint32_t cursor, Picoseconds now) {
@@ -308,6 +330,8 @@ void Replayer::finish(std::uint32_t index, Picoseconds now) {
   settle_gap(cursor.actor, now);
   if (cursor.stream == 0) {
     account_operator(cursor, now);
+  } else {
+    catch_up(cursor.actor, now);
   }
   if (cursor.head->kind == OperatorKind::kCompute && costs_.kernels[cursor.head->work].host_waits) {
     Picoseconds& enqueued = accounts_[cursor.actor].enqueued;
@@ -329,17 +353,22 @@ void Replayer::finish(std::uint32_t index, Picoseconds now) {
 }
 
 void Replayer::advance(Cursor& cursor) {
+  if (cursor.stream == 0 && cursor.head + 1 == cursor.block_end) end_call(cursor);
+  step(cursor);
+}
+
+/// Goes to the next operator of the stream.
+void Replayer::step(Cursor& cursor) const {
   cursor.waits_met = 0;
   if (++cursor.head != cursor.block_end) {
     ++cursor.position;
-    return;
+  } else {
+    enter_call(cursor, (cursor.position >> 32) + 1);
   }
-  if (cursor.stream == 0) end_call(cursor);
-  enter_call(cursor, (cursor.position >> 32) + 1);
 }
 
 /// Goes to the first operator of the stream in this call or a later one.
-void Replayer::enter_call(Cursor& cursor, std::uint64_t call) {
+void Replayer::enter_call(Cursor& cursor, std::uint64_t call) const {
   const std::vector<BlockId>& calls = calls_of(cursor);
   for (; call < calls.size(); ++call) {
     const FrozenBlock& block = blocks_[calls[call]];

@@ -13,6 +13,7 @@
 #include "sim/replay/actors.h"
 #include "sim/replay/critical_path.h"
 #include "sim/replay/device_sharing.h"
+#include "sim/replay/huge_pages.h"
 #include "sim/replay/link_schedule.h"
 #include "sim/replay/memory_track.h"
 #include "sim/replay/replay.h"
@@ -81,6 +82,7 @@ class Replayer final : public Agenda {
     Picoseconds in_call = 0;      ///< time of the call that it is in, for block_times_
     TimeBreakdown breakdown;
     Picoseconds end = 0;
+    std::uint32_t ahead = 0;  ///< kernels that follow the one at the head before the queued end
   };
 
   /// A transfer, or an image of one, and its posts; it serves one rendezvous after the other.
@@ -126,6 +128,8 @@ class Replayer final : public Agenda {
 
   void start_all();
   void start(std::uint32_t cursor, Picoseconds now);
+  void start_kernel(std::uint32_t cursor, Picoseconds now);
+  bool kernel_ended(const Event& event);
   bool blocked(Cursor& cursor, Picoseconds now);
   bool end_blocked(Cursor& cursor, Picoseconds now);
   void await(Cursor& cursor, StreamId stream, std::uint64_t position, Picoseconds now);
@@ -136,8 +140,17 @@ class Replayer final : public Agenda {
   void end_transfer(std::uint32_t meeting, Picoseconds now);
   void finish(std::uint32_t cursor, Picoseconds now);
   void advance(Cursor& cursor);
-  void enter_call(Cursor& cursor, std::uint64_t call);
+  void step(Cursor& cursor) const;
+  void enter_call(Cursor& cursor, std::uint64_t call) const;
   void wake_waiting(Cursor& awaited, Picoseconds now);
+
+  // kernel_runs.cpp
+  Picoseconds look_ahead(std::uint32_t cursor);
+  bool follows(const Cursor& ahead, const Cursor& cursor) const;
+  void run_through(std::uint32_t cursor, Picoseconds now);
+  void follow(std::uint32_t cursor);
+  void catch_up(std::uint32_t actor, Picoseconds now);
+  Picoseconds issued(const Cursor& cursor, Picoseconds enqueued) const;
 
   void account_operator(const Cursor& cursor, Picoseconds now);
   void settle_gap(std::uint32_t actor, Picoseconds now);
@@ -163,16 +176,17 @@ class Replayer final : public Agenda {
   CriticalPath* path_;     ///< null: nobody asks
   std::uint32_t streams_;  ///< streams per actor
   std::vector<FrozenBlock> blocks_;
-  std::vector<Cursor> cursors_;    ///< cursors by actor, then stream
-  std::vector<Account> accounts_;  ///< accounts by actor
+  std::vector<Cursor, HugePages<Cursor>> cursors_;     ///< cursors by actor, then stream
+  std::vector<Account, HugePages<Account>> accounts_;  ///< accounts by actor
   /// Time of the compute stream by block, as far as it has been in one; by actor.
   std::vector<std::vector<Picoseconds>> block_times_;
-  std::vector<Meeting> meetings_;     ///< meetings by transfer, or image
-  std::vector<std::uint32_t> posts_;  ///< cursors that wait, grouped by meeting
+  std::vector<Meeting, HugePages<Meeting>> meetings_;  ///< meetings by transfer, or image
+  std::vector<std::uint32_t> posts_;                   ///< cursors that wait, grouped by meeting
   FlowNetwork network_;
   LinkSchedule link_schedule_;
   EventQueue queue_;
   std::unique_ptr<DeviceSharing> sharing_;  ///< null: transfers do not slow kernels
+  bool looks_ahead_ = false;                ///< kernels that follow one another share an event
   std::size_t streams_left_ = 0;
   std::uint64_t events_ = 0;
   std::uint64_t operators_ = 0;

@@ -231,6 +231,46 @@ TEST_P(ReplayProperties, WithoutLoadsOnDevicesNothingChanges) {
   }
 }
 
+class Watcher final : public UseObserver {
+ public:
+  void kernel_ran(std::uint32_t, KernelId, Picoseconds, Picoseconds) override {}
+  void transfer_ran(std::uint32_t, TransferId, Picoseconds, Picoseconds) override {}
+};
+
+void expect_same(const RoleResult& a, const RoleResult& b) {
+  EXPECT_EQ(a.end, b.end);
+  EXPECT_EQ(a.block_time, b.block_time);
+  EXPECT_EQ(a.breakdown.compute, b.breakdown.compute);
+  EXPECT_EQ(a.breakdown.contention, b.breakdown.contention);
+  EXPECT_EQ(a.breakdown.exposed_communication, b.breakdown.exposed_communication);
+  EXPECT_EQ(a.breakdown.bubble, b.breakdown.bubble);
+  EXPECT_EQ(a.breakdown.host, b.breakdown.host);
+}
+
+// Who watches sees each kernel end in its turn; else those that follow one another end together.
+TEST_P(ReplayProperties, KernelsThatFollowOneAnotherEndAsWhereEachIsWatched) {
+  Costs costs = costs_;
+  costs.enqueue = GetParam() % 3 * 400'000;
+  for (std::size_t k = 0; k < costs.kernels.size(); ++k) {
+    costs.kernels[k].host_waits = k % 7 == GetParam() % 7;
+    if (k % 5 == 0) costs.kernels[k].issue = 1'500'000;
+    if (k % 11 == 0) costs.kernels[k].duration = costs.kernels[k].launch = 0;
+  }
+  ByUnits slowdowns;
+  Watcher observer;
+  ReplayOptions options;
+  options.slowdowns = &slowdowns;
+  const ReplayResult together = replay(program_, costs, options);
+  options.observer = &observer;
+  const ReplayResult watched = replay(program_, costs, options);
+  EXPECT_EQ(together.end, watched.end);
+  EXPECT_EQ(together.events, watched.events);
+  EXPECT_EQ(together.operators, watched.operators);
+  EXPECT_EQ(together.link_bytes, watched.link_bytes);
+  for (std::size_t r = 0; r < watched.roles.size(); ++r)
+    expect_same(together.roles[r], watched.roles[r]);
+}
+
 TEST(ReplayBounds, AStepTakesFromTheLongerToTheSumOfComputeAndCommunicationAndItsSlowdown) {
   for (const std::int64_t units : {0, 20, 100}) {
     for (const Picoseconds transfer :
