@@ -12,14 +12,14 @@
 namespace orrery::bench {
 namespace {
 
-enum class Kernel { kSystemC, kBare };
+enum class Clock { kSystemC, kBare };
 
 /// CPU time per operator, of the run without the preparation of the program.
-Sample engine(const PricedProgram& p, Kernel kernel) {
+Sample engine(const PricedProgram& p, Clock clock) {
   Replayer replayer(p.program, p.costs);
   Simulation& simulation = Simulation::instance();
   const double begin = cpu_seconds();
-  if (kernel == Kernel::kSystemC) {
+  if (clock == Clock::kSystemC) {
     simulation.run(replayer);
   } else {
     for (Picoseconds t = replayer.next_time(); t != kNever; t = replayer.next_time()) {
@@ -75,10 +75,10 @@ Sample memory_per_operator() {
 
 void add_replay_contest() {
   const auto small = [] { return rendezvous_program(1024, 50); };
-  add_contestant("replay/systemc/1k", [=] { return engine(small(), Kernel::kSystemC); });
-  add_contestant("replay/bare/1k", [=] { return engine(small(), Kernel::kBare); });
+  add_contestant("replay/systemc/1k", [=] { return engine(small(), Clock::kSystemC); });
+  add_contestant("replay/bare/1k", [=] { return engine(small(), Clock::kBare); });
   add_contestant("replay/sc_method/1k", [=] { return naive(small()); });
-  add_contestant("replay/training", [] { return engine(training_program(300), Kernel::kSystemC); });
+  add_contestant("replay/training", [] { return engine(training_program(300), Clock::kSystemC); });
   add_contestant("memory/role", memory_per_role);
   add_contestant("memory/operator", memory_per_operator);
   add_contestant("guide/operator", [] { return Sample{200e-9, 0}; });

@@ -11,7 +11,7 @@
 #include "tests/unit/app/sweep_file.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::crowd_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -114,4 +114,4 @@ TEST(Crowd, OfTwoRunsOnOneStoreGivesTheStoreOfOne) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::crowd_test

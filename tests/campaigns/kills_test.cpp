@@ -12,7 +12,7 @@
 #include "tests/unit/app/sweep_file.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::kills_test {
 namespace {
 
 class Kills : public ::testing::Test {
@@ -152,4 +152,4 @@ TEST_F(Kills, OfTheMergerLoseNothingAndDoubleNothing) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kills_test

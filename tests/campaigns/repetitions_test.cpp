@@ -6,7 +6,7 @@
 #include "tests/unit/app/sweep_file.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::repetitions_test {
 namespace {
 
 TEST(Repetitions, WithAnyNumberOfWorkersGiveTheSameBytes) {
@@ -40,4 +40,4 @@ TEST(Repetitions, WithAnyNumberOfWorkersGiveTheSameBytes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::repetitions_test

@@ -15,7 +15,7 @@
 #include "tests/unit/app/sweep_file.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::write_faults_test {
 namespace {
 
 constexpr std::array kFaults = {WriteFault::kDie, WriteFault::kTear, WriteFault::kFull,
@@ -203,4 +203,4 @@ TEST(EveryWrite, OfASweepGoesWrongAndTheNextRunCompletesIt) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::write_faults_test

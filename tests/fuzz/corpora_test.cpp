@@ -16,6 +16,9 @@ namespace orrery {
 /// What tests are called.
 static void PrintTo(const FuzzTarget& target, std::ostream* out) { *out << target.name; }
 
+}  // namespace orrery
+
+namespace orrery::corpora_test {
 namespace {
 
 class Corpora : public testing::TestWithParam<FuzzTarget> {};
@@ -44,4 +47,4 @@ INSTANTIATE_TEST_SUITE_P(Of, Corpora,
                          [](const auto& target) { return std::string(target.param.name); });
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::corpora_test

@@ -15,7 +15,7 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/simulate.h"
 
-namespace orrery {
+namespace orrery::golden_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -57,4 +57,4 @@ INSTANTIATE_TEST_SUITE_P(Experiments, Golden, testing::ValuesIn(experiments()),
                          [](const auto& param) { return param.param.stem().string(); });
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::golden_test

@@ -8,6 +8,7 @@
 
 #include "tests/integration/program.h"
 
+namespace answers_test {
 namespace {
 
 using namespace integration;
@@ -228,3 +229,4 @@ TEST_F(Answers, ControlCharactersInNamesAreWrittenOut) {
 }
 
 }  // namespace
+}  // namespace answers_test

@@ -10,6 +10,7 @@
 
 #include "tests/integration/program.h"
 
+namespace cli_test {
 namespace {
 
 using namespace integration;
@@ -528,3 +529,4 @@ TEST_F(Cli, AnImportThatFailsLeavesNoFile) {
 }
 
 }  // namespace
+}  // namespace cli_test

@@ -8,6 +8,7 @@
 
 #include "tests/integration/program.h"
 
+namespace collectives_test {
 namespace {
 
 using namespace integration;
@@ -294,3 +295,4 @@ TEST_F(Collectives, TheSummaryIsOfHeldOutRowsAnyhow) {
 }
 
 }  // namespace
+}  // namespace collectives_test

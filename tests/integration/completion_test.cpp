@@ -6,6 +6,7 @@
 
 #include "tests/integration/program.h"
 
+namespace completion_test {
 namespace {
 
 using integration::orrery;
@@ -61,3 +62,4 @@ TEST(Completion, AShellThatIsNotKnownIsAMistake) {
 }
 
 }  // namespace
+}  // namespace completion_test

@@ -7,6 +7,7 @@
 
 #include "tests/integration/program.h"
 
+namespace executors_test {
 namespace {
 
 using integration::orrery;
@@ -322,3 +323,4 @@ TEST_F(Clusters, WorkGoesOnWhereItsShardEnds) {
 }
 
 }  // namespace
+}  // namespace executors_test

@@ -9,6 +9,7 @@
 
 #include "tests/integration/program.h"
 
+namespace exit_codes_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -122,3 +123,4 @@ TEST_F(ExitCodes, AStoreThatLostItsEndIsLeftAsItIs) {
 }
 
 }  // namespace
+}  // namespace exit_codes_test

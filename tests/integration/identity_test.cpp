@@ -7,6 +7,7 @@
 
 #include "tests/integration/program.h"
 
+namespace identity_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -120,3 +121,4 @@ TEST_F(IdentityOfFiles, EveryFileOfAModelCountsAndNoOther) {
 }
 
 }  // namespace
+}  // namespace identity_test

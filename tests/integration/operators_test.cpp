@@ -11,6 +11,7 @@
 
 #include "tests/integration/program.h"
 
+namespace operators_test {
 namespace {
 
 using namespace integration;
@@ -120,3 +121,4 @@ TEST(OperatorList, HasAllThatAreTestedHereAndNoOthers) {
 }
 
 }  // namespace
+}  // namespace operators_test

@@ -5,6 +5,7 @@
 
 #include "tests/integration/program.h"
 
+namespace plan_errors_test {
 namespace {
 
 using namespace integration;
@@ -58,3 +59,4 @@ TEST_F(PlanErrors, SplitExpertsRun) {
 }
 
 }  // namespace
+}  // namespace plan_errors_test

@@ -5,6 +5,7 @@
 
 #include "tests/integration/program.h"
 
+namespace recurrent_table_test {
 namespace {
 
 using namespace integration;
@@ -57,3 +58,4 @@ TEST_F(RecurrentTable, IsFittedJudgedAndUsedAsMeasured) {
 }
 
 }  // namespace
+}  // namespace recurrent_table_test

@@ -9,6 +9,7 @@
 
 #include "tests/integration/program.h"
 
+namespace scripts_test {
 namespace {
 
 using namespace integration;
@@ -189,3 +190,4 @@ TEST_F(PlottingScripts, FindTheEffectsThatTheProgramFinds) {
 }
 
 }  // namespace
+}  // namespace scripts_test

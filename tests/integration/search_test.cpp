@@ -7,6 +7,7 @@
 
 #include "tests/integration/program.h"
 
+namespace search_test {
 namespace {
 
 using integration::orrery;
@@ -81,8 +82,7 @@ TEST_F(Searches, BeginWithTheBestOfTheStoreAndAreResumedLikeThat) {
   const auto objectives = [](const Outcome& outcome) {
     std::set<std::string> found;
     const auto json = nlohmann::json::parse(outcome.out);
-    for (const auto& point : json.at("front"))
-      found.insert(point.at("objectives").dump());
+    for (const auto& point : json.at("front")) found.insert(point.at("objectives").dump());
     return found;
   };
   const auto before = objectives(search("warm.db", " --json"));
@@ -210,3 +210,4 @@ TEST_F(Searches, OfASweepWithoutObjectivesAreRefused) {
 }
 
 }  // namespace
+}  // namespace search_test

@@ -8,7 +8,7 @@
 
 #include "tests/integration/program.h"
 
-namespace integration {
+namespace integration::shipped_sweeps_test {
 namespace {
 
 constexpr const char* kAnswer = "# Answer, as `orrery sweep run` prints it:\n";
@@ -80,4 +80,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& shipped) { return shipped.param.name; });
 
 }  // namespace
-}  // namespace integration
+}  // namespace integration::shipped_sweeps_test

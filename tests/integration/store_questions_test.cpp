@@ -12,6 +12,7 @@
 #include "sim/store/result_store.h"
 #include "tests/integration/program.h"
 
+namespace store_questions_test {
 namespace {
 
 using namespace integration;
@@ -316,3 +317,4 @@ TEST_F(StoreQuestions, ReadersNeverDisturbASweepThatWrites) {
 }
 
 }  // namespace
+}  // namespace store_questions_test

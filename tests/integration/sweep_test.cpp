@@ -6,6 +6,7 @@
 
 #include "tests/integration/program.h"
 
+namespace sweep_test {
 namespace {
 
 using integration::orrery;
@@ -327,3 +328,4 @@ TEST_F(Sweeps, AKilledSweepGoesOnWhereItWas) {
 }
 
 }  // namespace
+}  // namespace sweep_test

@@ -11,7 +11,8 @@
 #include <string>
 #include <vector>
 
-namespace orrery {
+namespace orrery::training_rows_test {
+namespace training_rows_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -118,4 +119,5 @@ TEST(TrainingRows, ShareThatCanBeSaidIsThatOfTheReadme) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace training_rows_test
+}  // namespace orrery::training_rows_test

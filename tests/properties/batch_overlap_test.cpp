@@ -19,7 +19,7 @@
 #include "workloads/statistics.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::batch_overlap_test {
 namespace {
 
 TrainingConfig plan(const ParallelConfig& parallel, std::int64_t micro_batches, bool overlaps) {
@@ -184,4 +184,4 @@ TEST(BatchOverlap, MovesItsOwnPartsOfAStepOnly) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::batch_overlap_test

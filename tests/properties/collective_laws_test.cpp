@@ -17,7 +17,7 @@
 #include "sim/config/load.h"
 #include "sim/machine/system_config.h"
 
-namespace orrery {
+namespace orrery::collective_laws_test {
 namespace {
 
 constexpr double kRounding = 1e-9;
@@ -229,4 +229,4 @@ TEST(CollectiveLaws, FasterLinksInsideDoNotSlowWhatTheNicsHoldUp) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective_laws_test

@@ -8,7 +8,7 @@
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/sweeps/run_point.h"
 
-namespace orrery {
+namespace orrery::contention_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -120,4 +120,4 @@ TEST(Contention, AStepWithoutOverlapIsTheSameToTheLastDigit) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::contention_test

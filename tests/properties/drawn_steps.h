@@ -127,7 +127,7 @@ inline DrawnStep draw_step(Draw& draw) {
 /// Replays without a machine of modules, which a process has but once.
 class PlainReplay final : public ReplayStandIn {
  public:
-  ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) override {
+  ReplayOutcome replay(const ReplayInputs& inputs, const ReplayFunction& replayer) override {
     return replayer(inputs.slowdowns);
   }
 };

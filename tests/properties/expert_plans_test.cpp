@@ -12,7 +12,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/properties/schema_facts.h"
 
-namespace orrery {
+namespace orrery::expert_plans_test {
 namespace {
 
 constexpr int kLayers = 2, kTokens = 1024, kCopies = 8;
@@ -151,4 +151,4 @@ TEST(ParallelFolding, HoldsExpertsOnceInTheirGroups) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::expert_plans_test

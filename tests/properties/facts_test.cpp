@@ -3,7 +3,7 @@
 // model once: compute.special, core.max_warps, the memory of hosts.
 #include "tests/properties/schema_facts.h"
 
-namespace orrery::facts {
+namespace orrery::facts::facts_test {
 namespace {
 
 /// "{experiment: operator, system: S, operator: {O}MORE}"
@@ -442,4 +442,4 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
 }
 
 }  // namespace
-}  // namespace orrery::facts
+}  // namespace orrery::facts::facts_test

@@ -11,7 +11,7 @@
 #include "sim/replay/replay.h"
 #include "tests/properties/random/draw.h"
 
-namespace orrery {
+namespace orrery::folding_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -129,4 +129,4 @@ TEST(Images, OfARingAreOne) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::folding_test

@@ -15,7 +15,7 @@
 #include "sim/machine/draws.h"
 #include "sim/replay/replay.h"
 
-namespace orrery {
+namespace orrery::interval_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -220,4 +220,4 @@ TEST(Intervals, AChangedChipIsExtrapolated) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::interval_test

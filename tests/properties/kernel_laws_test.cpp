@@ -12,7 +12,7 @@
 #include "sim/config/load.h"
 #include "sim/config/override.h"
 
-namespace orrery {
+namespace orrery::kernel_laws_test {
 namespace {
 
 const config::Library& library() {
@@ -301,4 +301,4 @@ TEST_P(KernelLaws, ASweepOverRowsHasStepsWhereTilesAreModelled) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kernel_laws_test

@@ -6,7 +6,7 @@
 #include "tests/properties/schema_facts.h"
 #include "workloads/layers/listed_layer.h"
 
-namespace orrery::facts {
+namespace orrery::facts::layer_facts_test {
 namespace {
 
 std::string trained(const std::string& model) {
@@ -115,4 +115,4 @@ TEST(Facts, OfListsOfLayersMoveResults) {
 }
 
 }  // namespace
-}  // namespace orrery::facts
+}  // namespace orrery::facts::layer_facts_test

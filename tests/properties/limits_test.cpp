@@ -14,7 +14,7 @@
 #include "sim/machine/limits.h"
 #include "workloads/operators/operator.h"
 
-namespace orrery {
+namespace orrery::limits_test {
 namespace {
 
 const config::Library& library() {
@@ -200,4 +200,4 @@ TEST_P(Limits, WhatTilesReadPassesTheL2) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::limits_test

@@ -9,7 +9,7 @@
 #include "sim/machine/energy_rule.h"
 #include "tests/properties/schema_facts.h"
 
-namespace orrery::facts {
+namespace orrery::facts::network_facts_test {
 namespace {
 
 /// "{experiment: collective, system: S, collective: {C}MORE}"
@@ -340,4 +340,4 @@ TEST(ListedFacts, ALimitOfTablesLeavesANamedAlgorithmAlone) {
 }
 
 }  // namespace
-}  // namespace orrery::facts
+}  // namespace orrery::facts::network_facts_test

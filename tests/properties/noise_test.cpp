@@ -12,7 +12,7 @@
 #include "sim/app/sweeps/run_point.h"
 #include "sim/graph/images.h"
 
-namespace orrery {
+namespace orrery::noise_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -137,4 +137,4 @@ TEST(Noise, TheSlowerOfTwoRanksIsAsOrderStatisticsSay) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::noise_test

@@ -8,7 +8,7 @@
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/sweeps/run_point.h"
 
-namespace orrery {
+namespace orrery::physics_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -172,4 +172,4 @@ TEST(Physics, AScaledMachineScalesTheStep) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::physics_test

@@ -13,7 +13,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::pipeline_bubble_test {
 namespace {
 
 constexpr int kLayersAStage = 8;
@@ -187,4 +187,4 @@ TEST(PipelineBubble, OfTwelveStagesIsBookedAsBubble) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::pipeline_bubble_test

@@ -16,7 +16,7 @@
 #include "sim/config/load.h"
 #include "sim/units/text.h"
 
-namespace orrery {
+namespace orrery::power_laws_test {
 namespace {
 
 const config::Library& library() {
@@ -219,4 +219,4 @@ TEST(PowerLaws, NoWindowOfAStepAveragesAboveTheCap) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::power_laws_test

@@ -3,7 +3,7 @@
 #include "tests/properties/schema_facts.h"
 #include "tests/unit/workloads/formats/onnx/writer.h"
 
-namespace orrery::facts {
+namespace orrery::facts::replay_facts_test {
 namespace {
 
 std::string trace_of(const std::string& nodes) { return R"({"workload_graph": [)" + nodes + "]}"; }
@@ -55,4 +55,4 @@ TEST(Facts, OfReplaysMoveResults) {
 }
 
 }  // namespace
-}  // namespace orrery::facts
+}  // namespace orrery::facts::replay_facts_test

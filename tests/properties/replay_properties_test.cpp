@@ -13,7 +13,7 @@
 #include "sim/replay/replay.h"
 #include "tests/unit/replay/program_builder.h"
 
-namespace orrery {
+namespace orrery::replay_properties_test {
 namespace {
 
 using namespace literals;
@@ -315,4 +315,4 @@ TEST(ReplayMonotonicity, AFasterLinkNeverSlowsAChainOfTransfers) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::replay_properties_test

@@ -9,7 +9,7 @@
 #include "sim/app/sweeps/run_point.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::schedule_of_one_file_test {
 namespace {
 
 /// GPipe (Huang et al. 2019): all forwards, then all backwards.
@@ -63,4 +63,4 @@ TEST(Schedule, IsInterleavedWhereFilesHaveChunksAndNoSchedule) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::schedule_of_one_file_test

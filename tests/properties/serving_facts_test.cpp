@@ -2,7 +2,7 @@
 // Every key of serving moves a result somewhere.
 #include "tests/properties/schema_facts.h"
 
-namespace orrery::facts {
+namespace orrery::facts::serving_facts_test {
 namespace {
 
 /// A small model behind an engine.
@@ -306,4 +306,4 @@ TEST(ListedFacts, NamesOfGroupsAreForReaders) {
 }
 
 }  // namespace
-}  // namespace orrery::facts
+}  // namespace orrery::facts::serving_facts_test

@@ -8,7 +8,7 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/sweeps/run_point.h"
 
-namespace orrery {
+namespace orrery::sharded_steps_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -63,4 +63,4 @@ TEST(ShardedSteps, OverAFastNetworkComputeWhatWholeWeightsDo) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sharded_steps_test

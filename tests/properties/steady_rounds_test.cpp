@@ -8,7 +8,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::steady_rounds_test {
 namespace {
 
 struct Pipeline {
@@ -94,4 +94,4 @@ TEST(SteadyRounds, RoundsThatAddDifferentTimesSayNothing) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::steady_rounds_test

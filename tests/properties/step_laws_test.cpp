@@ -9,7 +9,7 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/sweeps/run_point.h"
 
-namespace orrery {
+namespace orrery::step_laws_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -115,4 +115,4 @@ TEST(StepLaws, MoreUnitsSlowAStepByOnePercentAtMost) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::step_laws_test

@@ -5,7 +5,7 @@
 
 #include "tests/properties/drawn_steps.h"
 
-namespace orrery {
+namespace orrery::step_pricer_test {
 namespace {
 
 class StepPricing : public ::testing::TestWithParam<std::size_t> {};
@@ -149,4 +149,4 @@ TEST(StepPricer, TheGraphOfAStepHasItsTokensAndContexts) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::step_pricer_test

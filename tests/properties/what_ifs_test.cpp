@@ -11,7 +11,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::what_ifs_test {
 namespace {
 
 using Set = std::vector<std::string>;
@@ -253,4 +253,4 @@ TEST(WhatIfs, TwoRatesWrittenBesideTheUnitsAreTheUnits) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::what_ifs_test

@@ -13,7 +13,7 @@
 #include "sim/network/flow_network.h"
 #include "tests/simgrid/plain_simgrid.h"
 
-namespace orrery {
+namespace orrery::shared_links_test {
 namespace {
 
 namespace sg4 = simgrid::s4u;
@@ -150,4 +150,4 @@ TEST(SharedLinks, EndAsInSimGridOnAThousandRandomNetworks) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::shared_links_test

@@ -52,7 +52,7 @@ class StepRecorder final : public ReplayStandIn {
   using Take = std::function<void(const Program&, const Costs&, KernelRuns&)>;
   explicit StepRecorder(Take take) : take_(std::move(take)) {}
 
-  ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) override {
+  ReplayOutcome replay(const ReplayInputs& inputs, const ReplayFunction& replayer) override {
     ReplayOutcome outcome = replayer(inputs.slowdowns);
     Costs costs = inputs.costs;
     costs.kernels = outcome.kernels;

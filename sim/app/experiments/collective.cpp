@@ -309,7 +309,7 @@ void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record
   costs.transfers = {priced.cost};
   network.fill_links(costs);
   states.add_link_events(program, taken, costs);
-  const Replayer replayer = [&](SlowdownModel*) {
+  const ReplayFunction replayer = [&](SlowdownModel*) {
     return ReplayOutcome{replay(program, costs, {nullptr, nullptr, &network.topology()}), {}, {}};
   };
   const Played played = play({network.topology(), program, costs}, replayer, options.stand_in);

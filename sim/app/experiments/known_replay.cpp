@@ -113,7 +113,7 @@ class KnownReplay::Recorder final : public SlowdownModel {
   std::vector<Slowdown>& told_;
 };
 
-ReplayOutcome KnownReplay::replay(const ReplayInputs& inputs, const Replayer& replayer) {
+ReplayOutcome KnownReplay::replay(const ReplayInputs& inputs, const ReplayFunction& replayer) {
   program_ = inputs.program;
   costs_ = inputs.costs;
   loaded_ = loaded_links(costs_);
@@ -163,7 +163,7 @@ bool KnownReplay::same(const ReplayInputs& inputs) const {
   });
 }
 
-ReplayOutcome TriedReplay::replay(const ReplayInputs& inputs, const Replayer& replayer) {
+ReplayOutcome TriedReplay::replay(const ReplayInputs& inputs, const ReplayFunction& replayer) {
   if (!known_.begun()) throw LeftOut::kOtherPrices;
   if (known_.ended()) {
     if (!known_.same_classes(inputs)) throw LeftOut::kOtherPrices;

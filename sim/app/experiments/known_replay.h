@@ -14,7 +14,7 @@ namespace orrery {
 class KnownReplay final : public ReplayStandIn {
  public:
   /// Replays and remembers.
-  ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) override;
+  ReplayOutcome replay(const ReplayInputs& inputs, const ReplayFunction& replayer) override;
 
   CriticalPath* path() override { return &path_; }
 
@@ -63,7 +63,7 @@ enum class LeftOut : std::uint8_t {
 class TriedReplay final : public ReplayStandIn {
  public:
   explicit TriedReplay(const KnownReplay& known) : known_(known) {}
-  ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) override;
+  ReplayOutcome replay(const ReplayInputs& inputs, const ReplayFunction& replayer) override;
 
  private:
   const KnownReplay& known_;

@@ -229,7 +229,7 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
                             experiment.contention.transfers ? &slowdowns : nullptr,
                             power_figures(capped, state, program, outcome.priced),
                             rank_figures(experiment)};
-  const Replayer replayer = [&](SlowdownModel* slowed) {
+  const ReplayFunction replayer = [&](SlowdownModel* slowed) {
     ReplayOptions options;
     if (!experiment.unfolds()) options.timeline = timeline.get();
     options.slowdowns = slowed;

@@ -5,7 +5,7 @@
 
 namespace orrery {
 
-Played play(const ReplayInputs& inputs, const Replayer& replayer, ReplayStandIn* stand_in) {
+Played play(const ReplayInputs& inputs, const ReplayFunction& replayer, ReplayStandIn* stand_in) {
   if (stand_in != nullptr) return {stand_in->replay(inputs, replayer), {}};
   Played played{replayer(inputs.slowdowns), {}};
   played.components = component_use(inputs.topology, inputs.program, played.outcome.replay);

@@ -31,13 +31,13 @@ struct ReplayOutcome {
 };
 
 /// Replays the program of some inputs with these slowdowns, which may be null.
-using Replayer = std::function<ReplayOutcome(SlowdownModel*)>;
+using ReplayFunction = std::function<ReplayOutcome(SlowdownModel*)>;
 
 /// Stands in for the replay where an experiment is only tried; see Trials in effects.h.
 class ReplayStandIn {
  public:
   virtual ~ReplayStandIn() = default;
-  virtual ReplayOutcome replay(const ReplayInputs& inputs, const Replayer& replayer) = 0;
+  virtual ReplayOutcome replay(const ReplayInputs& inputs, const ReplayFunction& replayer) = 0;
   /// Where replays put what operators wait for; null: nowhere.
   virtual CriticalPath* path() { return nullptr; }
 };
@@ -50,6 +50,6 @@ struct Played {
 /// Replays the program and reads what the nodes did.
 /// @param stand_in may be null
 /// @throws as replay()
-Played play(const ReplayInputs& inputs, const Replayer& replayer, ReplayStandIn* stand_in);
+Played play(const ReplayInputs& inputs, const ReplayFunction& replayer, ReplayStandIn* stand_in);
 
 }  // namespace orrery

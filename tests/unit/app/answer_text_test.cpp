@@ -5,7 +5,7 @@
 
 #include <sstream>
 
-namespace orrery {
+namespace orrery::answer_text_test {
 namespace {
 
 TEST(AnswerText, AlignsNumbersRightAndTextLeft) {
@@ -41,4 +41,4 @@ TEST(AnswerText, HasItsPartsInOrder) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::answer_text_test

@@ -12,7 +12,7 @@
 #include "sim/replay/replay.h"
 #include "sim/store/result_store.h"
 
-namespace orrery {
+namespace orrery::app_parts_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ TEST(ExitCodes, SortErrorsAsDocumented) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::app_parts_test

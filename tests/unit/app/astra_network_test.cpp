@@ -11,7 +11,7 @@
 #include "tests/unit/app/loaded_text.h"
 #include "validation/importers/importer.h"
 
-namespace orrery {
+namespace orrery::astra_network_test {
 namespace {
 
 using testing::AllOf;
@@ -229,4 +229,4 @@ TEST_F(AstraNetwork, WhatHasNoCounterpartIsRefusedByName) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::astra_network_test

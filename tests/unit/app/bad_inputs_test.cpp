@@ -16,7 +16,7 @@
 #include "sim/app/experiments/plan_check.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::bad_inputs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -177,4 +177,4 @@ TEST(BadInputs, AreThreeHundredAtLeast) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::bad_inputs_test

@@ -6,7 +6,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::context_parallel_test {
 namespace {
 
 using test::load;
@@ -176,4 +176,4 @@ TEST(ContextParallelServing, OneRankIsAsEver) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::context_parallel_test

@@ -20,7 +20,7 @@
 #include "sim/machine/system_config.h"
 #include "sim/results/metric_table.h"
 
-namespace orrery {
+namespace orrery::describe_test {
 namespace {
 
 using testing::ElementsAre;
@@ -447,4 +447,4 @@ TEST(MetricTable, HasTheMetricsOfTheKindsThatThereAre) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::describe_test

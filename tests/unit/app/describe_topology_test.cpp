@@ -7,7 +7,7 @@
 
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::describe_topology_test {
 namespace {
 
 SystemConfig shipped(const std::string& name) {
@@ -51,4 +51,4 @@ TEST(DescribeTopology, DotHasOneEdgeForParallelLinks) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::describe_topology_test

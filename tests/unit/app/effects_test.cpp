@@ -12,7 +12,7 @@
 #include "sim/config/output.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::effects_test {
 namespace {
 
 using test::load;
@@ -138,4 +138,4 @@ TEST(Effects, AnExperimentThatDoesNotFitHasThemToo) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::effects_test

@@ -7,7 +7,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::engine_steps_test {
 namespace {
 
 RunRecord simulated(const std::string& text, const std::vector<std::string>& set) {
@@ -158,4 +158,4 @@ TEST(EngineSteps, TurnsOfDecodesSendAndFetchByKernels) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::engine_steps_test

@@ -10,7 +10,7 @@
 #include "sim/app/experiments/inference.h"
 #include "sim/app/experiments/simulate.h"
 
-namespace orrery {
+namespace orrery::experiment_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,4 +103,4 @@ TEST(Experiment, AcceleratorsArePackagesNotDies) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::experiment_test

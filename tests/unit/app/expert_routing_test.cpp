@@ -10,7 +10,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::expert_routing_test {
 namespace {
 
 LoadedExperiment load_text(const std::string& text, const std::vector<std::string>& set) {
@@ -107,4 +107,4 @@ TEST(ExpertRoutingOfSteps, LoadsComeFromATable) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::expert_routing_test

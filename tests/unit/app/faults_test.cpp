@@ -9,7 +9,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/diagnostics.h"
 
-namespace orrery {
+namespace orrery::faults_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,4 +189,4 @@ TEST(Faults, ArePartOfTheIdentity) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::faults_test

@@ -9,7 +9,7 @@
 #include "sim/app/sweeps/executors/isolate.h"
 #include "sim/config/input_files.h"
 
-namespace orrery {
+namespace orrery::files_read_test {
 namespace {
 
 void add_origins(const config::Node& node, std::set<std::string>& files) {
@@ -65,4 +65,4 @@ TEST(FilesRead, AFileThatChangesBetweenItsHashAndItsUseIsAnError) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::files_read_test

@@ -10,7 +10,7 @@
 
 #include "sim/app/cli/find.h"
 
-namespace orrery {
+namespace orrery::find_capacity_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -133,4 +133,4 @@ TEST(Find, SaysWhatIsWrongAndWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::find_capacity_test

@@ -11,7 +11,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/memory.h"
 
-namespace orrery {
+namespace orrery::fitting_changes_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -100,4 +100,4 @@ TEST(FittingChanges, StandInTheReasonOfAStepThatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::fitting_changes_test

@@ -6,7 +6,7 @@
 #include "sim/app/questions/points/main_effects.h"
 #include "sim/units/hash.h"
 
-namespace orrery {
+namespace orrery::front_test {
 namespace {
 
 using Columns = std::vector<std::vector<double>>;
@@ -97,4 +97,4 @@ TEST(MainEffects, CountPointsThatAreAlikeInAllInputsAsTheirMean) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::front_test

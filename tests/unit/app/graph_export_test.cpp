@@ -14,7 +14,7 @@
 #include "workloads/formats/chakra/writer.h"
 #include "workloads/formats/graph_files.h"
 
-namespace orrery {
+namespace orrery::graph_export_test {
 namespace {
 
 /// Begin of the names of files and folders of this process.
@@ -74,4 +74,4 @@ TEST(GraphExport, ADecodeStepReplaysToTheSameTime) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph_export_test

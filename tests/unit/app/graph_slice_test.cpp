@@ -10,7 +10,7 @@
 
 #include "sim/app/cli/command_line.h"
 
-namespace orrery {
+namespace orrery::graph_slice_test {
 namespace {
 
 using testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST_F(GraphSliceVerb, MistakesAreUsageErrors) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph_slice_test

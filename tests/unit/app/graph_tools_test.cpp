@@ -10,7 +10,7 @@
 
 #include "sim/app/cli/command_line.h"
 
-namespace orrery {
+namespace orrery::graph_tools_test {
 namespace {
 
 /// Begin of the names of files and folders of this process.
@@ -100,4 +100,4 @@ TEST_F(GraphTools, DotHasANodeAndAnEdgeForEach) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph_tools_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::host_fit_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -142,4 +142,4 @@ TEST(ServingRows, FirstTokensThatTellNothingAreNotJudged) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::host_fit_test

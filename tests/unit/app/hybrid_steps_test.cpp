@@ -11,7 +11,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::hybrid_steps_test {
 namespace {
 
 using test::load;
@@ -78,4 +78,4 @@ TEST(HybridSteps, ARequestAloneTakesItsSteps) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::hybrid_steps_test

@@ -13,7 +13,7 @@
 #include "sim/config/diagnostics.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::image_prompts_test {
 namespace {
 
 using test::load;
@@ -124,4 +124,4 @@ TEST(ImagePrompts, AModelIsDescribedWithItsTower) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::image_prompts_test

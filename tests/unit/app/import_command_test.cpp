@@ -11,7 +11,7 @@
 
 #include "sim/app/cli/command_line.h"
 
-namespace orrery {
+namespace orrery::import_command_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,4 +72,4 @@ TEST(Import, AnUnknownKindListsThoseThatThereAre) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::import_command_test

@@ -15,7 +15,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::imported_topologies_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -199,4 +199,4 @@ INSTANTIATE_TEST_SUITE_P(Library, ImportedMachines, kMachines, [](const auto& te
 });
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::imported_topologies_test

@@ -8,7 +8,7 @@
 #include "sim/app/experiments/training.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::kinds_test {
 namespace {
 
 using test::error_of;
@@ -72,4 +72,4 @@ TEST(Kinds, KeysThatAllHaveAreNotSaidToBeElsewhere) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kinds_test

@@ -13,7 +13,7 @@
 #include "workloads/formats/chakra/graphs.h"
 #include "workloads/formats/graph_files.h"
 
-namespace orrery {
+namespace orrery::kineto_replay_test {
 namespace {
 
 /// Begin of the names of files and folders of this process.
@@ -152,4 +152,4 @@ TEST_F(KinetoReplay, OneRankOfSeveralStandsAlone) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kineto_replay_test

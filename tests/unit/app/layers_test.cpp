@@ -10,7 +10,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::layers_test {
 namespace {
 
 using test::load;
@@ -106,4 +106,4 @@ TEST(Layers, AListThatDoesNotGoTogetherIsRefusedAtItsLine) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::layers_test

@@ -9,7 +9,7 @@
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/simulate.h"
 
-namespace orrery {
+namespace orrery::link_use_test {
 namespace {
 
 RunRecord collective(const std::string& system, const std::vector<std::string>& overrides) {
@@ -81,4 +81,4 @@ TEST(LinkUse, IsATableByClass) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::link_use_test

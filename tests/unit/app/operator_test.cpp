@@ -8,7 +8,7 @@
 #include "sim/machine/clock.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::operator_test {
 namespace {
 
 struct Ran {
@@ -176,4 +176,4 @@ TEST(Operator, TheKindIsPartOfTheIdentity) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::operator_test

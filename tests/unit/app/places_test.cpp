@@ -12,7 +12,7 @@
 #include "sim/config/load.h"
 #include "tests/unit/app/sweep_file.h"
 
-namespace orrery {
+namespace orrery::places_test {
 namespace {
 
 TEST(Places, AreReadAsTheyAreWritten) {
@@ -99,4 +99,4 @@ TEST(Execution, OfTheCommandLineIsLaidOverThatOfTheSweep) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::places_test

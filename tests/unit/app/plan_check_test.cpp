@@ -10,7 +10,7 @@
 #include "sim/app/pricing/machine_network.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::plan_check_test {
 namespace {
 
 using testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST(MachineNetwork, ATopologyThatTheLibraryIsNotTunedForTakesTheFastestAlgorith
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::plan_check_test

@@ -8,7 +8,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
 
-namespace orrery {
+namespace orrery::power_balance_test {
 namespace {
 
 using namespace literals;
@@ -173,4 +173,4 @@ TEST(PowerBalance, ACapBelowWhatDoesNotFollowTheClockIsAnError) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::power_balance_test

@@ -7,7 +7,7 @@
 #include <array>
 #include <random>
 
-namespace orrery {
+namespace orrery::power_trace_test {
 namespace {
 
 constexpr Picoseconds kMs = 1'000'000'000;
@@ -87,4 +87,4 @@ TEST(PowerTrace, IsNeverBelowAnyWindowAndHardlyAbove) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::power_trace_test

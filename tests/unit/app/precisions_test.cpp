@@ -10,7 +10,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::precisions_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST(Precisions, TakeLongerTheWiderTheyAre) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::precisions_test

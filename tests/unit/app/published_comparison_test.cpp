@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace orrery {
+namespace orrery::published_comparison_test {
 namespace {
 
 PublishedComparison row(const std::string& source, double predicted, double measured) {
@@ -39,4 +39,4 @@ TEST(PublishedComparison, ASourceDoesNotCountInTheSpreadOfTheOthers) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::published_comparison_test

@@ -13,7 +13,7 @@
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/layers.h"
 
-namespace orrery {
+namespace orrery::published_kernels_test {
 namespace {
 
 /// us of the mixer's kernels between the projections for one part of a step.
@@ -70,4 +70,4 @@ TEST(PublishedKernels, BlockSparseAttentionAtAMillionTokens) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::published_kernels_test

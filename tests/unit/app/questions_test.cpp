@@ -5,7 +5,7 @@
 
 #include "sim/app/cli/command_line.h"
 
-namespace orrery {
+namespace orrery::questions_test {
 namespace {
 
 struct Sum {
@@ -34,4 +34,4 @@ TEST(Questions, TwoOfOneNameAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::questions_test

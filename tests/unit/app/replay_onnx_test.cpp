@@ -12,7 +12,7 @@
 #include "tests/unit/app/loaded_text.h"
 #include "tests/unit/workloads/formats/onnx/models.h"
 
-namespace orrery {
+namespace orrery::replay_onnx_test {
 namespace {
 
 /// Begin of the names of files and folders of this process.
@@ -90,4 +90,4 @@ TEST(ReplayedOnnx, ADimensionWithoutASizeIsNamed) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::replay_onnx_test

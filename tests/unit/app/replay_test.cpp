@@ -12,7 +12,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::replay_test {
 namespace {
 
 /// Begin of the names of files and folders of this process.
@@ -309,4 +309,4 @@ TEST(Replay, MoreRanksThanTheMachineHasAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::replay_test

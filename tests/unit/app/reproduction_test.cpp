@@ -12,7 +12,7 @@
 #include "sim/app/questions/points/attribution.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::reproduction_test {
 namespace {
 
 RunRecord record_of(const LoadedExperiment& loaded) {
@@ -84,4 +84,4 @@ TEST(Attribution, PartsAndClassesAddUpWhateverTheyAre) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::reproduction_test

@@ -13,7 +13,7 @@
 #include "sim/units/hash.h"
 #include "tests/unit/app/sweep_file.h"
 
-namespace orrery {
+namespace orrery::search_test {
 namespace {
 
 using testing::ElementsAre;
@@ -324,4 +324,4 @@ TEST(Limits, AreBrokenByTheSumOfShares) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::search_test

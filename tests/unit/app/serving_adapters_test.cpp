@@ -6,7 +6,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::serving_adapters_test {
 namespace {
 
 using test::load;
@@ -78,4 +78,4 @@ TEST(ServingAdapters, SlotsAloneLeaveTimesAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::serving_adapters_test

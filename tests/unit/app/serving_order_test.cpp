@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace orrery {
+namespace orrery::serving_order_test {
 namespace {
 
 TEST(OperatingFront, HasWhatNoOtherPointBeatsInBoth) {
@@ -119,4 +119,4 @@ TEST(ServingOrder, DoesNotJudgeWhatIsAlike) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::serving_order_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::serving_rows_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -79,4 +79,4 @@ TEST(ServingRows, HopperWidensGptOssByMarlinSinceVllm013) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::serving_rows_test

@@ -9,7 +9,7 @@
 #include "sim/config/load.h"
 #include "validation/checks/run_validation.h"
 
-namespace orrery {
+namespace orrery::serving_runs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -192,4 +192,4 @@ TEST(RunCase, TheHostIsFittedToOthers) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::serving_runs_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::serving_targets_test {
 namespace {
 
 ServingComparison of(const std::string& model, bool experts, double measured, double predicted) {
@@ -52,4 +52,4 @@ TEST(ServingTargets, KeysOfR1ThatSplitAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::serving_targets_test

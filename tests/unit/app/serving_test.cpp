@@ -17,7 +17,7 @@
 #include "tests/unit/app/loaded_text.h"
 #include "workloads/llm/layers.h"
 
-namespace orrery {
+namespace orrery::serving_test {
 namespace {
 
 using test::load;
@@ -414,4 +414,4 @@ TEST(Experts, OfTensorParallelRanksMeetInAnAllReduce) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::serving_test

@@ -13,7 +13,7 @@
 #include "sim/app/questions/describe/describe.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::software_test {
 namespace {
 
 using test::error_of;
@@ -138,4 +138,4 @@ TEST(BeyondMemory, AStepThatDoesNotFitIsTimedAllTheSame) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::software_test

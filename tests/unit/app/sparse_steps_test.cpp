@@ -9,7 +9,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
-namespace orrery {
+namespace orrery::sparse_steps_test {
 namespace {
 
 using test::load;
@@ -104,4 +104,4 @@ TEST(SparseSteps, OfDeepSeekV32ReadLongPromptsForAShare) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sparse_steps_test

@@ -11,7 +11,7 @@
 #include "sim/app/pricing/decode_summary.h"
 #include "sim/app/pricing/power_trace.h"
 
-namespace orrery {
+namespace orrery::step_tables_test {
 namespace {
 
 StepPrice price_of(double time) {
@@ -151,4 +151,4 @@ TEST(SummarisedDecodes, HaveTheirNumberTheirLongestAndTheirTokens) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::step_tables_test

@@ -15,7 +15,7 @@
 #include "sim/app/sweeps/plan/random_axis.h"
 #include "tests/unit/app/sweep_file.h"
 
-namespace orrery {
+namespace orrery::sweep_plan_test {
 namespace {
 
 using testing::HasSubstr;
@@ -264,4 +264,4 @@ TEST(Limits, FailuresAreCountedOrAShare) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sweep_plan_test

@@ -21,7 +21,7 @@
 #include "sim/units/sha256.h"
 #include "tests/unit/app/sweep_file.h"
 
-namespace orrery {
+namespace orrery::sweep_points_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -162,4 +162,4 @@ TEST(SweepPoints, ASignalKeepsWhatIsDoneAndTheNextRunGoesOn) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sweep_points_test

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace orrery {
+namespace orrery::sweep_progress_test {
 namespace {
 
 SweepTally half_way() {
@@ -88,4 +88,4 @@ TEST(BestSoFar, IsWhatChooseOptimisesWhereNothingElseIsSought) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sweep_progress_test

@@ -8,7 +8,7 @@
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/store/result_store.h"
 
-namespace orrery {
+namespace orrery::tile_store_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -72,4 +72,4 @@ TEST(Limits, NoKernelReachesMoreThanItsLimit) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::tile_store_test

@@ -5,7 +5,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::two_batch_steps_test {
 namespace {
 
 RunRecord simulated(const std::string& text, const std::vector<std::string>& set) {
@@ -63,4 +63,4 @@ TEST(TwoBatchSteps, ServingTakesTheTimeOfTheGraph) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::two_batch_steps_test

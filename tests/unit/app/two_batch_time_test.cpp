@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::two_batch_time_test {
 namespace {
 
 /// Kernels that exchanges beside them do not slow.
@@ -118,4 +118,4 @@ TEST(TwoBatchTime, ManyLayersAreAsManyOneByOne) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::two_batch_time_test

@@ -18,7 +18,7 @@
 
 #include "sim/config/diagnostics.h"
 
-namespace orrery {
+namespace orrery::workers_test {
 namespace {
 
 std::map<std::size_t, std::variant<std::string, Failure>> outcomes_of(LocalWorkers& workers) {
@@ -319,4 +319,4 @@ TEST(Workers, AFailureThatIsNoDeathKeepsItsLastWordsToo) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::workers_test

@@ -14,7 +14,7 @@
 #include "sim/config/load.h"
 #include "validation/calibration/shape_group.h"
 
-namespace orrery {
+namespace orrery::calibrate_test {
 namespace {
 
 AcceleratorConfig h200() {
@@ -224,4 +224,4 @@ TEST(CalibrationFile, EveryFileOfTheLibraryBelongsToItsAcceleratorAndModel) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibrate_test

@@ -10,7 +10,7 @@
 #include "sim/machine/calibration.h"
 #include "validation/calibration/calibrate.h"
 
-namespace orrery {
+namespace orrery::calibration_file_test {
 namespace {
 
 const config::Library& library() {
@@ -79,4 +79,4 @@ TEST_F(CalibrationFileWritten, AnotherSpellingIsReadWhole) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibration_file_test

@@ -14,7 +14,7 @@
 #include "validation/calibration/collective_predictor.h"
 #include "validation/calibration/errors.h"
 
-namespace orrery {
+namespace orrery::collective_fit_test {
 namespace {
 
 SystemConfig load_system(const std::string& name) {
@@ -150,4 +150,4 @@ TEST(CollectiveFit, MeasuredCollectivesArePredicted) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective_fit_test

@@ -6,7 +6,7 @@
 #include "models/kernels/roofline.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::cross_validation_test {
 namespace {
 
 const AcceleratorConfig& h200() {
@@ -64,4 +64,4 @@ TEST(WholeModels, TwoAreTooFewToLeaveOneOut) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::cross_validation_test

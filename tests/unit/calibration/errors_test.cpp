@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-namespace orrery {
+namespace orrery::errors_test {
 namespace {
 
 TEST(Errors, AreRelativeToTheMeasurement) {
@@ -67,4 +67,4 @@ TEST(ResidualClasses, AFewRowsJoinTheirNeighbours) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::errors_test

@@ -8,7 +8,7 @@
 #include "models/kernels/roofline.h"
 #include "sim/units/hash.h"
 
-namespace orrery {
+namespace orrery::fit_test {
 namespace {
 
 using namespace literals;
@@ -154,4 +154,4 @@ TEST(Fit, FewerRowsThanParametersIsAnError) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::fit_test

@@ -6,7 +6,7 @@
 #include "models/kernels/calibrated_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::measured_kernels_test {
 namespace {
 
 OperatorTable table(const std::string& system, const std::string& precision, double latency_us) {
@@ -51,4 +51,4 @@ TEST(MeasuredKernels, RowsOfOtherDevicesDoNotCount) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::measured_kernels_test

@@ -12,7 +12,7 @@
 #include "validation/calibration/operator_kernels.h"
 #include "validation/calibration/shape_group.h"
 
-namespace orrery {
+namespace orrery::measured_sample_test {
 namespace {
 
 /// A device of the library with its kernel model, as experiments have it.
@@ -87,4 +87,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& instance) { return std::string(instance.param.family); });
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::measured_sample_test

@@ -6,7 +6,7 @@
 #include "validation/calibration/routing.h"
 #include "validation/calibration/shape_group.h"
 
-namespace orrery {
+namespace orrery::operator_kernels_test {
 namespace {
 
 OperatorRow gemm_row(const std::string& precision) {
@@ -280,4 +280,4 @@ TEST(ShapeGroup, AQuarterIsHeldOut) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::operator_kernels_test

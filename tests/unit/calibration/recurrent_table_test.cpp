@@ -21,7 +21,7 @@
 #include "workloads/llm/recurrent/delta_net_kernels.h"
 #include "workloads/operators/operator.h"
 
-namespace orrery {
+namespace orrery::recurrent_table_test {
 namespace {
 
 using testing::HasSubstr;
@@ -266,4 +266,4 @@ TEST(ShapeGroups, OfRecurrentKernelsAreHeadsOfOneKernelWhateverTheBatch) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::recurrent_table_test

@@ -15,7 +15,7 @@
 #include "validation/calibration/operator_kernels.h"
 #include "validation/calibration/shape_group.h"
 
-namespace orrery {
+namespace orrery::row_ratios_test {
 namespace {
 
 const AcceleratorConfig& h200() {
@@ -219,4 +219,4 @@ TEST(RowRatios, OfAFileReadBackAsTheyWereWritten) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::row_ratios_test

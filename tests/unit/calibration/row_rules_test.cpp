@@ -6,7 +6,7 @@
 #include "tests/unit/machine/shipped_library.h"
 #include "validation/calibration/operator_kernels.h"
 
-namespace orrery {
+namespace orrery::row_rules_test {
 namespace {
 
 std::vector<RowRule> rules_of(OperatorTable table, const std::string& name) {
@@ -141,4 +141,4 @@ TEST(RowRules, AHeavyRankIsNoFallback) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::row_rules_test

@@ -9,7 +9,7 @@
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/operator_kernels.h"
 
-namespace orrery {
+namespace orrery::sibling_test {
 namespace {
 
 CalibratedDevice with_fit(const std::string& name, double launch) {
@@ -148,4 +148,4 @@ TEST(Sibling, ATableWithinPhysicsIsFitted) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sibling_test

@@ -6,7 +6,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/units/sha256.h"
 
-namespace orrery {
+namespace orrery::byte_source_test {
 namespace {
 
 std::string gzip(const std::string& text) {
@@ -71,4 +71,4 @@ TEST(ByteSource, CutAndDamagedGzipIsRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::byte_source_test

@@ -9,7 +9,7 @@
 #include "sim/config/output.h"
 #include "sim/config/override.h"
 
-namespace orrery {
+namespace orrery::choice_test {
 namespace {
 
 using testing::HasSubstr;
@@ -199,7 +199,8 @@ TEST(Shorthand, AValueStandsForAMapWithOneKey) {
     EXPECT_THAT(error.what(), HasSubstr("measured.yaml:1:9"));
   }
   const auto schema = config::json_schema(Measured::schema().record());
-  EXPECT_EQ(schema.at("definitions").at("measured").at("properties").at("length").at("anyOf").size(), 2U);
+  EXPECT_EQ(
+      schema.at("definitions").at("measured").at("properties").at("length").at("anyOf").size(), 2U);
 }
 
 TEST(Choice, TheSchemaHasAllStructs) {
@@ -213,4 +214,4 @@ TEST(Choice, TheSchemaHasAllStructs) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::choice_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery::config {
+namespace orrery::config::csv_test {
 namespace {
 
 using testing::ElementsAre;
@@ -107,4 +107,4 @@ TEST(Csv, AFileIsThereAndHasAHeader) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::csv_test

@@ -6,7 +6,7 @@
 
 #include <map>
 
-namespace orrery::config {
+namespace orrery::config::expression_test {
 namespace {
 
 using testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(Expression, EndsForAnyNesting) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::expression_test

@@ -16,7 +16,7 @@
 
 #include "sim/units/sha256.h"
 
-namespace orrery::config {
+namespace orrery::config::input_files_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -125,4 +125,4 @@ TEST_F(InputFilesTest, NothingElseInTheSimulatorOpensFilesToReadThem) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::input_files_test

@@ -8,7 +8,7 @@
 
 #include "tests/unit/config/sample.h"
 
-namespace orrery {
+namespace orrery::load_test {
 namespace {
 
 using config::ConfigError;
@@ -204,4 +204,4 @@ TEST(Diagnostics, MarksCountCharactersNotBytes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::load_test

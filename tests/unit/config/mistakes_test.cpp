@@ -6,7 +6,7 @@
 
 #include "tests/unit/config/sample.h"
 
-namespace orrery {
+namespace orrery::mistakes_test {
 namespace {
 
 using config::Diagnostic;
@@ -166,4 +166,4 @@ INSTANTIATE_TEST_SUITE_P(Seeded, Mistakes, testing::ValuesIn(kMistakes),
                          [](const auto& seeded) { return std::string(seeded.param.name); });
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::mistakes_test

@@ -12,7 +12,7 @@
 
 #include "tests/unit/config/sample.h"
 
-namespace orrery {
+namespace orrery::output_test {
 namespace {
 
 using config::Leaf;
@@ -191,4 +191,4 @@ TEST(Library, NamesAreSortedAndPathsAreNotNames) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::output_test

@@ -10,7 +10,7 @@
 #include "sim/config/output.h"
 #include "tests/unit/config/sample.h"
 
-namespace orrery {
+namespace orrery::override_test {
 namespace {
 
 using config::Diagnostics;
@@ -181,4 +181,4 @@ TEST(Override, CannotCrossADanglingReference) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::override_test

@@ -7,7 +7,7 @@
 
 #include "sim/config/expression.h"
 
-namespace orrery::config {
+namespace orrery::config::random_expression_test {
 namespace {
 
 /// A made-up part of an expression: its text, and what it comes to; a number that is not finite
@@ -159,4 +159,4 @@ TEST(RandomExpression, ASpoiltTextIsRefusedOrReadAndNeverACrash) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::random_expression_test

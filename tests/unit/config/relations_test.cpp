@@ -7,7 +7,7 @@
 
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::relations_test {
 namespace {
 
 using testing::HasSubstr;
@@ -51,4 +51,4 @@ TEST(Relations, WhatFollowsIsSetOnceTheFieldsAreRead) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::relations_test

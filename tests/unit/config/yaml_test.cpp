@@ -8,7 +8,7 @@
 #include "sim/config/load.h"
 #include "tests/unit/config/sample.h"
 
-namespace orrery::config {
+namespace orrery::config::yaml_test {
 namespace {
 
 using testing::HasSubstr;
@@ -162,4 +162,4 @@ TEST(Node, ErasingKeepsTheOtherKeys) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::yaml_test

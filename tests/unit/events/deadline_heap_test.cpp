@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace orrery {
+namespace orrery::deadline_heap_test {
 namespace {
 
 TEST(DeadlineHeap, EqualDeadlinesComeInOrderOfIds) {
@@ -92,4 +92,4 @@ TEST(DeadlineHeap, SettingManyAtOnceEqualsSettingThemOneByOne) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::deadline_heap_test

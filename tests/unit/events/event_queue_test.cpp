@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-namespace orrery {
+namespace orrery::event_queue_test {
 namespace {
 
 TEST(EventQueue, IsEmptyAtFirstAndSaysSo) {
@@ -91,4 +91,4 @@ TEST(EventQueue, StartsAtZeroAgainAfterClear) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::event_queue_test

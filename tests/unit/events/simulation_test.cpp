@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace orrery {
+namespace orrery::simulation_test {
 namespace {
 
 /// Events at given times; notes when they ran, in the run's time and in SystemC's.
@@ -152,8 +152,8 @@ TEST(Simulation, ARunWithinARunIsAnError) {
   EXPECT_THROW(Simulation::instance().run(agenda), std::logic_error);
 }
 
-/// More days than SystemC can count: two runs of 2^63-1 ps fit in 2^64, a third does not. In a child
-/// process, because it uses up the time of the process.
+/// More days than SystemC can count: two runs of 2^63-1 ps fit in 2^64, a third does not. In a
+/// child process, because it uses up the time of the process.
 void run_for_months(Pace pace) {
   for (int run = 0; run < 5; ++run) {
     ListAgenda agenda({7, kMaxTime});
@@ -190,4 +190,4 @@ TEST(Simulation, PrintsNoBanner) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::simulation_test

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace orrery {
+namespace orrery::executions_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -73,4 +73,4 @@ TEST(Executions, HaveTheFlopsOfAllRanksOfTheirRole) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::executions_test

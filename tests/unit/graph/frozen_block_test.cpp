@@ -10,7 +10,7 @@
 
 #include "sim/graph/dot.h"
 
-namespace orrery {
+namespace orrery::frozen_block_test {
 namespace {
 
 using testing::ElementsAre;
@@ -119,4 +119,4 @@ TEST(Dot, WritesOperatorsStreamsAndDependencies) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::frozen_block_test

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace orrery {
+namespace orrery::link_loads_test {
 namespace {
 
 std::vector<std::uint32_t> links_of(const LinkLoads& loads) {
@@ -53,4 +53,4 @@ TEST(LinkLoads, NoneAreEmpty) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::link_loads_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::memory_profile_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -67,4 +67,4 @@ TEST(VerifyTensors, HasNothingToSayWhereNobodyAskedForTensors) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::memory_profile_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace orrery {
+namespace orrery::name_pool_test {
 namespace {
 
 TEST(NamePool, KeepsANameOnceAndNumbersItInOrder) {
@@ -41,4 +41,4 @@ TEST(NamePool, ATrimmedOneFindsItsNamesWhenTheNextIsAdded) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::name_pool_test

@@ -5,7 +5,7 @@
 
 #include <string>
 
-namespace orrery {
+namespace orrery::node_names_test {
 namespace {
 
 TEST(NodeNames, NamesThatComeAgainKeepTheirNumber) {
@@ -39,4 +39,4 @@ TEST(NodeNames, WhereNamesBeginToRepeatTheyAreSoonKeptOnce) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::node_names_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::reuse_test {
 namespace {
 
 Kernel moving(double read, double written) {
@@ -58,4 +58,4 @@ TEST(Reuse, TransfersAreNoKernels) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::reuse_test

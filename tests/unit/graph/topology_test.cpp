@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace orrery {
+namespace orrery::topology_test {
 namespace {
 
 using namespace orrery::literals;
@@ -76,4 +76,4 @@ TEST(Topology, ABundleThatDoesNotExistIsABug) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::topology_test

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace orrery {
+namespace orrery::verify_test {
 namespace {
 
 using testing::ElementsAre;
@@ -185,4 +185,4 @@ TEST(Verify, AMillionCallsAreNotUnrolled) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::verify_test

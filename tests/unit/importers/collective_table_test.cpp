@@ -6,7 +6,7 @@
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
 
-namespace orrery {
+namespace orrery::collective_table_test {
 namespace {
 
 using testing::HasSubstr;
@@ -65,4 +65,4 @@ TEST(MeasuredCollectives, AreReadWhole) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::collective_table_test

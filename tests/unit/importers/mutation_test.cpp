@@ -12,7 +12,7 @@
 #include "validation/importers/collective_table.h"
 #include "validation/importers/operator_table.h"
 
-namespace orrery {
+namespace orrery::mutation_test {
 namespace {
 
 struct Case {
@@ -118,4 +118,4 @@ INSTANTIATE_TEST_SUITE_P(Importers, Mutations, kCases,
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::mutation_test

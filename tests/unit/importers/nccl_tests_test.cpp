@@ -5,7 +5,7 @@
 #include "tests/unit/importers/scratch.h"
 #include "validation/importers/collective_table.h"
 
-namespace orrery {
+namespace orrery::nccl_tests_test {
 namespace {
 
 using testing::ElementsAre;
@@ -403,4 +403,4 @@ TEST_F(NcclTests, HcclTestIsRead) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::nccl_tests_test

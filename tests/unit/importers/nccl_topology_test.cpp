@@ -10,7 +10,7 @@
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
 
-namespace orrery {
+namespace orrery::nccl_topology_test {
 namespace {
 
 std::string text_of_sample() {
@@ -296,4 +296,4 @@ TEST_F(NcclTopology, AnotherFileIsNoTopology) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::nccl_topology_test

@@ -4,7 +4,7 @@
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
 
-namespace orrery {
+namespace orrery::ncu_test {
 namespace {
 
 using testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST_F(Ncu, OtherFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::ncu_test

@@ -4,7 +4,7 @@
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
 
-namespace orrery {
+namespace orrery::nsys_test {
 namespace {
 
 using testing::ElementsAre;
@@ -204,4 +204,4 @@ TEST_F(Nsys, TheFileIsNotWrittenTo) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::nsys_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/importers/scratch.h"
 
-namespace orrery {
+namespace orrery::operator_table_test {
 namespace {
 
 using testing::ElementsAre;
@@ -210,4 +210,4 @@ TEST(MeasuredTables, AreReadWhole) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::operator_table_test

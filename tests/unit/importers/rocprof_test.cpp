@@ -4,7 +4,7 @@
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
 
-namespace orrery {
+namespace orrery::rocprof_test {
 namespace {
 
 using testing::ElementsAre;
@@ -132,4 +132,4 @@ TEST_F(Rocprof, OtherFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::rocprof_test

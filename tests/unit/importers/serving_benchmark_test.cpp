@@ -7,7 +7,7 @@
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
 
-namespace orrery {
+namespace orrery::serving_benchmark_test {
 namespace {
 
 using testing::HasSubstr;
@@ -170,4 +170,4 @@ TEST_F(ServingBenchmarks, ResultsOfTheOtherProgramAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::serving_benchmark_test

@@ -6,7 +6,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::clock_test {
 namespace {
 
 using namespace literals;
@@ -164,4 +164,4 @@ TEST(Clock, MoreUnitsUnderTheSameCapRunSlower) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::clock_test

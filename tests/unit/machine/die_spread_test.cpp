@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::die_spread_test {
 namespace {
 
 AcceleratorConfig chip() {
@@ -47,4 +47,4 @@ TEST(DieSpread, OneDieAndDiesAllAlikeHaveTheWholeCap) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::die_spread_test

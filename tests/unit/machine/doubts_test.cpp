@@ -11,7 +11,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::doubts_test {
 namespace {
 
 using testing::ElementsAre;
@@ -142,4 +142,4 @@ TEST(Doubts, FindingsHaveTheWayFromWhatTheUserWrote) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::doubts_test

@@ -8,7 +8,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::energy_rule_test {
 namespace {
 
 using namespace literals;
@@ -63,4 +63,4 @@ TEST(EnergyRule, WithoutTheEnergyOfAMultiplyAddThereIsNone) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::energy_rule_test

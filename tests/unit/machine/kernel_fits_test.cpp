@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace orrery {
+namespace orrery::kernel_fits_test {
 namespace {
 
 KernelFit fit_with(double launch) {
@@ -60,4 +60,4 @@ TEST(KernelFits, TheSubjectOfAFitThatIsGivenIsWhatItsParametersName) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kernel_fits_test

@@ -19,7 +19,7 @@
 #include "sim/units/text.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::library_test {
 namespace {
 
 const config::Library& library() { return shipped_library(); }
@@ -307,4 +307,4 @@ TEST(Library, BothValuesOfTheDisputedFiguresAreKept) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::library_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::limits_test {
 namespace {
 
 AcceleratorConfig h200() { return shipped_accelerator("h200_sxm"); }
@@ -77,4 +77,4 @@ TEST(Limits, AKernelTakesAtLeastWhatTheL2CannotHold) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::limits_test

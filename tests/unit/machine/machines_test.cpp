@@ -9,7 +9,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::machines_test {
 namespace {
 
 SystemConfig system_of(const std::string& name) {
@@ -100,4 +100,4 @@ TEST(Machines, HaveAsManyAcceleratorsAsIsToldOfThem) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::machines_test

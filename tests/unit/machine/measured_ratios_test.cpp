@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-namespace orrery {
+namespace orrery::measured_ratios_test {
 namespace {
 
 MeasuredRatio product(std::int64_t m, std::int64_t n, std::int64_t k, double ratio) {
@@ -104,4 +104,4 @@ TEST(MeasuredRatios, RefuseABrokenLineWhereItStands) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::measured_ratios_test

@@ -10,7 +10,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::partition_test {
 namespace {
 
 using testing::HasSubstr;
@@ -143,4 +143,4 @@ TEST(Partition, APackageOfSeveralRanksHasNoParts) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::partition_test

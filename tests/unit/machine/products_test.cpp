@@ -8,7 +8,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::products_test {
 namespace {
 
 SystemConfig product_system(const std::string& name) {
@@ -168,4 +168,4 @@ TEST(Products, PodsAndRacksHaveThePublishedSizes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::products_test

@@ -9,7 +9,7 @@
 #include "sim/config/override.h"
 #include "sim/machine/system_config.h"
 
-namespace orrery {
+namespace orrery::schema_test {
 namespace {
 
 using testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(SystemSchema, AChangedValueIsUsed) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::schema_test

@@ -8,7 +8,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::sources_test {
 namespace {
 
 using testing::ElementsAre;
@@ -80,4 +80,4 @@ TEST(Sources, AFaultHasFileLineAndKey) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sources_test

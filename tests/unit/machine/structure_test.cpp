@@ -8,7 +8,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::structure_test {
 namespace {
 
 using testing::HasSubstr;
@@ -240,4 +240,4 @@ TEST(Structure, WhatIsNotKnownIsAbsent) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::structure_test

@@ -7,7 +7,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::what_if_test {
 namespace {
 
 using namespace literals;
@@ -156,4 +156,4 @@ TEST(WhatIf, TheRatesOfAPartAreThoseOfItsUnitsOfAFasterWhole) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::what_if_test

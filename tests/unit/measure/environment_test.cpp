@@ -9,7 +9,7 @@
 #include "device/nvml.h"
 #include "host/system_name.h"
 
-namespace orrery::measure {
+namespace orrery::measure::environment_test {
 namespace {
 
 using testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST(Nvml, AnswersUnknownForAGpuThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::environment_test

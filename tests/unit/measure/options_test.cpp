@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery::measure {
+namespace orrery::measure::options_test {
 namespace {
 
 using testing::ElementsAre;
@@ -125,4 +125,4 @@ TEST(Version, IsThatOfTheProject) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::options_test

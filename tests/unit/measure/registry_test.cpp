@@ -7,7 +7,7 @@
 #include "host/listing.h"
 #include "host/measurement.h"
 
-namespace orrery::measure {
+namespace orrery::measure::registry_test {
 namespace {
 
 using testing::ElementsAre;
@@ -74,4 +74,4 @@ TEST(Budget, IsOfTheDepth) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::registry_test

@@ -17,7 +17,7 @@
 #include "host/isolate.h"
 #include "host/table.h"
 
-namespace orrery::measure {
+namespace orrery::measure::runner_test {
 namespace {
 
 using testing::HasSubstr;
@@ -208,4 +208,4 @@ TEST_F(Files, ArePackedUnderTheirOwnNames) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::runner_test

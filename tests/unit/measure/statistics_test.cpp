@@ -6,7 +6,7 @@
 #include <limits>
 #include <stdexcept>
 
-namespace orrery::measure {
+namespace orrery::measure::statistics_test {
 namespace {
 
 TEST(Statistics, QuantilesInterpolateBetweenOrderStatistics) {
@@ -44,4 +44,4 @@ TEST(Statistics, RefusesWhatIsNoTiming) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::statistics_test

@@ -11,7 +11,7 @@
 #include "device/words.h"
 #include "host/rotation.h"
 
-namespace orrery::measure {
+namespace orrery::measure::sweeps_test {
 namespace {
 
 using testing::Each;
@@ -203,4 +203,4 @@ TEST(RowPoints, HaveColumnsThatTheKernelDivides) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::sweeps_test

@@ -9,7 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace orrery::measure {
+namespace orrery::measure::table_test {
 namespace {
 
 TEST(Table, IsWrittenHeaderFirst) {
@@ -60,4 +60,4 @@ TEST(Table, AMirrorHoldsEveryRowAsSoonAsItIsAdded) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::table_test

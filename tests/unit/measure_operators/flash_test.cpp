@@ -13,7 +13,7 @@
 
 // The kernels' own code, compiled for the host: emulated/device/mma.cuh takes the place of the
 // instructions.
-namespace orrery::measure {
+namespace orrery::measure::flash_test {
 namespace {
 
 constexpr int kRows = 16;
@@ -115,4 +115,4 @@ TEST(FlashWarp, TilesBehindAllQueriesChangeNothing) { expect_attention<64, 64>({
 TEST(FlashWarp, DecodeOverAPartlyFilledTile) { expect_attention<128, 32>({77, 0, false}); }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::flash_test

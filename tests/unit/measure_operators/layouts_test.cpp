@@ -9,7 +9,7 @@
 
 #include "device/swizzle.h"
 
-namespace orrery::measure {
+namespace orrery::measure::layouts_test {
 namespace {
 
 TEST(Swizzle, ChunkIsXoredWithTheRowModulo8) {
@@ -179,4 +179,4 @@ TEST(PhaseParity, RingDeliversEveryStepInOrder) {
 TEST(PhaseParity, OneStageDeadlocksWhenSlotsAreReleasedLate) { EXPECT_EQ(run_ring(1, 100, 1), -1); }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::layouts_test

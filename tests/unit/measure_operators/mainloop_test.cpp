@@ -9,7 +9,7 @@
 #include "host/reference.h"
 
 // The kernel's own code on emulated TMA, mbarriers and wgmma (emulated/device).
-namespace orrery::measure {
+namespace orrery::measure::mainloop_test {
 namespace {
 
 const RandomBuffer kA{Format::kBf16, Data::kRandom, 31};
@@ -56,4 +56,4 @@ TEST(Mainloop, BlocksComputeTheirOwnTiles) { expect_product<1, 64>(2, {1, 2, 2})
 TEST(Mainloop, FewerStepsThanStages) { expect_product<1, 128>(1, {2, 4, 1}); }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::mainloop_test

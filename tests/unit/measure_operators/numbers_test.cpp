@@ -7,7 +7,7 @@
 #include "device/number_formats.h"
 #include "device/random.h"
 
-namespace orrery::measure {
+namespace orrery::measure::numbers_test {
 namespace {
 
 TEST(Bf16, RoundsToNearestEven) {
@@ -80,4 +80,4 @@ TEST(RandomValue, SparseDataAreHalfZero) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::numbers_test

@@ -8,7 +8,7 @@
 
 #include "host/recurrent_shapes.h"
 
-namespace orrery::measure {
+namespace orrery::measure::recurrent_reference_test {
 namespace {
 
 constexpr double kNever = -100, kAlways = 100;  // gates whose sigmoid is 0 or 1
@@ -87,4 +87,4 @@ TEST(RecurrentShapes, AreWhatTheKernelsTake) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::recurrent_reference_test

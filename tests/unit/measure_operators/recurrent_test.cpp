@@ -15,7 +15,7 @@
 
 // The kernels' own code, compiled for the host: emulated/device/lanes.cuh takes the place of the
 // hardware.
-namespace orrery::measure {
+namespace orrery::measure::recurrent_test {
 namespace {
 
 constexpr std::uint16_t kNan = 0xFFFF;
@@ -199,4 +199,4 @@ TEST(CausalConvolution, OfANewTokenReadsItsWindowAndMovesItOn) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::recurrent_test

@@ -13,7 +13,7 @@
 #include "host/failures.h"
 #include "host/measurement.h"
 
-namespace orrery::measure {
+namespace orrery::measure::reference_test {
 namespace {
 
 const RandomBuffer kQuery{Format::kBf16, Data::kRandom, 1};
@@ -154,4 +154,4 @@ TEST(SamplePlaces, HaveTheCornersAndStayInside) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::reference_test

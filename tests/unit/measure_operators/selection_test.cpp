@@ -13,7 +13,7 @@
 #include "host/reference.h"
 
 // The kernel's own code, compiled for the host.
-namespace orrery::measure {
+namespace orrery::measure::selection_test {
 namespace {
 
 constexpr int kThreads = 64;
@@ -85,4 +85,4 @@ TEST(Selection, NegativeScoresAreOrderedToo) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::selection_test

@@ -13,7 +13,7 @@
 #include "host/gemm_shapes.h"
 #include "host/grouped_shapes.h"
 
-namespace orrery::measure {
+namespace orrery::measure::shapes_test {
 namespace {
 
 bool contains(const std::vector<GemmShape>& shapes, const GemmShape& shape) {
@@ -119,4 +119,4 @@ TEST(CublasLtNames, AreThoseOfItsHeader) {
 }
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::shapes_test

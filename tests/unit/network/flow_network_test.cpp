@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
-namespace orrery {
+namespace orrery::flow_network_test {
 namespace {
 
 using namespace literals;
@@ -389,4 +389,4 @@ TEST(FlowNetwork, BytesCarriedEqualBytesLoaded) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::flow_network_test

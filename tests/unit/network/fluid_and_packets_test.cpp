@@ -9,7 +9,7 @@
 
 #include "tests/unit/network/packet_cases.h"
 
-namespace orrery {
+namespace orrery::fluid_and_packets_test {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
@@ -97,4 +97,4 @@ TEST(FluidAndPackets, DifferMoreTheSmallerTheMessages) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::fluid_and_packets_test

@@ -9,7 +9,7 @@
 
 #include "sim/network/flow_network.h"
 
-namespace orrery {
+namespace orrery::link_event_test {
 namespace {
 
 using namespace literals;
@@ -169,4 +169,4 @@ TEST(LinkEvent, BytesAreConservedWhateverTheLinksDo) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::link_event_test

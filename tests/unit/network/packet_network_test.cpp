@@ -8,7 +8,7 @@
 
 #include "sim/events/simulation.h"
 
-namespace orrery {
+namespace orrery::packet_network_test {
 namespace {
 
 using namespace literals;
@@ -97,4 +97,4 @@ TEST(PacketNetwork, RejectsWhatCannotBeSent) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::packet_network_test

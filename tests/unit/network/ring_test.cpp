@@ -11,7 +11,7 @@
 #include "sim/network/flow_network.h"
 #include "sim/network/packet_network.h"
 
-namespace orrery {
+namespace orrery::ring_test {
 namespace {
 
 struct Ring {
@@ -122,4 +122,4 @@ TEST(Ring, OfPacketsThroughASwitchTakesAtMost5PercentMoreThanOnDirectLinks) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::ring_test

@@ -6,7 +6,7 @@
 #include "sim/replay/replay.h"
 #include "tests/unit/replay/program_builder.h"
 
-namespace orrery {
+namespace orrery::critical_path_test {
 namespace {
 
 using B = TestProgramBuilder;
@@ -55,4 +55,4 @@ TEST(CriticalPath, GoesOverToTheStreamThatAKernelWaitsFor) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::critical_path_test

@@ -7,7 +7,7 @@
 #include "sim/replay/replay.h"
 #include "tests/unit/replay/program_builder.h"
 
-namespace orrery {
+namespace orrery::deadlock_test {
 namespace {
 
 using testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST(Deadlock, TheNextReplayIsUnharmed) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::deadlock_test

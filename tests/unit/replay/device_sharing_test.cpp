@@ -12,7 +12,7 @@
 #include "sim/trace/timeline.h"
 #include "tests/unit/replay/program_builder.h"
 
-namespace orrery {
+namespace orrery::device_sharing_test {
 namespace {
 
 using namespace literals;
@@ -203,4 +203,4 @@ TEST(DeviceSharing, ATimelineShowsWhatTransfersTake) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::device_sharing_test

@@ -11,7 +11,7 @@
 
 #include "sim/trace/timeline.h"
 
-namespace orrery {
+namespace orrery::graph_replay_test {
 namespace {
 
 using testing::AllOf;
@@ -296,4 +296,4 @@ TEST(GraphReplay, TheEndLiesBetweenTheLongestChainAndAllWorkInARow) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph_replay_test

@@ -10,7 +10,7 @@
 #include "sim/replay/replay.h"
 #include "tests/unit/replay/program_builder.h"
 
-namespace orrery {
+namespace orrery::link_event_replay_test {
 namespace {
 
 using namespace literals;
@@ -120,4 +120,4 @@ TEST(ReplayedLinkEvent, RejectsUnknownLinksAndTransfers) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::link_event_replay_test

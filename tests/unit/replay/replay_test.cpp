@@ -12,7 +12,7 @@
 #include "sim/trace/timeline.h"
 #include "tests/unit/replay/program_builder.h"
 
-namespace orrery {
+namespace orrery::replay_test {
 namespace {
 
 using namespace literals;
@@ -392,4 +392,4 @@ TEST(Replay, CostsOfAnotherProgramAreABug) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::replay_test

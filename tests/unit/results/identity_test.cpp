@@ -8,7 +8,7 @@
 #include <set>
 #include <stdexcept>
 
-namespace orrery {
+namespace orrery::identity_test {
 namespace {
 
 using nlohmann::ordered_json;
@@ -59,4 +59,4 @@ TEST(PointIdentity, IsTheHashOfADocumentedText) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::identity_test

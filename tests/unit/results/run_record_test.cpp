@@ -11,7 +11,7 @@
 #include "sim/results/record_bytes.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::run_record_test {
 namespace {
 
 using nlohmann::ordered_json;
@@ -128,4 +128,4 @@ TEST(RunRecord, FindsMetricsByName) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::run_record_test

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-namespace orrery {
+namespace orrery::table_test {
 namespace {
 
 TEST(FormatSi, GivesThreeDigitsAndAPrefix) {
@@ -76,4 +76,4 @@ TEST(Table, RefusesRowsOfAnotherLength) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::table_test

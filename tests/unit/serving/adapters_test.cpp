@@ -7,7 +7,7 @@
 #include "sim/serving/adapter_slots.h"
 #include "tests/unit/serving/fixture.h"
 
-namespace orrery {
+namespace orrery::adapters_test {
 namespace {
 
 using test::Engine;
@@ -179,4 +179,4 @@ TEST(AdapterSlots, AnIterationWaitsForWhatItBrings) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::adapters_test

@@ -6,7 +6,7 @@
 #include "sim/serving/autoscaler.h"
 #include "tests/unit/serving/fixture.h"
 
-namespace orrery {
+namespace orrery::autoscaler_test {
 namespace {
 
 constexpr Picoseconds kSecond = 1'000'000'000'000;
@@ -111,4 +111,4 @@ TEST_F(Scaled, WithoutAnIntervalAllRunAlways) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::autoscaler_test

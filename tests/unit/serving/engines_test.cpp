@@ -8,7 +8,7 @@
 
 #include "tests/unit/serving/fixture.h"
 
-namespace orrery {
+namespace orrery::engines_test {
 namespace {
 
 using test::Engine;
@@ -340,4 +340,4 @@ TEST(Sglang, OnlyDecodesRunGraphs) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::engines_test

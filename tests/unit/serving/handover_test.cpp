@@ -8,7 +8,7 @@
 #include "sim/serving/handover.h"
 #include "tests/unit/serving/fixture.h"
 
-namespace orrery {
+namespace orrery::handover_test {
 namespace {
 
 using test::Given;
@@ -28,7 +28,7 @@ KvPort port(Seconds latency = {}) {
 struct Split {
   int prefill = 1, decode = 1;
   std::int64_t blocks = 1000;  ///< blocks of 16 tokens of each decode instance
-  KvPort port = orrery::port();
+  KvPort port = handover_test::port();
   int ranks = 1;
 };
 
@@ -191,4 +191,4 @@ TEST(KvAware, WeighsWhatIsToComputeAgainstWhatIsHeld) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::handover_test

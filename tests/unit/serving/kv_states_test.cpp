@@ -6,7 +6,7 @@
 
 #include "sim/serving/kv_pool.h"
 
-namespace orrery {
+namespace orrery::kv_states_test {
 namespace {
 
 /// Blocks of 16 tokens, states of 10 blocks, kept every 64 tokens.
@@ -98,4 +98,4 @@ TEST(KvStates, KeptPiecesGiveTheirStatesBackWhenTheirBlocksAreNeeded) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kv_states_test

@@ -6,7 +6,7 @@
 
 #include "sim/serving/kv_pool.h"
 
-namespace orrery {
+namespace orrery::kv_tiers_test {
 namespace {
 
 /// A request whose prompt has so many pieces of 4 tokens, and one token more; pieces of different
@@ -81,4 +81,4 @@ TEST(KvTiers, NothingComesBackWhereBlocksAreHeld) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kv_tiers_test

@@ -12,7 +12,7 @@
 #include "tests/unit/serving/fixture.h"
 #include "workloads/requests/lengths.h"
 
-namespace orrery {
+namespace orrery::requests_test {
 namespace {
 
 using test::requests_of;
@@ -264,4 +264,4 @@ TEST(Trace, SaysWhereItIsWrong) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::requests_test

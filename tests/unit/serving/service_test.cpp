@@ -8,7 +8,7 @@
 
 #include "tests/unit/serving/fixture.h"
 
-namespace orrery {
+namespace orrery::service_test {
 namespace {
 
 using test::Given;
@@ -456,4 +456,4 @@ TEST(QueueTrend, TellsSinceWhenItGrows) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::service_test

@@ -7,7 +7,7 @@
 #include "sim/serving/speculation.h"
 #include "tests/unit/serving/fixture.h"
 
-namespace orrery {
+namespace orrery::speculation_test {
 namespace {
 
 using test::Given;
@@ -103,4 +103,4 @@ TEST(Speculation, SameDrawsWhateverRunsBeside) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::speculation_test

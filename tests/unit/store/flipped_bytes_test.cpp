@@ -13,7 +13,7 @@
 #include "sim/store/result_store.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::flipped_bytes_test {
 namespace {
 
 int number_of(const char* variable, int otherwise) {
@@ -28,8 +28,9 @@ RunRecord point(int i) {
   RunRecord record = example_record();
   record.identity = "id" + std::to_string(100 + i);
   record.base = example_configuration(std::to_string(1 + i % 3));
-  record.varied = {{{"bandwidth", std::to_string(1 + i) + " TB/s", (1 + i) * 1e12, "B/s", "sweep.yaml:7:3"},
-                    std::to_string(1 + i) + "000000000000.0"}};
+  record.varied = {
+      {{"bandwidth", std::to_string(1 + i) + " TB/s", (1 + i) * 1e12, "B/s", "sweep.yaml:7:3"},
+       std::to_string(1 + i) + "000000000000.0"}};
   record.metrics.front().value = 1 + i;
   return record;
 }
@@ -97,4 +98,4 @@ TEST_F(FlippedBytes, AreFoundOrChangeNothingThatIsRead) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::flipped_bytes_test

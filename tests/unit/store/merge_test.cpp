@@ -9,7 +9,7 @@
 #include "sim/store/result_store.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::merge_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -130,4 +130,4 @@ TEST_F(Merge, MoreThanOneBatchArrivesWhole) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::merge_test

@@ -8,7 +8,7 @@
 #include "sim/store/result_store.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::point_table_test {
 namespace {
 
 using testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST(Garbage, IsDroppedWithAllThatBelongsToIt) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::point_table_test

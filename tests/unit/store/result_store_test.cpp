@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/store/point_table.h"
 #include "sim/store/result_store.h"
 #include "sim/results/metric_table.h"
+#include "sim/store/point_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include "sim/store/schema.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::result_store_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -648,4 +648,4 @@ TEST(ResultStore, QuestionsUseIndexes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::result_store_test

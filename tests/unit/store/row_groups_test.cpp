@@ -14,7 +14,7 @@
 #include "sim/store/result_store.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::row_groups_test {
 namespace {
 
 constexpr int kPoints = 2500;  // two groups, and points that are in none
@@ -272,4 +272,4 @@ TEST(ColumnBytes, AreReadBackToTheBit) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::row_groups_test

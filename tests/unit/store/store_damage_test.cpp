@@ -14,7 +14,7 @@
 #include "sim/store/store_file.h"
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::store_damage_test {
 namespace {
 
 /// Runs the body in a child; the parent may kill it.
@@ -233,4 +233,4 @@ TEST(StoreDamage, AProcessThatIsDoneLeavesOthersTheirLog) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::store_damage_test

@@ -15,7 +15,7 @@
 
 #include "tests/unit/results/example.h"
 
-namespace orrery {
+namespace orrery::timeline_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -357,4 +357,4 @@ TEST(Timeline, IsAProtobufToProtoc) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::timeline_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::printable_test {
 namespace {
 
 TEST(Printable, ControlCharactersAreWrittenOut) {
@@ -22,4 +22,4 @@ TEST(Printable, OtherTextStaysAsItIs) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::printable_test

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace orrery {
+namespace orrery::spelling_test {
 namespace {
 
 TEST(EditDistance, CountsEachKindOfEditOnce) {
@@ -76,4 +76,4 @@ TEST(NamesInstead, AreAllWhereThereAreFewElseThoseLikeIt) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::spelling_test

@@ -11,7 +11,7 @@
 
 #include "sim/units/units.h"
 
-namespace orrery {
+namespace orrery::text_test {
 namespace {
 
 constexpr Dimension kAll[] = {
@@ -206,4 +206,4 @@ TEST(UnitText, WhatIsNotFiniteCannotBePrinted) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::text_test

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <type_traits>
 
-namespace orrery {
+namespace orrery::time_test {
 namespace {
 
 using namespace literals;
@@ -60,4 +60,4 @@ TEST(Quantities, CompareAndAddWithinOneDimension) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::time_test

@@ -10,7 +10,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::context_parallel_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -288,4 +288,4 @@ TEST(ContextParallel, SaysWhatIsNotModelled) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::context_parallel_test

@@ -13,7 +13,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::context_training_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -181,4 +181,4 @@ TEST(ContextTraining, SaysWhatCannotBeShared) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::context_training_test

@@ -13,7 +13,7 @@
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 
-namespace orrery {
+namespace orrery::expert_placement_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -304,4 +304,4 @@ TEST(UnevenRouting, TheHeaviestRankKeepsTheActivationsOfItsRows) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::expert_placement_test

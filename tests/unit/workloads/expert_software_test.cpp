@@ -15,7 +15,7 @@
 #include "workloads/memory.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::expert_software_test {
 namespace {
 
 /// 8 tokens of a rank, two of 8 experts each, 64 elements; 4 experts of 32 columns on a rank.
@@ -321,4 +321,4 @@ TEST(ParallelBlock, HasTheProductsOfTheSerialOneAndOneNormAndResidualLess) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::expert_software_test

@@ -12,7 +12,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::fine_tuning_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -130,4 +130,4 @@ TEST(FineTuning, SaysWhatIsNotModelled) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::fine_tuning_test

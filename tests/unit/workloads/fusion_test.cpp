@@ -7,7 +7,7 @@
 #include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/kernels.h"
 
-namespace orrery {
+namespace orrery::fusion_test {
 namespace {
 
 AttentionCore core(bool causal) {
@@ -155,4 +155,4 @@ TEST(Fusion, ATensorHasOneWriter) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::fusion_test

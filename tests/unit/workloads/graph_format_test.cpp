@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-namespace orrery {
+namespace orrery::graph_format_test {
 namespace {
 
 /// Number of places where `part` stands in `text`.
@@ -53,4 +53,4 @@ TEST(GraphFormats, AnUnknownNameIsRefusedWithTheKnownOnes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph_format_test

@@ -11,7 +11,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::inference_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -290,4 +290,4 @@ TEST(InferenceConfig, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::inference_test

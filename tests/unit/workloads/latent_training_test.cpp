@@ -10,7 +10,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/layers.h"
 
-namespace orrery {
+namespace orrery::latent_training_test {
 namespace {
 
 /// 4 heads with 8 columns and 4 rotated ones, and values of 8; latents of 24 and 16, hidden 64.
@@ -202,4 +202,4 @@ TEST(Sinks, OfTrainingAreALogitOfEachHead) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::latent_training_test

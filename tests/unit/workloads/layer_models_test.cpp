@@ -13,7 +13,7 @@
 #include "workloads/layers/layer_model.h"
 #include "workloads/layers/layer_step.h"
 
-namespace orrery {
+namespace orrery::layer_models_test {
 namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
@@ -232,4 +232,4 @@ TEST(LayerModels, WhatDoesNotGoTogetherIsRefusedAtItsKey) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::layer_models_test

@@ -12,7 +12,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/kernels.h"
 
-namespace orrery {
+namespace orrery::layers_test {
 namespace {
 
 LayerWork training_work(std::int64_t sequences, std::int64_t sequence, int tp = 1,
@@ -374,4 +374,4 @@ TEST(RequireDivisible, NamesWhatDoesNotDivide) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::layers_test

@@ -5,7 +5,7 @@
 
 #include "tests/unit/workloads/example_models.h"
 
-namespace orrery {
+namespace orrery::memory_test {
 namespace {
 
 using namespace literals;
@@ -252,4 +252,4 @@ TEST(InferenceMemory, QuantisedExpertsTakeOneByte) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::memory_test

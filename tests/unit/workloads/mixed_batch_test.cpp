@@ -13,7 +13,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::mixed_batch_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -254,4 +254,4 @@ TEST(MixedBatch, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::mixed_batch_test

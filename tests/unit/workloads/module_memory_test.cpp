@@ -9,7 +9,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/parallelism/rank_parameters.h"
 
-namespace orrery {
+namespace orrery::module_memory_test {
 namespace {
 
 TrainingConfig config_of(const ParallelConfig& plan) {
@@ -73,4 +73,4 @@ TEST(ModuleMemory, IsThatOfMatricesAndTensorsByHand) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::module_memory_test

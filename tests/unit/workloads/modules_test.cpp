@@ -8,7 +8,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::modules_test {
 namespace {
 
 TEST(Modules, GradientsBelongWhereTheirForwardKernelsDo) {
@@ -50,4 +50,4 @@ TEST(Modules, EveryKernelOfAStepBelongsToOne) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::modules_test

@@ -11,7 +11,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::offload_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -96,4 +96,4 @@ TEST(Offload, ProgramsAreSound) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::offload_test

@@ -8,7 +8,7 @@
 #include "workloads/llm/layers.h"
 #include "workloads/operators/operator.h"
 
-namespace orrery {
+namespace orrery::operators_test {
 namespace {
 
 struct Holder {
@@ -439,4 +439,4 @@ TEST(Operators, AreTheKernelsOfALayer) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::operators_test

@@ -13,7 +13,7 @@
 #include "workloads/statistics.h"
 #include "workloads/training/muon.h"
 
-namespace orrery {
+namespace orrery::optimizer_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -163,4 +163,4 @@ TEST(OptimizerOffload, MovesGradientsOutWeightsBackAndStatesThroughTheHost) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::optimizer_test

@@ -15,7 +15,7 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
 
-namespace orrery {
+namespace orrery::parallelism_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -359,4 +359,4 @@ TEST(RankParameters, PadTheVocabularyToTheTensorRanks) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parallelism_test

@@ -13,7 +13,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::recompute_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -178,4 +178,4 @@ TEST(Recompute, SaysWhatAModelDoesNotHave) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::recompute_test

@@ -18,7 +18,7 @@
 #include "workloads/statistics.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::schedules_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -405,4 +405,4 @@ TEST(WrittenSchedule, IsRefusedWhereItCannotComeToItsEnd) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::schedules_test

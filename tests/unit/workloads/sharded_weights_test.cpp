@@ -17,7 +17,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::sharded_weights_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -297,4 +297,4 @@ TEST(FullRecomputation, ThatStopsEarlyLeavesTheLastProductOut) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sharded_weights_test

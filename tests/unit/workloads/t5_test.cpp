@@ -16,7 +16,7 @@
 #include "workloads/statistics.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::t5_test {
 namespace {
 
 using nlohmann::json;
@@ -185,4 +185,4 @@ TEST(T5, SaysWhatIsNotModelledOfIt) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::t5_test

@@ -15,7 +15,7 @@
 #include "workloads/memory.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::tensors_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -237,4 +237,4 @@ TEST(Tensors, OfProductsWaitForTheirWeightGradients) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::tensors_test

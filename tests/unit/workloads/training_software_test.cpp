@@ -18,7 +18,7 @@
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::training_software_test {
 namespace {
 
 /// The software that does nothing beside the graph.
@@ -507,4 +507,4 @@ TEST(ReplicaOverlap, ReducesAndGathersTheSameBytesInBucketsBesideThePasses) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::training_software_test

@@ -11,7 +11,7 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::training_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -280,4 +280,4 @@ TEST(TrainingConfig, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::training_test

@@ -8,7 +8,7 @@
 #include "workloads/llm/layers.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::two_batches_test {
 namespace {
 
 InferenceConfig spread_decode(std::int64_t sequences) {
@@ -177,4 +177,4 @@ TEST(TwoBatches, ExchangesOfDecodesHoldNoUnitsOnTheWay) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::two_batches_test

@@ -6,7 +6,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::direct_test {
 namespace {
 
 using namespace orrery::testing;
@@ -58,4 +58,4 @@ TEST(Direct, AnAllToAllBetweenSystemsTakesOneScaleOutStep) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::direct_test

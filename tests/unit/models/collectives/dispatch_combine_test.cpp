@@ -10,7 +10,7 @@
 #include "models/collectives/schedule.h"
 #include "tests/unit/models/transfers/flow_checks.h"
 
-namespace orrery {
+namespace orrery::dispatch_combine_test {
 namespace {
 
 using namespace orrery::testing;
@@ -178,4 +178,4 @@ TEST(DispatchCombine, ScheduleMovesEveryPartInTheStepsThatAreCounted) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::dispatch_combine_test

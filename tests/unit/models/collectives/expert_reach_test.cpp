@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace orrery {
+namespace orrery::expert_reach_test {
 namespace {
 
 /// Calls `visit` with every subset of `k` of 0 .. n - 1, as flags.
@@ -94,4 +94,4 @@ TEST(ExpertReach, EveryExpertReachesEveryRange) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::expert_reach_test

@@ -9,7 +9,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::limit_test {
 namespace {
 
 using namespace orrery::testing;
@@ -135,4 +135,4 @@ TEST(Limit, NicsOfASystemLimitWhatLeavesIt) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::limit_test

@@ -11,7 +11,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::parts_test {
 namespace {
 
 using namespace orrery::testing;
@@ -123,4 +123,4 @@ TEST(UnevenAllToAll, AlgorithmsOfEqualPartsDoNotServeIt) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parts_test

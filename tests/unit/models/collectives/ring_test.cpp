@@ -9,7 +9,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::ring_test {
 namespace {
 
 using namespace orrery::testing;
@@ -186,4 +186,4 @@ TEST(Ring, UnevenPartsOfAGroupStillConserveBytes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::ring_test

@@ -8,7 +8,7 @@
 
 #include "tests/unit/models/transfers/flow_checks.h"
 
-namespace orrery {
+namespace orrery::scale_test {
 namespace {
 
 using namespace orrery::testing;
@@ -56,4 +56,4 @@ TEST(Scale, AnAllToAllIsAnExchangeOfTheGroup) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::scale_test

@@ -13,7 +13,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::semantics_test {
 namespace {
 
 using namespace orrery::testing;
@@ -311,4 +311,4 @@ TEST(Semantics, ChunksAreSharedOutEqually) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::semantics_test

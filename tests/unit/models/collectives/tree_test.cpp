@@ -7,7 +7,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::tree_test {
 namespace {
 
 using namespace orrery::testing;
@@ -119,4 +119,4 @@ TEST(Tree, ServesOnlyAllReduce) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::tree_test

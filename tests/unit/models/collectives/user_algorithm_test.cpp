@@ -11,7 +11,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::user_algorithm_test {
 namespace {
 
 using namespace orrery::testing;
@@ -100,4 +100,4 @@ TEST(UserAlgorithm, KeysAreChecked) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::user_algorithm_test

@@ -10,7 +10,7 @@
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
 
-namespace orrery {
+namespace orrery::array_time_test {
 namespace {
 
 using namespace literals;
@@ -149,8 +149,8 @@ TEST(Arrays, MappedInSpaceRunMoreLayersThanThereAreInParts) {
 // kernel of such filters waits for all the same.
 TEST(Arrays, ThatAreMostlyIdleBoundAKernelAsTensorUnits) {
   const config::Library& library = config::default_library();
-  const auto hailo = config::load<AcceleratorConfig>(
-      library.locate("accelerators", "hailo_8", ""), library, "accelerators");
+  const auto hailo = config::load<AcceleratorConfig>(library.locate("accelerators", "hailo_8", ""),
+                                                     library, "accelerators");
   Kernel depthwise = product(112 * 112, 1, 9, 96);
   depthwise.kind = KernelClass::kConvolution;
   depthwise.precision = Precision::kInt8;
@@ -166,4 +166,4 @@ TEST(Arrays, MappedInSpaceLeaveOtherKernelsAlone) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::array_time_test

@@ -7,7 +7,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::block_scaled_gemm_test {
 namespace {
 
 Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -78,4 +78,4 @@ TEST(BlockScaledGemm, ATileThatIsAskedForIsTaken) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::block_scaled_gemm_test

@@ -8,7 +8,7 @@
 
 #include "sim/units/hash.h"
 
-namespace orrery {
+namespace orrery::block_schedule_test {
 namespace {
 
 /// 132 units, a block each, 4 MB/us of memory, 8 MB/us of L2.
@@ -227,4 +227,4 @@ TEST(BlockSchedule, TwiceGivesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::block_schedule_test

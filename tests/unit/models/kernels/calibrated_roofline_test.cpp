@@ -8,7 +8,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/machine/draws.h"
 
-namespace orrery {
+namespace orrery::calibrated_roofline_test {
 namespace {
 
 using namespace literals;
@@ -198,4 +198,4 @@ TEST(Draws, OfDifferentKeysAreUncorrelated) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibrated_roofline_test

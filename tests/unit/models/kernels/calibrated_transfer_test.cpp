@@ -5,7 +5,7 @@
 #include "models/kernels/tiles/gemm.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::calibrated_transfer_test {
 namespace {
 
 AcceleratorConfig device(const std::string& name) {
@@ -119,4 +119,4 @@ TEST(CalibratedTransfer, ABackwardPassOfAttentionIsExtrapolated) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::calibrated_transfer_test

@@ -12,7 +12,7 @@
 #include "models/kernels/tiles/tile_model.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::decode_blocks_test {
 namespace {
 
 using Lengths = std::vector<std::int64_t>;
@@ -270,4 +270,4 @@ TEST(DecodeBlocks, WhatIsLeftToAKernelSetsItsTime) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::decode_blocks_test

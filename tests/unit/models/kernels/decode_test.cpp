@@ -11,7 +11,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::decode_test {
 namespace {
 
 const std::vector<std::string> kDevices = {"a100_sxm", "h100_sxm",    "h200_sxm", "b200_sxm",
@@ -239,4 +239,4 @@ TEST(Decode, KernelsOfALibraryHavePartsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::decode_test

@@ -7,7 +7,7 @@
 #include "sim/config/output.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::device_numbers_test {
 namespace {
 
 /// Costs of communication, energies that no cap is solved with, and what says where a device comes
@@ -81,4 +81,4 @@ TEST(DeviceNumbers, FlagsCountToo) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::device_numbers_test

@@ -11,7 +11,7 @@
 
 #include "sim/units/hash.h"
 
-namespace orrery {
+namespace orrery::dispatch_tail_test {
 namespace {
 
 TEST(DispatchTail, NoMoreJobsThanServersAllStartAtOnce) {
@@ -88,4 +88,4 @@ TEST(DispatchTail, NeverBeatsTheWorkOrTheLongestJob) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::dispatch_tail_test

@@ -8,7 +8,7 @@
 #include "models/kernels/roofline.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::dram_test {
 namespace {
 
 // H200: a burst of 32 B on 32 pins of 6.25 Gb/s takes 1.28 ns; two clocks 1.28 ns. A turn both ways
@@ -91,4 +91,4 @@ TEST(Dram, MoreRefreshLeavesLessForReads) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::dram_test

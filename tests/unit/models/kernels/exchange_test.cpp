@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::exchange_test {
 namespace {
 
 /// In 16 bits, with the bytes of its operands read once.
@@ -25,8 +25,8 @@ TEST(Exchange, OfOneUnitIsItsInputs) {
 }
 
 // A row of inputs: weights stay where they are, whatever cut; columns alone need the row on each of
-// 16 units (16 x 8,192 B), inputs alone sum 15 partial rows of 4,096 x 4 B up. Four by four is least:
-// 4 x 8,192 B and 3 x 16,384 B.
+// 16 units (16 x 8,192 B), inputs alone sum 15 partial rows of 4,096 x 4 B up. Four by four is
+// least: 4 x 8,192 B and 3 x 16,384 B.
 TEST(Exchange, LeavesWeightsThatOneUnitNeedsWhereTheyAre) {
   EXPECT_EQ(exchanged_bytes(product(1, 4096, 4096), 16), Bytes(4 * 8192 + 3 * 16384));
 }
@@ -61,4 +61,4 @@ TEST(Exchange, OfAnElementwiseKernelIsNone) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::exchange_test

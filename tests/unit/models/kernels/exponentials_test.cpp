@@ -9,7 +9,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::exponentials_test {
 namespace {
 
 constexpr std::int64_t kHeads = 64, kQuery = 32768;
@@ -136,4 +136,4 @@ TEST(Exponentials, NewTokensWaitForThemToo) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::exponentials_test

@@ -9,7 +9,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::gemm_test {
 namespace {
 
 Kernel product(std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -242,4 +242,4 @@ TEST(Gemm, TransferFollowsTheDataSheets) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::gemm_test

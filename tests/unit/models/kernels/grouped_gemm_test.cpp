@@ -6,7 +6,7 @@
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
 
-namespace orrery {
+namespace orrery::grouped_gemm_test {
 namespace {
 
 constexpr std::int64_t kWidth = 3072, kHidden = 4096;
@@ -238,4 +238,4 @@ TEST(GroupedGemm, ResidualsTellProductsOfOtherShapesApart) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::grouped_gemm_test

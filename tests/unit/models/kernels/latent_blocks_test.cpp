@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::latent_blocks_test {
 namespace {
 
 constexpr double kUnits = 148;  // of a B200
@@ -91,4 +91,4 @@ TEST(LatentBlocks, NoUnitIsLeftForMoreBlocksThanARoundHas) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::latent_blocks_test

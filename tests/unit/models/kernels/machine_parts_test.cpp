@@ -11,7 +11,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::machine_parts_test {
 namespace {
 
 using testing::HasSubstr;
@@ -339,4 +339,4 @@ TEST(CopyEngines, AKernelOnTheUnitsNeedsNone) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::machine_parts_test

@@ -10,7 +10,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::matrix_issue_test {
 namespace {
 
 Kernel product(Precision precision = Precision::kBf16) {
@@ -100,4 +100,4 @@ TEST(MatrixIssue, EveryMatrixUnitOfTheLibraryTellsItsOwn) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::matrix_issue_test

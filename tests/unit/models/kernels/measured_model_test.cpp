@@ -8,7 +8,7 @@
 #include "models/kernels/calibrated_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::measured_model_test {
 namespace {
 
 Kernel product(std::int64_t m) {
@@ -66,4 +66,4 @@ TEST(MeasuredModel, MeasurementsAreMoreCertainThanPriors) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::measured_model_test

@@ -8,7 +8,7 @@
 #include "models/kernels/tiles/prefill.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::measured_ratios_model_test {
 namespace {
 
 const AcceleratorConfig& h200() {
@@ -175,4 +175,4 @@ TEST(ResidualPoint, OfAttentionKeepsCodePathsApart) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::measured_ratios_model_test

@@ -11,7 +11,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::mla_test {
 namespace {
 
 const std::vector<std::string> kDevices = {"a100_sxm",    "h100_sxm", "h200_sxm",
@@ -282,4 +282,4 @@ TEST(Mla, PriorsLieInsideTheirLimits) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::mla_test

@@ -6,7 +6,7 @@
 #include "models/kernels/tiles/grouped_gemm.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::narrow_weights_test {
 namespace {
 
 constexpr std::int64_t kExperts = 64, kWide = 4096;
@@ -116,4 +116,4 @@ TEST(NarrowWeights, FormatsThatNoTableHasTakeTheNearestFit) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::narrow_weights_test

@@ -6,7 +6,7 @@
 #include "sim/config/load.h"
 #include "sim/machine/clock.h"
 
-namespace orrery {
+namespace orrery::power_state_test {
 namespace {
 
 AcceleratorConfig h200() {
@@ -45,4 +45,4 @@ TEST(PowerState, WhatTheModelSaysOfAKernelIsTheSameInAllStates) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::power_state_test

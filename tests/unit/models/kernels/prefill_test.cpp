@@ -6,7 +6,7 @@
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::prefill_test {
 namespace {
 
 struct Prompt {
@@ -157,4 +157,4 @@ TEST(Prefill, ABackwardPassTakesItsFlopsLonger) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::prefill_test

@@ -7,7 +7,7 @@
 #include "models/kernels/roofline.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::quantize_test {
 namespace {
 
 /// bf16 to fp8.
@@ -71,4 +71,4 @@ TEST(Quantize, DevicesWithOneL2QuantiseAtOneRate) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::quantize_test

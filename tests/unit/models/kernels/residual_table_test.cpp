@@ -8,7 +8,7 @@
 
 #include "sim/units/hash.h"
 
-namespace orrery {
+namespace orrery::residual_table_test {
 namespace {
 
 ResidualPoint point(double x, double y, int part = 0) { return {part, {x, y}}; }
@@ -106,4 +106,4 @@ TEST(ResidualTable, TheSearchFindsTheNearestPoints) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::residual_table_test

@@ -9,7 +9,7 @@
 #include "models/kernels/roofline.h"
 #include "sim/config/diagnostics.h"
 
-namespace orrery {
+namespace orrery::roofline_test {
 namespace {
 
 using namespace literals;
@@ -145,4 +145,4 @@ TEST(Roofline, ATileIsRefusedForItKnowsNone) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::roofline_test

@@ -7,7 +7,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::scan_test {
 namespace {
 
 // A layer of Nemotron 3 Nano on one rank: 64 heads of 64 in 8 groups, states of 128, chunks of 128.
@@ -151,4 +151,4 @@ TEST(Scan, PublishedTimesOfARecurrenceAreMetWithinTheirSpread) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::scan_test

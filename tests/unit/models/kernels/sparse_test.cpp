@@ -7,7 +7,7 @@
 
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::sparse_test {
 namespace {
 
 /// Attention of 128 heads of one rank to 2,048 of 576 columns, of so many tokens.
@@ -97,4 +97,4 @@ TEST(Sparse, MoreTokensNeverTakeLessTime) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sparse_test

@@ -12,7 +12,7 @@
 #include "sim/config/load.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::tile_menu_test {
 namespace {
 
 using namespace literals;
@@ -126,4 +126,4 @@ TEST(TileMenu, AGivenTileIsNeverMuchFasterThanTheLibrarysChoice) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::tile_menu_test

@@ -9,7 +9,7 @@
 #include "models/kernels/tiles/prefill.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::tile_model_test {
 namespace {
 
 const config::Library& library() {
@@ -270,4 +270,4 @@ TEST(TileModel, AMemoChangesNoTimeAndSavesThePlaying) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::tile_model_test

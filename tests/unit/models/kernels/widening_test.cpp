@@ -7,7 +7,7 @@
 #include "models/kernels/calibrated_model.h"
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::widening_test {
 namespace {
 
 AcceleratorConfig library_device(const std::string& name) {
@@ -67,4 +67,4 @@ TEST(Widening, MakesProductsOfNarrowWeightsSlowerOnFewerCores) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::widening_test

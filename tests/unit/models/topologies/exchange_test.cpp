@@ -9,7 +9,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::exchange_test {
 namespace {
 
 using namespace orrery::testing;
@@ -146,4 +146,4 @@ TEST(DrawnLinks, OfDiesStartAtThePackage) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::exchange_test

@@ -7,7 +7,7 @@
 #include "models/topologies/link_states.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::fault_test {
 namespace {
 
 using namespace orrery::testing;
@@ -208,4 +208,4 @@ TEST(LinkStates, AnUnknownLinkChangesNothingAndTheNearestIsSuggested) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::fault_test

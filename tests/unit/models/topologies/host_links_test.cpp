@@ -9,7 +9,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::host_links_test {
 namespace {
 
 using namespace orrery::testing;
@@ -102,4 +102,4 @@ TEST(HostLinks, ThatAreNotThereCannotBeTaken) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::host_links_test

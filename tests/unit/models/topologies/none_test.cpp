@@ -7,7 +7,7 @@
 #include "sim/config/diagnostics.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::none_test {
 namespace {
 
 using orrery::testing::dgx_h100;
@@ -38,4 +38,4 @@ TEST(NoFabric, SystemsOfOneRankAreJoinedByTheirNetwork) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::none_test

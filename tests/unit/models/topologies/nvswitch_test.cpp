@@ -9,7 +9,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::nvswitch_test {
 namespace {
 
 using namespace orrery::testing;
@@ -105,4 +105,4 @@ TEST(NvSwitch, AnUnknownTopologyIsAUserErrorThatListsTheKnown) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::nvswitch_test

@@ -10,7 +10,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::pcie_test {
 namespace {
 
 using namespace orrery::testing;
@@ -169,4 +169,4 @@ TEST(Pcie, CountsThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::pcie_test

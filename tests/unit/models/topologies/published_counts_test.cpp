@@ -14,7 +14,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::published_counts_test {
 namespace {
 
 using namespace orrery::testing;
@@ -297,4 +297,4 @@ TEST(PublishedCounts, ALeafWithoutEnoughPortsIsAUserError) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::published_counts_test

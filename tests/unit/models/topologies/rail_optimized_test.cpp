@@ -8,7 +8,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::rail_optimized_test {
 namespace {
 
 using namespace orrery::testing;
@@ -129,4 +129,4 @@ TEST(RailOptimized, SeveralSystemsWithoutNicsAreAUserError) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::rail_optimized_test

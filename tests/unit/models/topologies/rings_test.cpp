@@ -11,7 +11,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::rings_test {
 namespace {
 
 using namespace orrery::testing;
@@ -163,4 +163,4 @@ TEST(Rings, BehindSwitchesRankOrderStays) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::rings_test

@@ -10,7 +10,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::scale_test {
 namespace {
 
 using namespace orrery::testing;
@@ -99,4 +99,4 @@ TEST(Scale, ARingOf98304LoadsEveryNicWithItsShare) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::scale_test

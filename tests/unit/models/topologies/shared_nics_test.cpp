@@ -10,7 +10,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::shared_nics_test {
 namespace {
 
 using namespace orrery::testing;
@@ -120,4 +120,4 @@ TEST(SharedNics, DiesOfAPackageShareItsNicToo) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::shared_nics_test

@@ -9,7 +9,7 @@
 #include "models/topologies/fabric.h"
 #include "tests/unit/machine/shipped_library.h"
 
-namespace orrery {
+namespace orrery::shipped_counts_test {
 namespace {
 
 struct Shipped {
@@ -64,4 +64,4 @@ TEST(ShippedCounts, SystemsHaveTheChipsAndLinksThatTheirMakersSay) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::shipped_counts_test

@@ -12,7 +12,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::spraying_test {
 namespace {
 
 using namespace orrery::testing;
@@ -189,4 +189,4 @@ TEST(Spraying, WithoutRailsInsideTheNodeAMessageClimbsToTheSpines) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::spraying_test

@@ -9,7 +9,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::unified_bus_test {
 namespace {
 
 using namespace orrery::testing;
@@ -115,4 +115,4 @@ TEST(UnifiedBus, TwoDiesWithoutALinkBetweenThemAreAUserError) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::unified_bus_test

@@ -7,7 +7,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::bulk_test {
 namespace {
 
 using namespace orrery::testing;
@@ -94,4 +94,4 @@ TEST(BulkBuffers, MoveTheSamePayload) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::bulk_test

@@ -6,7 +6,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::device_load_test {
 namespace {
 
 using namespace orrery::testing;
@@ -112,4 +112,4 @@ TEST(DeviceLoads, DispatchHoldsTheSmsOfItsKernels) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::device_load_test

@@ -13,7 +13,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::dimension_price_test {
 namespace {
 
 using namespace orrery::testing;
@@ -238,4 +238,4 @@ TEST(DimensionGrid, KnowsTheBoxesThatGroupsFill) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::dimension_price_test

@@ -7,7 +7,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::expert_exchange_test {
 namespace {
 
 using namespace orrery::testing;
@@ -124,4 +124,4 @@ TEST(ExpertExchange, TheHeaviestRankLimits) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::expert_exchange_test

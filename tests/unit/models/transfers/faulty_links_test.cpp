@@ -9,7 +9,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::faulty_links_test {
 namespace {
 
 using namespace orrery::testing;
@@ -66,4 +66,4 @@ TEST(FaultyLinks, WithoutFaultsPricesAreTheSame) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::faulty_links_test

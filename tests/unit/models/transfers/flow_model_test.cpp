@@ -15,7 +15,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::flow_model_test {
 namespace {
 
 using namespace orrery::testing;
@@ -347,4 +347,4 @@ TEST(Registries, ListWhatThereIsWithHelp) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::flow_model_test

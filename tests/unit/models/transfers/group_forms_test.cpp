@@ -7,7 +7,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::group_forms_test {
 namespace {
 
 using namespace orrery::testing;
@@ -92,4 +92,4 @@ TEST(FlowModel, ImagesOfAFormLoadWhatTheyLoadAlone) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::group_forms_test

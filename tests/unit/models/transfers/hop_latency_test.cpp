@@ -8,7 +8,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::hop_latency_test {
 namespace {
 
 using namespace orrery::testing;
@@ -125,4 +125,4 @@ TEST(HopLatency, HasTheDetourAroundADeadLink) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::hop_latency_test

@@ -8,7 +8,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::host_copy_test {
 namespace {
 
 using namespace orrery::testing;
@@ -77,4 +77,4 @@ TEST(HostCopy, NeedsTheLinksInTheNetwork) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::host_copy_test

@@ -10,7 +10,7 @@
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
-namespace orrery {
+namespace orrery::protocols_test {
 namespace {
 
 using namespace orrery::testing;
@@ -227,4 +227,4 @@ TEST(Protocols, AnUnknownProtocolIsAUserError) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::protocols_test

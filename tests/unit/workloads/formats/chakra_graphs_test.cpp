@@ -15,7 +15,7 @@
 #include "workloads/formats/graph_slice.h"
 #include "workloads/formats/kernel_text.h"
 
-namespace orrery {
+namespace orrery::chakra_graphs_test {
 namespace {
 
 using testing::ElementsAre;
@@ -222,4 +222,4 @@ TEST(GraphSlices, WhatIsNotThereIsRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::chakra_graphs_test

@@ -16,7 +16,7 @@
 #include "workloads/formats/graph_format.h"
 #include "workloads/formats/graph_fusion.h"
 
-namespace orrery {
+namespace orrery::chakra_operators_test {
 namespace {
 
 using test::attribute;
@@ -305,4 +305,4 @@ TEST(ChakraOperators, OneOfSeveralKernelsOfAnOperatorHasItsSize) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::chakra_operators_test

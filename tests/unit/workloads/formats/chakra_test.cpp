@@ -15,7 +15,7 @@
 #include "workloads/formats/graph_files.h"
 #include "workloads/formats/graph_format.h"
 
-namespace orrery {
+namespace orrery::chakra_test {
 namespace {
 
 /// Begin of the names of files and folders of this process.
@@ -328,4 +328,4 @@ TEST(GraphFiles, GroupsOfAFileAreKnownByName) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::chakra_test

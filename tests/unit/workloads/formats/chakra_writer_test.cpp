@@ -13,7 +13,7 @@
 
 #include "workloads/formats/graph_format.h"
 
-namespace orrery {
+namespace orrery::chakra_writer_test {
 namespace {
 
 /// Begin of the names of files and folders of this process.
@@ -151,4 +151,4 @@ TEST_F(WrittenChakra, IsWhatChakraDescribes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::chakra_writer_test

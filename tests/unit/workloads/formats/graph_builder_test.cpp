@@ -4,7 +4,7 @@
 #include "sim/config/diagnostics.h"
 #include "workloads/formats/cycles.h"
 
-namespace orrery {
+namespace orrery::graph_builder_test {
 namespace {
 
 using testing::ElementsAre;
@@ -114,4 +114,4 @@ TEST(GraphBuilder, EqualKernelsAndMessagesAreKeptOnce) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph_builder_test

@@ -6,7 +6,7 @@
 #include "workloads/formats/graph_builder.h"
 #include "workloads/llm/kernels.h"
 
-namespace orrery {
+namespace orrery::graph_fusion_test {
 namespace {
 
 /// Kernels of one stream, each behind others.
@@ -220,4 +220,4 @@ TEST(GraphFusion, ProductsOfOtherSizesAreNoAttention) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::graph_fusion_test

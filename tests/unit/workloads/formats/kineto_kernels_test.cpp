@@ -5,7 +5,7 @@
 #include "tests/unit/workloads/formats/kineto_traces.h"
 #include "workloads/formats/kineto/names.h"
 
-namespace orrery {
+namespace orrery::kineto_kernels_test {
 namespace {
 
 using testing::ElementsAre;
@@ -197,4 +197,4 @@ TEST(KinetoKernels, CollectivesMayBeRecordedByTheOperatorAroundTheLaunch) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kineto_kernels_test

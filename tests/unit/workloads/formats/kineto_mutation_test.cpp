@@ -7,7 +7,7 @@
 #include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/formats/kineto_traces.h"
 
-namespace orrery {
+namespace orrery::kineto_mutation_test {
 namespace {
 
 /// A bit of everything that the reader knows.
@@ -113,4 +113,4 @@ TEST(KinetoMutations, PiecesOfAFileMakeNoDifference) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kineto_mutation_test

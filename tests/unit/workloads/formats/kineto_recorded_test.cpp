@@ -5,7 +5,7 @@
 
 #include "tests/unit/workloads/formats/kineto_traces.h"
 
-namespace orrery {
+namespace orrery::kineto_recorded_test {
 namespace {
 
 std::string path_of(const std::string& name) {
@@ -104,4 +104,4 @@ TEST(KinetoRecorded, CollectivesOfNcclHaveTheirBytesAndGroup) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kineto_recorded_test

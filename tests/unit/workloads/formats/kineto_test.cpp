@@ -4,7 +4,7 @@
 #include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/formats/kineto_traces.h"
 
-namespace orrery {
+namespace orrery::kineto_test {
 namespace {
 
 using testing::DoubleNear;
@@ -264,4 +264,4 @@ TEST(Kineto, EventsThatAreYearsApartAreRefused) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::kineto_test

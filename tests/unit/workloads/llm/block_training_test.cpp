@@ -14,7 +14,7 @@
 #include "workloads/memory.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::block_training_test {
 namespace {
 
 using test::kernel;
@@ -171,4 +171,4 @@ TEST(ValuesOfKeys, AreKeptOnceInFrontOfTheirNorms) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::block_training_test

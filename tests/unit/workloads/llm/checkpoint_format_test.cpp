@@ -17,7 +17,7 @@
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/memory.h"
 
-namespace orrery {
+namespace orrery::checkpoint_format_test {
 namespace {
 
 using nlohmann::json;
@@ -389,4 +389,4 @@ TEST(CheckpointFormat, TheConfigurationsOfTheLibraryAreReadWithoutAnUnknownForma
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::checkpoint_format_test

@@ -10,7 +10,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::chunked_attention_test {
 namespace {
 
 AttentionPart prompt(std::int64_t query, std::int64_t context, std::int64_t sequences = 1) {
@@ -122,4 +122,4 @@ TEST(ChunkedAttention, AnswersTakeTheSumOverTheirTokens) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::chunked_attention_test

@@ -8,7 +8,7 @@
 
 #include "workloads/llm/huggingface/huggingface.h"
 
-namespace orrery {
+namespace orrery::closed_forms_test {
 namespace {
 
 using namespace literals;
@@ -127,4 +127,4 @@ TEST(ModelFlopsPerToken, OfAnEmptySequenceAreABug) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::closed_forms_test

@@ -19,7 +19,7 @@
 #include "workloads/memory.h"
 #include "workloads/parallelism/rank_parameters.h"
 
-namespace orrery {
+namespace orrery::compressed_attention_test {
 namespace {
 
 using test::kernel;
@@ -258,4 +258,4 @@ TEST(DeepSeekV4, RefusesRatiosThatItsCodeDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::compressed_attention_test

@@ -22,7 +22,7 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::delta_net_test {
 namespace {
 
 using test::kernel;
@@ -286,4 +286,4 @@ TEST(QwenNext, RefusesStatesInAnotherFormat) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::delta_net_test

@@ -13,7 +13,7 @@
 #include "workloads/statistics.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::encoder_alone_test {
 namespace {
 
 LlmConfig bert() {
@@ -117,4 +117,4 @@ TEST(EncoderAlone, HeadsOfOtherClassesAreLeftOutAndSaidToBe) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::encoder_alone_test

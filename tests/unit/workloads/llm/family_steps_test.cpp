@@ -13,7 +13,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::family_steps_test {
 namespace {
 
 /// Layers whose attention sees the same.
@@ -194,4 +194,4 @@ INSTANTIATE_TEST_SUITE_P(Published, FamilySteps,
                                          phi(), gptj(), falcon(), cohere2()));
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::family_steps_test

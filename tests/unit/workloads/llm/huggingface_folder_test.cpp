@@ -11,7 +11,7 @@
 
 #include "workloads/llm/huggingface/huggingface.h"
 
-namespace orrery {
+namespace orrery::huggingface_folder_test {
 namespace {
 
 std::string outcome(const std::filesystem::path& path) {
@@ -53,4 +53,4 @@ TEST(HuggingFaceFolder, EveryConfigurationBuildsOrNamesWhyNot) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::huggingface_folder_test

@@ -14,7 +14,7 @@
 #include "workloads/llm/closed_forms.h"
 #include "workloads/llm/huggingface/huggingface.h"
 
-namespace orrery {
+namespace orrery::huggingface_fuzz_test {
 namespace {
 
 using nlohmann::json;
@@ -152,4 +152,4 @@ TEST(HuggingFaceFuzz, TextsCutAndFlippedAnywhereDoNotCrash) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::huggingface_fuzz_test

@@ -11,7 +11,7 @@
 
 #include "workloads/llm/families/family.h"
 
-namespace orrery {
+namespace orrery::huggingface_test {
 namespace {
 
 using config::ConfigError;
@@ -335,4 +335,4 @@ TEST_F(HuggingFaceFile, ThatDoesNotExistIsAnError) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::huggingface_test

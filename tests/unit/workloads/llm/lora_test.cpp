@@ -6,7 +6,7 @@
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 
-namespace orrery {
+namespace orrery::lora_test {
 namespace {
 
 /// A decode of 6 sequences with 3 adapters of rank 4.
@@ -121,4 +121,4 @@ TEST(Lora, RefusesWhatIsNotKnown) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::lora_test

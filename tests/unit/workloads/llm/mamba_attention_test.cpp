@@ -13,7 +13,7 @@
 #include "workloads/llm/mixer.h"
 #include "workloads/memory.h"
 
-namespace orrery {
+namespace orrery::mamba_attention_test {
 namespace {
 
 LlmConfig small_beside(bool norm) {
@@ -130,4 +130,4 @@ TEST(MambaAttention, WithoutANormTheGateAloneFollowsTheScan) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::mamba_attention_test

@@ -20,7 +20,7 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::mamba_test {
 namespace {
 
 using test::kernel;
@@ -296,4 +296,4 @@ TEST(LatentExperts, AreSentAndMultipliedInTheirWidth) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::mamba_test

@@ -10,7 +10,7 @@
 
 #include "sim/config/load.h"
 
-namespace orrery {
+namespace orrery::model_config_test {
 namespace {
 
 ModelConfig shipped(const std::string& name) {
@@ -108,4 +108,4 @@ TEST(ModelConfig, FindsItsFileBesideItself) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::model_config_test

@@ -3,7 +3,7 @@
 
 #include "workloads/llm/llm_config.h"
 
-namespace orrery {
+namespace orrery::parameters_test {
 namespace {
 
 /// hidden 8, vocabulary 10, 2 heads of 4 with 1 head of keys and values, MLP of 16, 2 layers.
@@ -108,4 +108,4 @@ TEST(AttentionConfig, CachesOneKeyAndOneValueOfEachKvHead) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parameters_test

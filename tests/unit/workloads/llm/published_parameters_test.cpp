@@ -12,7 +12,7 @@
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/parallelism/rank_parameters.h"
 
-namespace orrery {
+namespace orrery::published_parameters_test {
 namespace {
 
 struct PublishedFile {
@@ -282,4 +282,4 @@ INSTANTIATE_TEST_SUITE_P(
                         1557611200}));
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::published_parameters_test

@@ -12,7 +12,7 @@
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/parallelism/rank_parameters.h"
 
-namespace orrery {
+namespace orrery::published_states_test {
 namespace {
 
 struct StatesRow {
@@ -154,4 +154,4 @@ INSTANTIATE_TEST_SUITE_P(
                               1215064704}));
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::published_states_test

@@ -11,7 +11,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/huggingface/huggingface.h"
 
-namespace orrery {
+namespace orrery::published_totals_test {
 namespace {
 
 struct DenseRow {
@@ -139,4 +139,4 @@ INSTANTIATE_TEST_SUITE_P(Cards, PrintedTotals,
                                                    active_without_tables}));
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::published_totals_test

@@ -10,7 +10,7 @@
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 
-namespace orrery {
+namespace orrery::quantised_head_test {
 namespace {
 
 using nlohmann::json;
@@ -191,4 +191,4 @@ TEST(DecodesByHead, ReadKeysAndValuesForEachHeadOfQueries) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::quantised_head_test

@@ -17,7 +17,7 @@
 #include "workloads/memory.h"
 #include "workloads/parallelism/rank_parameters.h"
 
-namespace orrery {
+namespace orrery::sparse_attention_test {
 namespace {
 
 using test::kernel;
@@ -182,4 +182,4 @@ TEST(Glm, HasExpertsWhereItsListSays) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sparse_attention_test

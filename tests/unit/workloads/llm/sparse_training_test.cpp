@@ -17,7 +17,7 @@
 #include "workloads/memory.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::sparse_training_test {
 namespace {
 
 using test::kernel;
@@ -331,4 +331,4 @@ TEST(AttentionResidualTraining, GradientsOfEachSourceAreAddedUp) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::sparse_training_test

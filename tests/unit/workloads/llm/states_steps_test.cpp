@@ -17,7 +17,7 @@
 #include "workloads/statistics.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::states_steps_test {
 namespace {
 
 constexpr double kContext = 4096;
@@ -223,4 +223,4 @@ TEST(SharedBlocks, TwoHoldTheWeightsOfThirteen) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::states_steps_test

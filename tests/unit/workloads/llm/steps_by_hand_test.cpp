@@ -12,7 +12,7 @@
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 
-namespace orrery {
+namespace orrery::steps_by_hand_test {
 namespace {
 
 struct Row {
@@ -136,4 +136,4 @@ INSTANTIATE_TEST_SUITE_P(Families, StepsByHand,
                                          kDeepSeekV4Flash));
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::steps_by_hand_test

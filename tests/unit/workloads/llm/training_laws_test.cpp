@@ -17,7 +17,7 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/training/training.h"
 
-namespace orrery {
+namespace orrery::training_laws_test {
 namespace {
 
 std::vector<std::string> library_files() {
@@ -110,4 +110,4 @@ INSTANTIATE_TEST_SUITE_P(Library, TrainedFamilies, testing::ValuesIn(library_fil
                          [](const auto& row) { return row.param; });
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::training_laws_test

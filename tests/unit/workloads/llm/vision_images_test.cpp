@@ -4,7 +4,7 @@
 
 #include "workloads/llm/vision/image_rules.h"
 
-namespace orrery {
+namespace orrery::vision_images_test {
 namespace {
 
 const ImageRule kQwen25{.fit = ImageFit::kPixels, .least = 3136, .most = 12845056};
@@ -111,4 +111,4 @@ TEST(ImageRules, ListedGridsLeavePaddingOut) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::vision_images_test

@@ -12,7 +12,7 @@
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/parallelism/rank_parameters.h"
 
-namespace orrery {
+namespace orrery::vision_parameters_test {
 namespace {
 
 using testing::Contains;
@@ -182,4 +182,4 @@ TEST(VisionParameters, OfTowersThatAreNotModelledAreLeftOutByName) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::vision_parameters_test

@@ -14,7 +14,7 @@
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
 
-namespace orrery {
+namespace orrery::vision_steps_test {
 namespace {
 
 using testing::HasSubstr;
@@ -240,4 +240,4 @@ TEST(VisionSteps, ImagesForAModelOfTextAreRefusedByName) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::vision_steps_test

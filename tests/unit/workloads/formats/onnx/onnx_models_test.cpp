@@ -12,7 +12,7 @@
 #include "workloads/layers/layer_model.h"
 #include "workloads/layers/layer_step.h"
 
-namespace orrery::onnx {
+namespace orrery::onnx::onnx_models_test {
 namespace {
 
 TEST(OnnxModels, ResNet50HasItsPublishedMultiplyAddsAndParameters) {
@@ -146,4 +146,4 @@ TEST(OnnxModels, UnfusedKernelsHaveTheSameFlopsAndMoreBytes) {
 }
 
 }  // namespace
-}  // namespace orrery::onnx
+}  // namespace orrery::onnx::onnx_models_test

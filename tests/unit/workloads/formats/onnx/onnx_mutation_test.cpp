@@ -11,7 +11,7 @@
 #include "tests/unit/workloads/formats/onnx/imported.h"
 #include "tests/unit/workloads/formats/onnx/models.h"
 
-namespace orrery::onnx {
+namespace orrery::onnx::onnx_mutation_test {
 namespace {
 
 std::size_t below(std::mt19937& random, std::size_t limit) {
@@ -96,4 +96,4 @@ INSTANTIATE_TEST_SUITE_P(Models, DamagedOnnx,
                          testing::Values(Bert().build(), Llama(1).build(), mixed()), name_of_case);
 
 }  // namespace
-}  // namespace orrery::onnx
+}  // namespace orrery::onnx::onnx_mutation_test

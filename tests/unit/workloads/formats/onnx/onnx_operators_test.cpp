@@ -7,7 +7,7 @@
 #include "tests/unit/workloads/formats/onnx/imported.h"
 #include "tests/unit/workloads/formats/onnx/writer.h"
 
-namespace orrery::onnx {
+namespace orrery::onnx::onnx_operators_test {
 namespace {
 
 using testing::ElementsAre;
@@ -283,4 +283,4 @@ TEST(OnnxOperators, ModelsAreRecognisedByTheirFirstFields) {
 }
 
 }  // namespace
-}  // namespace orrery::onnx
+}  // namespace orrery::onnx::onnx_operators_test
