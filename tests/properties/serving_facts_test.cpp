@@ -130,6 +130,7 @@ TEST(Facts, OfServingMoveResults) {
       {{engine + "orca."}, serving(kFew, "kind: orca, max_num_seqs: 4")},
       {{engine + "static."}, serving(kFew, "kind: static, max_num_seqs: 4")},
       {{engine + "llama_cpp."}, serving(kFew, "kind: llama_cpp, max_num_seqs: 4")},
+      {{engine + "tt_transformers."}, serving(kFew, "kind: tt_transformers, max_num_seqs: 4")},
       {{engine + "sarathi."}, serving(kFew, "kind: sarathi, max_num_seqs: 4")},
       {{"serving.workload.gamma."},
        serving("arrival: gamma, burstiness: 0.5, rate: 50 /s, requests: 12, output: 4",

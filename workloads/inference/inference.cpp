@@ -143,6 +143,14 @@ void set_batch(LayerWork& work, const MixedBatch& batch) {
   work.parts = std::move(parts);
 }
 
+/// Layers also work on rows for nothing, which attention and the head do not see.
+void fill_up(LayerWork& work, std::int64_t tokens) {
+  if (tokens <= work.tokens()) return;
+  work.parts = work.attention_parts();
+  work.sequences = tokens;
+  work.query = 1;
+}
+
 /// Tokens of a rank, in the place of those of all that share prompts.
 void share_tokens(LayerWork& work) {
   work.parts = work.attention_parts();
@@ -288,6 +296,7 @@ LayerWork layer_work(const InferenceConfig& config) {
   work.kv_precision = config.kv_precision;
   work.index_precision = config.index_precision;
   if (work.cp > 1) share_tokens(work);
+  fill_up(work, config.layer_tokens);
   return work;
 }
 

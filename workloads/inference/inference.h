@@ -33,8 +33,11 @@ struct InferenceConfig {
   std::int64_t sequence = 1;     ///< new tokens of each sequence in prefill
   std::int64_t kv_length = 0;    ///< tokens in the KV cache before the step
   MixedBatch batch;              ///< batch of kMixed, which asks for none of the last three
-  std::int64_t images = 0;       ///< images in front of each prompt, whose tokens it counts
-  ImageSize image;               ///< pixels of each of them
+  /// Tokens that layers compute, those that fill up a tile or a captured graph among them, of which
+  /// attention and the head see nothing; 0: those of the batch.
+  std::int64_t layer_tokens = 0;
+  std::int64_t images = 0;  ///< images in front of each prompt, whose tokens it counts
+  ImageSize image;          ///< pixels of each of them
   /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
   /// it (LayerWork::all_reduces_experts), where together they hold all experts once.
   bool all_reduce_experts = false;

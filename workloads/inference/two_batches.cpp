@@ -79,6 +79,7 @@ std::array<MixedBatch, 2> halves(const MixedBatch& batch) {
 InferenceConfig half_step(InferenceConfig config, const MixedBatch& half) {
   config.phase = Phase::kMixed;
   config.batch = half;
+  config.layer_tokens = 0;
   return config;
 }
 

@@ -48,10 +48,12 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
           .optional("two_batch_overlap", &E::two_batch_overlap,
                     "whether layers of experts work on two halves of the batch in turn, one half's "
                     "exchanges beside the kernels of the other (vLLM: dual batch overlap)")
-          .optional("engine", &E::engine,
-                    "the engine whose kernels run the step, by its keys of a served group "
-                    "({kind: vllm, version: 0.27}); without it norms quantise and experts are the "
-                    "measured kernels. What it schedules and its host have no part in a step")
+          .optional(
+              "engine", &E::engine,
+              "the engine whose kernels run the step, by its keys of a served group "
+              "({kind: vllm, version: 0.27}); without it norms quantise and experts are the "
+              "measured kernels. It fills a batch up as it would to run it; what it schedules "
+              "and its host have no part in a step")
           .optional("speculative", &E::speculative,
                     "guesses at tokens after the next one: decodes verify them beside it, then the "
                     "passes that make the next ones");
@@ -128,6 +130,9 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   if (engine) use_kernels(*engine->object, engine->object->own_fusions(), config);
   if (images > 0) see(config);
   if (speculative) guess(config);
+  if (engine && plan.cp == 1)
+    config.layer_tokens =
+        engine->object->padded(step_tokens(config), config.phase == Phase::kDecode);
   return config;
 }
 

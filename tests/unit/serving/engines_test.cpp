@@ -332,6 +332,15 @@ TEST(Vllm, BatchesRunTheNextLargerGraph) {
   EXPECT_EQ(padded("{kind: vllm, max_num_seqs: 16}", 33), 33);
 }
 
+TEST(TtTransformers, RowsAreFilledUpToTilesAndPromptsToCompiledLengths) {
+  for (const auto& [tokens, rows] :
+       std::map<std::int64_t, std::int64_t>{{1, 32}, {32, 32}, {33, 64}})
+    EXPECT_EQ(padded("{kind: tt_transformers}", tokens), rows) << tokens;
+  for (const auto& [tokens, rows] : std::map<std::int64_t, std::int64_t>{
+           {5, 128}, {129, 256}, {2000, 2048}, {2049, 4096}, {4097, 6144}})
+    EXPECT_EQ(padded("{kind: tt_transformers}", tokens, false), rows) << tokens;
+}
+
 TEST(Sglang, OnlyDecodesRunGraphs) {
   EXPECT_EQ(padded("{kind: sglang}", 13), 16);
   EXPECT_EQ(padded("{kind: sglang}", 17), 24);

@@ -211,6 +211,23 @@ TEST(BuildInference, DecodeExecutesTheModelFlops) {
   EXPECT_DOUBLE_EQ(model_flops(model, config).base(), expected);
 }
 
+TEST(BuildInference, RowsThatAreFilledUpAreThoseOfLayersAndNotOfAttentionOrTheHead) {
+  const LlmConfig model = small_llama(4);
+  InferenceConfig config = decode(3, 99, {.tp = 2});
+  const double moved =
+      program_statistics(build_inference(model, config)).transfers.at("all_reduce tp").bytes.base();
+  config.layer_tokens = 32;
+  const ProgramStatistics filled = program_statistics(build_inference(model, config));
+  // 3 sequences, one token each over 100 keys: 4 layers x 8 heads x 4 x 8 FLOPs a key.
+  EXPECT_DOUBLE_EQ(filled.matrix_flops().base(),
+                   2 * (32 * 4 * 49152.0 + 3 * 64 * 96) + 3.0 * 4 * 8 * 100 * 32);
+  EXPECT_DOUBLE_EQ(filled.transfers.at("all_reduce tp").bytes.base(), moved * 32 / 3);
+  config.layer_tokens = 2;  // fewer than there are
+  EXPECT_DOUBLE_EQ(
+      program_statistics(build_inference(model, config)).transfers.at("all_reduce tp").bytes.base(),
+      moved);
+}
+
 TEST(BuildInference, PrefillInTwoPiecesComputesTheSamePairs) {
   const LlmConfig model = small_llama(2);
   const auto executed = [&](std::int64_t tokens, std::int64_t before) {
