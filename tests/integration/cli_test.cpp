@@ -493,6 +493,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "mlperf_llama_2_70b",
                            "mlperf_deepseek_r1",
                            "ascend",
+                           "h20_141",
                            "dgx_spark",
                            "not_gpus",
                            "apple_silicon",
