@@ -61,7 +61,9 @@ StepList module_backward(const LlmConfig& model, const LayerWork& work) {
   const LayerConfig& layer = model.module_layer();
   const LayerTask task{model, layer, work};
   const std::int64_t rows = work.row_tokens();
-  StepList steps = layer_backward(model, layer, work);
+  StepList steps;
+  steps.tell_tensors(work.tensors);
+  steps.append(layer_backward(model, layer, work));
   // Every rank has the gradient of its columns of all tokens.
   if (work.sp) steps.then(gather("mtp gradient all-gather", model, work));
   column_backward(steps, work, {projection(model, work)}, 2 * model.hidden);

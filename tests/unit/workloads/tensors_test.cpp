@@ -170,6 +170,20 @@ TEST(Tensors, OfOneTimeAreFewerThanThePeaksAddedUp) {
   });
 }
 
+TEST(Tensors, OfPredictionModulesAreFreedByTheirBackwardPasses) {
+  for (const LlmConfig& model : {small_moe(4), latent_moe(4)}) {
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      TrainingConfig config;
+      config.parallel = {.tp = 2, .sp = true};
+      config.sequence = 16;
+      config.mtp = 2;
+      config.recompute = recompute;
+      EXPECT_THAT(verify_tensors(build_training(model, config, true).program), IsEmpty())
+          << to_string(recompute);
+    }
+  }
+}
+
 TEST(Tensors, CostNothingWhereNobodyAsks) {
   const LlmConfig model = small_moe(4);
   TrainingConfig config;
