@@ -105,45 +105,61 @@ std::vector<KernelCost> SteadyClock::at(double share) const {
 namespace {
 
 /// Where the search for the clock of the steady state stands: a share that keeps the cap and one
-/// that does not, with what they draw.
-struct Bracket {
-  double within = 0, drawn_within = 0;
-  double over = 0, drawn_over = 0;
+/// that does not, with how far what they draw above idling is from the aim, as a logarithm.
+class Bracket {
+ public:
+  /// @param aim watts above idling
+  Bracket(double idle, double aim) : idle_(idle), aim_(aim) {}
 
-  /// The share to try next for a power of `aim` above `idle`.
-  double next(double idle, double aim) const {
-    // Power grows as the 1st to 3rd power of the clock.
-    if (within == 0)
-      return over * std::clamp(std::pow((aim - idle) / (drawn_over - idle), 0.4), 0.5, 0.97);
-    const double part = std::log((aim - idle) / (drawn_within - idle)) /
-                        std::log((drawn_over - idle) / (drawn_within - idle));
-    return within * std::pow(over / within, std::clamp(part, 0.1, 0.9));
+  void add(double share, double drawn, bool within) {
+    End& end = within ? within_ : over_;
+    End& other = within ? over_ : within_;
+    end = {share, std::log((drawn - idle_) / aim_)};
+    // One end that stays pulls the line between both too far its way (Illinois: Dowell and Jarratt,
+    // A modified regula falsi method, BIT 11, 1971): its half counts from then on.
+    if (last_ == &end) other.off /= 2;
+    last_ = &end;
   }
+  bool closes_to(double factor) const { return over_.share < within_.share * factor; }
+  double within() const { return within_.share; }
+
+  /// The share to try next. Power grows as the 1st to 3rd power of the clock.
+  double next() const {
+    if (within_.share == 0)
+      return over_.share * std::clamp(std::exp(-0.4 * over_.off), 0.5, 0.97);
+    const double part = within_.off / (within_.off - over_.off);
+    return within_.share *
+           std::pow(over_.share / within_.share, std::clamp(part, kMargin, 1 - kMargin));
+  }
+
+ private:
+  static constexpr double kMargin = 0.02;  ///< of the bracket, which every try has to narrow
+  struct End {
+    double share = 0, off = 0;
+  };
+
+  double idle_, aim_;
+  End within_, over_;
+  const End* last_ = nullptr;
 };
 
 }  // namespace
 
 double steady_share(const PowerConfig& limits, double highest,
                     const std::function<Watts(double share)>& power) {
-  constexpr double kNear = 0.995;    // of what the cap leaves above idling is near enough
-  constexpr double kClose = 1.0005;  // shares; where power jumps
+  constexpr double kNear = 0.9995;   // of what the cap leaves above idling is near enough
+  constexpr double kClose = 1.0002;  // shares; where power jumps
   constexpr double kLowest = 1e-3;
   const double idle = limits.idle.value.base(), cap = limits.cap().base();
   const double near = idle + (cap - idle) * kNear;
   double share = highest, drawn = power(share).base();
   if (drawn <= cap) return share;
-  Bracket known;
+  Bracket known(idle, (near + cap) / 2 - idle);
   while (true) {
-    if (drawn > cap) {
-      known.over = share;
-      known.drawn_over = drawn;
-    } else {
-      known.within = share;
-      known.drawn_within = drawn;
-    }
-    const bool jumps = known.over < known.within * kClose;
+    known.add(share, drawn, drawn <= cap);
+    const bool jumps = known.closes_to(kClose);
     if (drawn <= cap && (drawn >= near || jumps)) return share;
-    share = jumps ? known.within : known.next(idle, (near + cap) / 2);
+    share = jumps ? known.within() : known.next();
     if (share < kLowest) {
       throw config::KeyError("system.accelerator.power.limit",
                              print(limits.cap()) +

@@ -46,8 +46,9 @@ class SteadyClock {
   std::vector<double> keeps_, highest_;  ///< kernels keep their time, and run, at these clocks
 };
 
-/// The highest share of the boost clock, up to `highest`, at which `power` keeps the cap, to half a
-/// percent of what that leaves above idling. Every try may cost a replay: some four are made.
+/// The highest share of the boost clock, up to `highest`, at which `power` keeps the cap, to a
+/// twentieth of a percent of what that leaves above idling: less than what a kernel more or less in
+/// a step changes. Every try may cost a replay: some five are made.
 /// @param power in the steady state at a share; the last call is the one that is returned
 /// @throws config::KeyError at system.accelerator.power where no clock keeps it, because of what
 /// does not follow the clock
