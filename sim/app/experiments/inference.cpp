@@ -8,6 +8,7 @@
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/experiments/serving/fleet.h"
+#include "sim/app/pricing/kernel_slowdowns.h"
 #include "workloads/inference/drafts.h"
 #include "workloads/inference/two_batches.h"
 #include "workloads/require.h"
@@ -247,15 +248,11 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
              {{}, {"phase: mixed"}});
 }
 
-/// Prompts of two batches in turn: DeepGEMM's products keep off the SMs of DeepEP's kernels (SGLang
-/// two_batch_overlap.py, operations_strategy.py, 2025: deep_gemm_num_sms; none of decodes).
 std::int64_t InferenceExperiment::kept_off(const Kernel& kernel) const {
   if (!two_batch_overlap || phase != Phase::kPrefill || !engine ||
       engine->object->expert_kernels != ExpertKernels::kDeepGemm || !system.expert_exchange)
     return 0;
-  const bool product =
-      kernel.kind == KernelClass::kGemm && kernel.precision == Precision::kFp8Block;
-  return product ? system.expert_exchange->units.value : 0;
+  return leaves_units(kernel) ? system.expert_exchange->units.value : 0;
 }
 
 void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record) const {

@@ -29,6 +29,10 @@ DeviceLoad told_apart(DeviceLoad taken, const AcceleratorConfig& accelerator) {
   return taken;
 }
 
+bool leaves_units(const Kernel& kernel) {
+  return kernel.kind == KernelClass::kGemm && kernel.precision == Precision::kFp8Block;
+}
+
 DeviceSlowdowns::DeviceSlowdowns(const Machine& machine, Fidelity fidelity, TileMemo* tiles)
     : machine_(machine), fidelity_(fidelity), tiles_(tiles) {}
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -80,6 +81,12 @@ PartPricer::PartPricer(StepMachine machine, ParallelConfig parallel, Bytes reuse
       reuse_(reuse),
       priced_on_(priced_accelerator(machine_.accelerator(), machine_.power)) {}
 
+PartPricer PartPricer::keeping_off(std::int64_t units) const {
+  PartPricer other = *this;
+  other.kept_off_ = machine_.slowdown ? units : 0;
+  return other;
+}
+
 PartPricer::Priced PartPricer::priced(const StepList& steps, const DeviceLoad& taken) const {
   Priced part;
   ProgramBuilder builder(parallel_);
@@ -92,10 +99,24 @@ PartPricer::Priced PartPricer::priced(const StepList& steps, const DeviceLoad& t
   part.prices = orrery::price(part.program, priced_on_, *machine_.kernels, *machine_.network);
   part.joules = joules_of_transfers(part.program, part.prices, machine_.accelerator());
   part.slower.assign(part.program.kernels.size(), 1.0);
-  if (taken.none() || !machine_.slowdown) return part;
-  for (std::size_t i = 0; i < part.slower.size(); ++i)
+  const bool alone = taken.none() || !machine_.slowdown;
+  for (std::size_t i = 0; i < part.slower.size() && !alone; ++i)
     part.slower[i] = machine_.slowdown(part.program.kernels[i], taken);
+  keep_off(taken, part);
   return part;
+}
+
+void PartPricer::keep_off(const DeviceLoad& taken, Priced& part) const {
+  for (std::size_t i = 0; i < part.program.kernels.size(); ++i) {
+    const Kernel& kernel = part.program.kernels[i];
+    if (kept_off_ == 0 || !leaves_units(kernel)) continue;
+    const double own = machine_.slowdown(kernel, {kept_off_, 0});
+    const double all = machine_.slowdown(kernel, {std::max(taken.units, kept_off_), taken.memory});
+    KernelCost& cost = part.prices.costs.kernels[i];
+    const auto work = static_cast<double>(cost.duration - cost.launch);
+    cost.duration = cost.launch + static_cast<Picoseconds>(std::llround(work * own));
+    part.slower[i] = std::max(1.0, all / own);
+  }
 }
 
 /// A kernel is slower while a transfer is in flight, as the replay has it; transfers do not

@@ -42,6 +42,9 @@ class PartPricer {
  public:
   /// @param reuse of all kernels (Kernel::reuse): what a step touches at least
   PartPricer(StepMachine machine, ParallelConfig parallel, Bytes reuse);
+  /// The same for steps whose products leave so many SMs to transfers whether there are any or not
+  /// (leaves_units()).
+  PartPricer keeping_off(std::int64_t units) const;
 
   /// @param taken what transfers beside all of it take of the device: one of load()
   StepPrice price(const StepList& steps, const DeviceLoad& taken = {}) const;
@@ -64,9 +67,14 @@ class PartPricer {
   void set_at(StepPrice& price, std::size_t point, const StepList& steps, const Priced& priced,
               const std::vector<KernelCost>& costs) const;
 
+  /// What products that keep off SMs take more than on all of them becomes part of their prices;
+  /// `slower`, what transfers take beyond it.
+  void keep_off(const DeviceLoad& taken, Priced& part) const;
+
   StepMachine machine_;
   ParallelConfig parallel_;
   Bytes reuse_;
+  std::int64_t kept_off_ = 0;    ///< SMs
   AcceleratorConfig priced_on_;  ///< the accelerator as kernels are priced for in the power state
 };
 

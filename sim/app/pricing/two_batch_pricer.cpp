@@ -31,6 +31,13 @@ std::size_t steps_before_attention(const LlmConfig& model, const LayerConfig& la
   return same;
 }
 
+/// SMs that DeepGEMM's products of prompts leave to exchanges.
+std::int64_t units_left(const PartPricer& parts, const InferenceConfig& plan) {
+  const auto& exchange = parts.machine().machine->system().expert_exchange;
+  const bool leaves = plan.two_batch_overlap && plan.expert_kernels == ExpertKernels::kDeepGemm;
+  return leaves && exchange ? exchange->units.value : 0;
+}
+
 StepPrice sum_of(const PriceTerms& terms) {
   StepPrice sum;
   for (const PriceTerm& term : terms) sum.add(*term.price, term.weight);
@@ -41,7 +48,10 @@ StepPrice sum_of(const PriceTerms& terms) {
 
 TwoBatchPricer::TwoBatchPricer(const PartPricer& parts, const LlmConfig& model,
                                const InferenceConfig& plan)
-    : parts_(parts), model_(model), plan_(plan) {
+    : parts_(parts),
+      prompts_(parts.keeping_off(units_left(parts, plan))),
+      model_(model),
+      plan_(plan) {
   if (!plan.two_batch_overlap) return;
   for (const auto& stage : layer_ranges(model.layer_count(), plan.parallel)) {
     bool goes_on = false;
@@ -121,7 +131,7 @@ StepPrice TwoBatchPricer::evaluate(Segment segment, bool decodes, std::int64_t t
     if (std::any_of(seen.begin(), seen.end(), alike)) continue;
     seen.push_back(layer);
     const auto count = static_cast<double>(std::count_if(layers_.begin(), layers_.end(), alike));
-    mean.add(parts_.price(steps(segment, layer, decodes, tokens), taken),
+    mean.add(parts_of(decodes).price(steps(segment, layer, decodes, tokens), taken),
              count / static_cast<double>(layers_.size()));
   }
   return mean;
@@ -141,7 +151,9 @@ StepPrice TwoBatchPricer::segment(const Batch& batch, Segment segment, const Dev
 
 StepPrice TwoBatchPricer::attention(const Batch& batch, const DeviceLoad& taken) {
   AttentionPricer& tables =
-      attention_.try_emplace(taken, parts_, model_, plan_, taken).first->second;
+      attention_
+          .try_emplace({taken, batch.decodes}, parts_of(batch.decodes), model_, plan_, taken)
+          .first->second;
   BatchShape shape = batch.shape;
   shape.chunks = batch.chunks;
   PriceTerms terms;
@@ -237,7 +249,7 @@ StepPrice TwoBatchPricer::price(const MixedBatch& batch, std::int64_t padding,
 std::size_t TwoBatchPricer::entries() const {
   std::size_t entries = 0;
   for (const auto& [key, table] : tables_) entries += table.entries();
-  for (const auto& [taken, tables] : attention_) entries += tables.entries();
+  for (const auto& [key, tables] : attention_) entries += tables.entries();
   return entries;
 }
 

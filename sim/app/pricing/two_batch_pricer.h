@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/app/pricing/attention_pricer.h"
@@ -76,13 +77,16 @@ class TwoBatchPricer {
                      const DeviceLoad& taken) const;
   DeviceLoad load(Segment segment, const Batch& batch);
 
+  const PartPricer& parts_of(bool decodes) const { return decodes ? parts_ : prompts_; }
+
   const PartPricer& parts_;
+  PartPricer prompts_;  ///< of steps with prompts, whose products may keep off SMs of exchanges
   const LlmConfig& model_;
   const InferenceConfig& plan_;
   std::vector<LayerConfig> layers_;  ///< those of experts
   std::vector<std::int64_t> runs_;   ///< lengths of those that follow each other on a stage
   std::map<std::tuple<Segment, bool, DeviceLoad>, RowTable> tables_;
-  std::map<DeviceLoad, AttentionPricer> attention_;
+  std::map<std::pair<DeviceLoad, bool>, AttentionPricer> attention_;
   std::map<std::tuple<Segment, bool, std::int64_t>, DeviceLoad> loads_;
   bool known_ = true;
 };

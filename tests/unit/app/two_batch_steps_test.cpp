@@ -62,5 +62,26 @@ TEST(TwoBatchSteps, ServingTakesTheTimeOfTheGraph) {
   EXPECT_NEAR(of(record, "mean_tpot_ms") / (of(step({}, true), "step_time_s") * 1e3), 1, 0.005);
 }
 
+// DeepGEMM's products leave SMs to exchanges for as long as prompts take turns: a twelfth of the
+// time.
+TEST(TwoBatchSteps, ServedPromptsKeepOffTheSmsOfExchangesAsStepsDo) {
+  const std::string engine =
+      "engine: {kind: sglang, quant_fusion: true, moe_runner_backend: deep_gemm";
+  const std::string rest =
+      "parallel: {tp: 1, dp: 16, ep: 16}, precision: fp8_block, two_batch_overlap: true, " + engine;
+  const RunRecord served = simulated(
+      "experiment: serving\nmodel: deepseek_v3\nserving:\n"
+      "  workload: {concurrency: 1024, requests: 1024, input: 512, output: 2}\n"
+      "  fleet: [{system: dgx_h100, nodes: 2, " +
+          rest + ", chunked_prefill_size: 32768, max_prefill_tokens: 32768}}]\n",
+      {});
+  const RunRecord step = simulated(
+      "{experiment: inference, system: dgx_h100, nodes: 2, model: deepseek_v3, phase: prefill, "
+      "batch: {micro: 64, sequence: 512}, " +
+          rest + "}}",
+      {});
+  EXPECT_NEAR(of(served, "mean_ttft_ms") / (of(step, "step_time_s") * 1e3), 1, 0.01);
+}
+
 }  // namespace
 }  // namespace orrery::two_batch_steps_test
