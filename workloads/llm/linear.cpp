@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "workloads/llm/chunked_products.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/narrow_casts.h"
@@ -65,14 +66,13 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
   for (Kernel& kernel : narrow_casts(*work.software, operand)) steps.then(std::move(kernel));
 }
 
-namespace {
-
-/// Bytes of an element that a gather of a product's operand moves.
 double gathered_bytes(const LayerWork& work, const Linear& linear) {
   const bool narrow = trains(work) && work.software->fp8_gathers.value &&
                       work.software->scaling(linear.precision) != NarrowScaling::kFused;
   return narrow ? element_bytes(linear.precision) : activation_bytes(work.precision);
 }
+
+namespace {
 
 LayerCollective operand_gather(const std::string& name, const LayerWork& work, const Linear& linear,
                                std::int64_t width) {
@@ -87,6 +87,20 @@ LayerCollective operand_gather(const std::string& name, const LayerWork& work, c
 double copies_of_gradients(const LayerWork& work, const Linear& linear) {
   const bool narrow = trains(work) && work.software->fp8_gathers.value;
   return narrow && work.software->scaling(linear.precision) == NarrowScaling::kBlocks ? 2 : 1;
+}
+
+/// The copy for weight gradients of an operand that has been gathered, put in order.
+std::vector<Kernel> ordered(const LayerWork& work, const Linear& linear, const std::string& name,
+                            std::int64_t width) {
+  const bool narrow = trains(work) && work.software->fp8_gathers.value &&
+                      work.software->scaling(linear.precision) != NarrowScaling::kFused;
+  if (!narrow) return {};
+  NarrowOperand operand;
+  operand.name = name;
+  operand.rows = work.tokens();
+  operand.width = width;
+  operand.precision = linear.precision;
+  return gathered_order(operand);
 }
 
 /// The kernel that adds a bias, where the product does not.
@@ -165,77 +179,6 @@ LayerCollective tensor_collective(std::string name, TransferKind kind, const Lay
   return collective;
 }
 
-namespace {
-
-/// A part of a collective of the tensor parallel group, of `parts`.
-LayerCollective part_of(LayerCollective collective, int parts) {
-  collective.name += " part";
-  collective.bytes = collective.bytes / parts;
-  return collective;
-}
-
-/// Whether products work on chunks beside the transfers of others.
-bool in_chunks(const LayerWork& work) {
-  return trains(work) && work.sp && work.tp > 1 && work.software->has_user_buffers();
-}
-
-/// What brings an operand of a product into user buffers. Scales of blocks, one of a byte for 32
-/// values, go by a collective of their own, for which the device waits.
-void fill_buffer(StepList& steps, const LayerWork& work, const Linear& linear,
-                 const std::string& name, std::int64_t width) {
-  if (work.software->buffer_copies.value == Fusion::kFused) return;
-  const double bytes = gathered_bytes(work, linear);
-  steps.then(stream(name + " buffer copy", KernelClass::kElementwise, work.split_tokens(), width,
-                    {bytes, bytes, 0}));
-  const bool blocks = work.software->fp8_gathers.value &&
-                      work.software->scaling(linear.precision) == NarrowScaling::kBlocks;
-  if (!blocks) return;
-  constexpr double kBlock = 32;
-  LayerCollective scales =
-      tensor_collective(name + " scales all-gather", TransferKind::kAllGather, work, width);
-  scales.bytes = Bytes(real(work.tokens()) * real(width) / kBlock);
-  steps.then(std::move(scales));
-}
-
-/// The product of a gathered operand, as its parts come round the ring: a rank's own first.
-/// @param gather the whole of it
-void product_of_parts(StepList& steps, const LayerWork& work, const LayerCollective& gather,
-                      const std::vector<Kernel>& whole) {
-  const std::size_t start = steps.cursor();
-  std::vector<std::size_t> arrived = {start};
-  for (int step = 1; step < work.tp; ++step)
-    arrived.push_back(steps.aside(part_of(gather, work.tp - 1), {start}));
-  for (const std::size_t part : arrived) {
-    for (const Kernel& kernel : whole) {
-      const GemmShape shape{work.split_tokens(), kernel.n, kernel.k, kernel.batch};
-      Kernel chunk = gemm(kernel.name + " chunk", kernel.precision, shape, kernel.weights);
-      chunk.rate = kernel.rate;
-      steps.join(chunk, {part});
-    }
-  }
-}
-
-/// Chunks of a product whose sums are scattered beside the next one: Transformer Engine's
-/// num_splits.
-constexpr int kScatterChunks = 4;
-
-void scatter_parts(StepList& steps, const LayerWork& work, const LayerCollective& scatter,
-                   const Kernel& whole) {
-  const std::int64_t chunk_rows = std::max<std::int64_t>(1, work.tokens() / kScatterChunks);
-  std::size_t last = StepList::kStart;
-  for (std::int64_t row = 0; row < work.tokens(); row += chunk_rows) {
-    const std::int64_t rows = std::min(chunk_rows, work.tokens() - row);
-    const std::size_t product =
-        steps.then(gemm(whole.name + " chunk", whole.precision,
-                        {rows, whole.n, whole.k, whole.batch}, whole.weights));
-    last = steps.aside(part_of(scatter, kScatterChunks), {product});
-  }
-  // What follows waits for the last part.
-  steps.move_to(last);
-}
-
-}  // namespace
-
 void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
                     std::int64_t width) {
   const Linear& first = linears.front();
@@ -280,6 +223,8 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
         operand_gather(name + " input all-gather again", work, linears.front(), width);
     if (in_chunks(work)) fill_buffer(steps, work, linears.front(), name + " input again", width);
     input = overlaps ? steps.for_weights(gather, {steps.cursor()}) : steps.then(gather);
+    for (Kernel& kernel : ordered(work, linears.front(), name + " input again", width))
+      input = overlaps ? steps.for_weights(kernel, {input}) : steps.then(kernel);
   }
   for (const Linear& linear : linears) {
     steps.then(input_gradient(work, linear, work.tokens()));
@@ -354,6 +299,8 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
   gather.bytes = gather.bytes * copies_of_gradients(work, linear);
   if (!in_chunks(work)) {
     steps.then(gather);
+    for (Kernel& kernel : ordered(work, linear, linear.name + " gradient", linear.out))
+      steps.then(kernel);
     products_backward(steps, work, linear, work.tokens());
     return;
   }

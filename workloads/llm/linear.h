@@ -45,6 +45,9 @@ Kernel launched_product(const LayerWork& work, const Linear& linear, std::int64_
 LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
                                   std::int64_t width);
 
+/// Bytes of an element that a gather of a product's operand moves.
+double gathered_bytes(const LayerWork& work, const Linear& linear);
+
 /// Column-parallel matrices with one input of `width` columns (Shoeybi et al. 2019, section 3).
 /// Under sequence parallelism the input is gathered first (Korthikanti et al. 2022, section 4.2.2).
 void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,

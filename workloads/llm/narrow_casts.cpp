@@ -17,9 +17,10 @@ Kernel pass(const NarrowOperand& operand, const char* what, const StreamCost& co
 /// ROCm/TransformerEngine pull request 598, 2026), 46.3 us here; along rows alone 34.8 us, as here.
 constexpr double kBothWays = 0.885;
 
+constexpr double kMxBlock = 32, kNvfp4Block = 16;  ///< values that share a scale of a byte
+
 /// Scales of blocks a value; 0: products take scales as casts write them.
 double scales_a_value(const TrainingSoftware& software, Precision precision) {
-  constexpr double kMxBlock = 32, kNvfp4Block = 16;
   if (precision == Precision::kNvfp4) return 1 / kNvfp4Block;
   const bool blocks = software.scaling(precision) == NarrowScaling::kBlocks;
   return precision == Precision::kFp8 && blocks ? 1 / kMxBlock : 0;
@@ -71,6 +72,13 @@ std::vector<Kernel> narrow_casts(const TrainingSoftware& software, const NarrowO
   if (scales > 0 && software.scale_order.value == Fusion::kApart)
     kernels.push_back(ordered_scales(software, operand, scales));
   return kernels;
+}
+
+std::vector<Kernel> gathered_order(const NarrowOperand& operand) {
+  if (operand.precision != Precision::kNvfp4) return {};
+  const double narrow = element_bytes(operand.precision), scales = 1 / kNvfp4Block;
+  return {pass(operand, " order", {narrow, narrow, 0}),
+          pass(operand, " gathered scale order", {scales, scales, 0})};
 }
 
 }  // namespace orrery

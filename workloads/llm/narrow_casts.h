@@ -32,4 +32,10 @@ std::optional<Kernel> largest_value(const TrainingSoftware& software, const Narr
 /// products read them.
 std::vector<Kernel> narrow_casts(const TrainingSoftware& software, const NarrowOperand& operand);
 
+/// The kernels behind a gather of the copy that weight gradients read. NVFP4's lies transposed, so
+/// that shares of ranks come one below the other and not side by side: its values and its scales
+/// are each moved once (Transformer Engine, 2025, pytorch/distributed.py:
+/// _post_process_nvfp4_gather by swap_first_dims). None in other formats.
+std::vector<Kernel> gathered_order(const NarrowOperand& operand);
+
 }  // namespace orrery

@@ -355,6 +355,29 @@ TEST(UserBuffers, OperandsAreCopiedIntoThemAndScalesOfBlocksGatheredBefore) {
   }
 }
 
+// Two inputs that are gathered again and two gradients, 2,048 tokens of 12,288 values each: half a
+// byte a value, and a sixteenth of scales, are read and written once more.
+TEST(NarrowGathers, CopiesOfNvfp4ForWeightGradientsArePutInOrder) {
+  const auto ordered = [](Precision precision, bool back) {
+    TrainingSoftware software = with(&TrainingSoftware::fp8_scaling, NarrowScaling::kBlocks);
+    LayerWork work = work_of(software, true);
+    work.precision = precision;
+    const LlmConfig model = gpt();
+    double bytes = 0;
+    const StepList list = back ? layer_backward(model, model.layers.front(), work)
+                               : layer_forward(model, model.layers.front(), work);
+    for (const Step& step : list.steps()) {
+      const bool orders =
+          step.name().ends_with(" order") && !step.name().ends_with("t scale order");
+      if (step.kernel() && orders) bytes += (step.kernel()->read + step.kernel()->written).base();
+    }
+    return bytes;
+  };
+  EXPECT_EQ(ordered(Precision::kNvfp4, false), 0);
+  EXPECT_EQ(ordered(Precision::kFp8, true), 0);
+  EXPECT_DOUBLE_EQ(ordered(Precision::kNvfp4, true), 4 * 2048.0 * 12288 * 2 * (0.5 + 1.0 / 16));
+}
+
 TEST(Messages, OfSoftwareThatWaitsAreSentOnTheComputeStream) {
   const auto sends_on = [](MessageOverlap overlap, int chunks) {
     const TrainingConfig config =
