@@ -19,7 +19,7 @@ HINT = "write it with: orrery run EXPERIMENT --json"
 WAITS = [("contention_s", "slowed by transfers"), ("exposed_communication_s", "waiting for transfers"),
          ("bubble_s", "pipeline bubble"), ("optimizer_s", "optimizer"), ("host_s", "host"), ("idle_s", "idle")]
 KERNELS = ["gemm", "grouped_gemm", "attention_prefill", "attention_decode", "mla_prefill", "mla_decode", "normalization",
-           "elementwise", "softmax", "embedding", "quantize", "lora"]
+           "scan", "convolution", "sparse", "elementwise", "softmax", "embedding", "quantize", "copy"]
 
 
 def parts_of(path):
@@ -27,6 +27,8 @@ def parts_of(path):
     result = read_json(path, HINT)
     if not isinstance(result, dict) or "breakdown" not in result or "classes" not in result:
         fail("%s: has no breakdown of a step; %s" % (path, HINT))
+    if "step_time_s" not in result["metrics"]:
+        fail("%s: has no step time: %s" % (path, result.get("reason") or "the run did not end"))
     times = {row["name"]: row["time_s"] for row in result["classes"] if row["name"] in KERNELS}
     whole = sum(times.values())
     breakdown = result["breakdown"]

@@ -117,6 +117,33 @@ TEST_F(PlottingScripts, SayThatAFileIsNoTimelineOrHasNoStep) {
   EXPECT_THAT(step.out, HasSubstr("other.json: has no breakdown of a step; write it with: orrery"));
 }
 
+TEST_F(PlottingScripts, SayThatAStepDoesNotFit) {
+  const std::string experiment =
+      write("large.yaml",
+            "experiment: training\nsystem: dgx_h100\nmodel: llama_3_1_405b\n"
+            "batch: {global: 1, sequence: 512}\n");
+  const std::string result = path("large.json");
+  ASSERT_EQ(orrery("run " + experiment + " --json > " + result).code, 5);
+  const Outcome bars = script("plot_breakdown.py " + result);
+  EXPECT_EQ(bars.code, 2);
+  EXPECT_THAT(bars.out, HasSubstr("large.json: has no step time: does not fit: a rank needs"));
+}
+
+// Kernels of every class share the compute time of a step: a quarter of these are scans.
+TEST_F(PlottingScripts, BarsHaveKernelsOfEveryClass) {
+  const std::string result = write(
+      "hybrid.json",
+      "{\"metrics\": {\"step_time_s\": 8}, \"breakdown\": {\"compute_s\": 8}, \"classes\": ["
+      "{\"name\": \"gemm\", \"time_s\": 3}, {\"name\": \"scan\", \"time_s\": 1}, "
+      "{\"name\": \"optimizer\", \"time_s\": 5}, {\"name\": \"all_gather tp\", \"time_s\": 5}]}");
+  const Outcome parts = shell(
+      "cd " + std::string(ORRERY_SOURCE_DIR) +
+      "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"from plot_breakdown import parts_of; "
+      "p = parts_of('" +
+      result + "')[0]; print(p['gemm'], p['scan'])\"");
+  EXPECT_EQ(parts.out, "6.0 2.0\n");
+}
+
 TEST_F(PlottingScripts, ReadTimelinesOfTheProgramToTheirEnd) {
   const std::string experiment =
       write("step.yaml",
