@@ -21,15 +21,17 @@ GIGABYTE = 1e9
 
 
 def read_trace(path):
-    """{rank: {component: [(seconds, bytes)]}} of the counters of memory."""
-    ranks = {}
-    for (rank, name), samples in Timeline(path).counters.items():
+    """{rank: {component: [(seconds, bytes)]}} of the counters of memory, and the end of the step."""
+    timeline, ranks = Timeline(path), {}
+    for (rank, name), samples in timeline.counters.items():
         words = name.split()
         if words[0] == "memory" and words[-1] == "B":
             ranks.setdefault(rank, {})[words[1]] = samples
     if not ranks:
         fail("%s: has no counters of memory; %s" % (path, HINT))
-    return ranks
+    # The optimizer, and gathers of weights behind it, change no counter.
+    return ranks, max([span.end for span in timeline.spans] +
+                      [time for counters in ranks.values() for samples in counters.values() for time, _ in samples])
 
 
 def at_times(samples, times):
@@ -75,11 +77,10 @@ def main():
     options = parser.parse_args()
     if options.ranks < 1:
         fail("--ranks wants 1 or more")
-    ranks = read_trace(options.trace)
+    ranks, end = read_trace(options.trace)
     names = chosen(list(ranks), options.ranks)
     plt = pyplot()
     figure, panels = plt.subplots(len(names), 1, figsize=(8, 1 + 2 * len(names)), sharex=True, squeeze=False)
-    end = max(time for counters in ranks.values() for samples in counters.values() for time, _ in samples)
     for axes, name in zip(panels[:, 0], names):
         plot_rank(axes, name, ranks[name], end)
     panels[-1, 0].set_xlabel("s")

@@ -18,9 +18,10 @@ from timelines import Timeline
 
 KERNELS = {"forward": "C0", "backward": "C2", "optimizer": "C4"}
 TRANSFERS = {"tensor parallel": "C1", "expert parallel": "C5", "context parallel": "C9", "data parallel": "C3",
-             "pipeline": "C7", "others": "C8"}
+             "pipeline": "C7", "host copies": "C8", "others": "C6"}
 STREAMS = [("pp", "pipeline"), ("tp", "tensor parallel"), ("ep", "expert parallel"), ("etp", "expert parallel"),
-           ("cp", "context parallel"), ("dcp", "context parallel"), ("dp", "data parallel")]
+           ("cp", "context parallel"), ("dcp", "context parallel"), ("dp", "data parallel"),
+           ("host", "host copies")]
 PIXELS = 1500
 
 

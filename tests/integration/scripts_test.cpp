@@ -161,6 +161,26 @@ TEST_F(PlottingScripts, ReadTimelinesOfTheProgramToTheirEnd) {
   EXPECT_EQ(read.out, "True 1 compute\n");
 }
 
+// A step with activations on the host: copies of layers are not among other transfers, and pictures
+// of the memory go on to its end, which is behind the last tensor.
+TEST_F(PlottingScripts, KnowCopiesToHostsAndTheEndOfAStep) {
+  const std::string experiment =
+      write("offloaded.yaml",
+            "experiment: training\nsystem: dgx_h100\nnodes: 1\nmodel: gpt2\n"
+            "batch: {global: 1, sequence: 512}\nactivation_offload: 2\n");
+  const Outcome run = orrery("run " + experiment + " --trace " + path("offloaded.pftrace"));
+  ASSERT_EQ(run.code, 0) << run.out;
+  const Outcome read =
+      shell("cd " + std::string(ORRERY_SOURCE_DIR) +
+            "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"from timelines import Timeline; "
+            "from plot_timeline import kind_of; from plot_memory import read_trace; p = '" +
+            path("offloaded.pftrace") +
+            "'; t = Timeline(p); kinds = [kind_of(s) for s in t.spans]; "
+            "print(kinds.count('host copies'), kinds.count('others'), "
+            "read_trace(p)[1] == max(s.end for s in t.spans))\"");
+  EXPECT_EQ(read.out, "4 0 True\n");
+}
+
 TEST_F(PlottingScripts, OfStoresSayWhatIsMissing) {
   const std::string words = " --minimize time_s --maximize flops_per_s";
   EXPECT_THAT(script("plot_pareto.py " + path("none.db") + words).out,
