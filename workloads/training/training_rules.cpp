@@ -120,8 +120,15 @@ void require_modules(const TrainingConfig& c) {
           "layers alone have no modules of multi-token prediction");
 }
 
-void require_offload(const TrainingConfig& c) {
+void require_offload(const LlmConfig& model, const TrainingConfig& c) {
   if (c.activation_offload == 0) return;
+  std::int64_t longest = 0;
+  for (const auto& chunks : layer_ranges(model.layer_count(), c.parallel, placement_of(c), c.mtp))
+    for (const LayerRange& chunk : chunks) longest = std::max(longest, chunk.count);
+  require(c.activation_offload <= longest, "activation_offload",
+          "the longest chunk of a stage has " + std::to_string(longest) + " layers, got " +
+              std::to_string(c.activation_offload),
+          {std::to_string(longest), {}});
   for (const Pass& pass : schedule_of(c).passes(pipeline_shape(c), 0))
     require(!pass.with_next, Paths{"activation_offload", "schedule"},
             "activations on the host are not modelled where passes run side by side", {"0", {}});
@@ -285,7 +292,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require(config.activation_offload == 0 || config.recompute.num_layers == 1,
           Paths{"activation_offload", "recompute"},
           "activations of layers that are recomputed together cannot lie on the host");
-  require_offload(config);
+  require_offload(model, config);
   require_recomputation(model, config);
   require_shards(config);
   require_selections(model, config);

@@ -95,5 +95,17 @@ TEST(Offload, ProgramsAreSound) {
   }
 }
 
+TEST(Offload, OfMoreLayersThanAChunkHasIsRefused) {
+  const LlmConfig model = small_llama(8);
+  EXPECT_NO_THROW(require_supported(model, offloading(4, {.pp = 2})));
+  try {
+    require_supported(model, offloading(5, {.pp = 2}));
+    ADD_FAILURE() << "accepted";
+  } catch (const config::ConfigError& error) {
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr("the longest chunk of a stage has 4 layers, got 5"));
+  }
+}
+
 }  // namespace
 }  // namespace orrery::offload_test
