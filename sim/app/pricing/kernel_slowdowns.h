@@ -16,8 +16,8 @@ namespace orrery {
 /// The same with its share of the memory bandwidth rounded as far as slowdowns tell it apart.
 DeviceLoad told_apart(DeviceLoad taken, const AcceleratorConfig& accelerator);
 
-/// Whether a kernel is one of DeepGEMM's products, which leave SMs to exchanges where prompts of two
-/// batches work in turn (SGLang two_batch_overlap.py, operations_strategy.py, 2025:
+/// Whether a kernel is one of DeepGEMM's products, which leave SMs to exchanges where prompts of
+/// two batches work in turn (SGLang two_batch_overlap.py, operations_strategy.py, 2025:
 /// deep_gemm_num_sms; none of decodes).
 bool leaves_units(const Kernel& kernel);
 

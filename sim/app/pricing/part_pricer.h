@@ -74,7 +74,7 @@ class PartPricer {
   StepMachine machine_;
   ParallelConfig parallel_;
   Bytes reuse_;
-  std::int64_t kept_off_ = 0;    ///< SMs
+  std::int64_t kept_off_ = 0;    ///< units that products leave to transfers
   AcceleratorConfig priced_on_;  ///< the accelerator as kernels are priced for in the power state
 };
 

@@ -125,15 +125,14 @@ class Bracket {
 
   /// The share to try next. Power grows as the 1st to 3rd power of the clock.
   double next() const {
-    if (within_.share == 0)
-      return over_.share * std::clamp(std::exp(-0.4 * over_.off), 0.5, 0.97);
+    if (within_.share == 0) return over_.share * std::clamp(std::exp(-0.4 * over_.off), 0.5, 0.97);
     const double part = within_.off / (within_.off - over_.off);
     return within_.share *
            std::pow(over_.share / within_.share, std::clamp(part, kMargin, 1 - kMargin));
   }
 
  private:
-  static constexpr double kMargin = 0.02;  ///< of the bracket, which every try has to narrow
+  static constexpr double kMargin = 0.02;  ///< share of the bracket by which every try narrows it
   struct End {
     double share = 0, off = 0;
   };

@@ -151,8 +151,7 @@ StepPrice TwoBatchPricer::segment(const Batch& batch, Segment segment, const Dev
 
 StepPrice TwoBatchPricer::attention(const Batch& batch, const DeviceLoad& taken) {
   AttentionPricer& tables =
-      attention_
-          .try_emplace({taken, batch.decodes}, parts_of(batch.decodes), model_, plan_, taken)
+      attention_.try_emplace({taken, batch.decodes}, parts_of(batch.decodes), model_, plan_, taken)
           .first->second;
   BatchShape shape = batch.shape;
   shape.chunks = batch.chunks;

@@ -80,7 +80,7 @@ class TwoBatchPricer {
   const PartPricer& parts_of(bool decodes) const { return decodes ? parts_ : prompts_; }
 
   const PartPricer& parts_;
-  PartPricer prompts_;  ///< of steps with prompts, whose products may keep off SMs of exchanges
+  PartPricer prompts_;  ///< prices of steps with prompts, whose products may keep off SMs
   const LlmConfig& model_;
   const InferenceConfig& plan_;
   std::vector<LayerConfig> layers_;  ///< those of experts
