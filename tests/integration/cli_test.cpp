@@ -458,6 +458,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "expert_exchange",
                            "hccl_a3",
                            "megatron_selene",
+                           "megatron_selene_memory",
                            "megatron_sc21",
                            "megatron_megascale",
                            "nemo_h100",
