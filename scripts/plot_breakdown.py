@@ -19,7 +19,7 @@ HINT = "write it with: orrery run EXPERIMENT --json"
 WAITS = [("contention_s", "slowed by transfers"), ("exposed_communication_s", "waiting for transfers"),
          ("bubble_s", "pipeline bubble"), ("optimizer_s", "optimizer"), ("host_s", "host"), ("idle_s", "idle")]
 KERNELS = ["gemm", "grouped_gemm", "attention_prefill", "attention_decode", "mla_prefill", "mla_decode", "normalization",
-           "scan", "convolution", "sparse", "elementwise", "softmax", "embedding", "quantize", "copy"]
+           "scan", "convolution", "sparse", "elementwise", "softmax", "embedding", "quantize", "copy", "lora"]
 
 
 def parts_of(path):

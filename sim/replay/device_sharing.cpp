@@ -27,7 +27,11 @@ void DeviceSharing::begin(std::uint32_t stream, KernelId kernel, Picoseconds beg
 
 void DeviceSharing::follow(std::uint32_t stream, KernelId kernel, Picoseconds begin,
                            Picoseconds duration) {
-  Work& work = work_[stream];
+  set(stream, kernel, begin, duration, work_[stream]);
+}
+
+void DeviceSharing::set(std::uint32_t stream, KernelId kernel, Picoseconds begin,
+                        Picoseconds duration, Work& work) {
   work.kernel = kernel;
   work.begun = work.since = begin;
   work.duration = duration;
@@ -39,11 +43,8 @@ void DeviceSharing::follow(std::uint32_t stream, KernelId kernel, Picoseconds be
 Picoseconds DeviceSharing::end_of(std::uint32_t stream, KernelId kernel, Picoseconds begin,
                                   Picoseconds duration) {
   Work work;
-  work.begun = work.since = begin;
-  work.duration = duration;
-  work.left = static_cast<double>(duration);
-  work.slowdown = slowdown(devices_[stream / streams_], kernel);
-  return end_of(work);
+  set(stream, kernel, begin, duration, work);
+  return work.end;
 }
 
 bool DeviceSharing::ends(const Event& event) {

@@ -85,6 +85,9 @@ class DeviceSharing {
   std::uint32_t bit(std::uint32_t stream) const { return 1U << stream % streams_; }
   double slowdown(Device& device, KernelId kernel);
   std::uint32_t level_of(const DeviceLoad& load);
+  /// A kernel on a stream under today's load, and when it ends.
+  void set(std::uint32_t stream, KernelId kernel, Picoseconds begin, Picoseconds duration,
+           Work& work);
   static Picoseconds end_of(const Work& work);
   void change_speed(std::uint32_t stream, double slowdown, Picoseconds now);
 

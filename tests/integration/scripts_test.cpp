@@ -25,6 +25,11 @@ class PlottingScripts : public InFolder {
   static Outcome script(const std::string& words) {
     return shell("python3 " + std::string(ORRERY_SOURCE_DIR) + "/scripts/" + words);
   }
+  /// What a program that uses the scripts prints, through `pipe`.
+  static Outcome python(const std::string& program, const std::string& pipe = "") {
+    return shell("cd " + std::string(ORRERY_SOURCE_DIR) +
+                 "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"" + program + "\"" + pipe);
+  }
 };
 
 TEST_F(PlottingScripts, SayInASentenceWhatAFileLacks) {
@@ -129,19 +134,19 @@ TEST_F(PlottingScripts, SayThatAStepDoesNotFit) {
   EXPECT_THAT(bars.out, HasSubstr("large.json: has no step time: does not fit: a rank needs"));
 }
 
-// Kernels of every class share the compute time of a step: a quarter of these are scans.
+// Kernels of every class share the compute time of a step: half of these are of adapters.
 TEST_F(PlottingScripts, BarsHaveKernelsOfEveryClass) {
   const std::string result = write(
       "hybrid.json",
       "{\"metrics\": {\"step_time_s\": 8}, \"breakdown\": {\"compute_s\": 8}, \"classes\": ["
       "{\"name\": \"gemm\", \"time_s\": 3}, {\"name\": \"scan\", \"time_s\": 1}, "
+      "{\"name\": \"lora\", \"time_s\": 4}, "
       "{\"name\": \"optimizer\", \"time_s\": 5}, {\"name\": \"all_gather tp\", \"time_s\": 5}]}");
-  const Outcome parts = shell(
-      "cd " + std::string(ORRERY_SOURCE_DIR) +
-      "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"from plot_breakdown import parts_of; "
+  const Outcome parts = python(
+      "from plot_breakdown import parts_of; "
       "p = parts_of('" +
-      result + "')[0]; print(p['gemm'], p['scan'])\"");
-  EXPECT_EQ(parts.out, "6.0 2.0\n");
+      result + "')[0]; print(p['gemm'], p['scan'], p['lora'])");
+  EXPECT_EQ(parts.out, "3.0 1.0 4.0\n");
 }
 
 TEST_F(PlottingScripts, ReadTimelinesOfTheProgramToTheirEnd) {
@@ -151,13 +156,12 @@ TEST_F(PlottingScripts, ReadTimelinesOfTheProgramToTheirEnd) {
             "batch: {global: 1, sequence: 512}\n");
   const Outcome run = orrery("run " + experiment + " --trace " + path("step.pftrace"));
   ASSERT_EQ(run.code, 0) << run.out;
-  const Outcome read =
-      shell("cd " + std::string(ORRERY_SOURCE_DIR) +
-            "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"from timelines import Timeline; "
-            "t = Timeline('" +
-            path("step.pftrace") +
-            "'); print(all(s.end >= s.begin for s in t.spans), "
-            "sum(s.name == 'layer 1 gate-up' for s in t.spans), t.spans[0].stream)\"");
+  const Outcome read = python(
+      "from timelines import Timeline; "
+      "t = Timeline('" +
+      path("step.pftrace") +
+      "'); print(all(s.end >= s.begin for s in t.spans), "
+      "sum(s.name == 'layer 1 gate-up' for s in t.spans), t.spans[0].stream)");
   EXPECT_EQ(read.out, "True 1 compute\n");
 }
 
@@ -170,14 +174,13 @@ TEST_F(PlottingScripts, KnowCopiesToHostsAndTheEndOfAStep) {
             "batch: {global: 1, sequence: 512}\nactivation_offload: 2\n");
   const Outcome run = orrery("run " + experiment + " --trace " + path("offloaded.pftrace"));
   ASSERT_EQ(run.code, 0) << run.out;
-  const Outcome read =
-      shell("cd " + std::string(ORRERY_SOURCE_DIR) +
-            "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"from timelines import Timeline; "
-            "from plot_timeline import kind_of; from plot_memory import read_trace; p = '" +
-            path("offloaded.pftrace") +
-            "'; t = Timeline(p); kinds = [kind_of(s) for s in t.spans]; "
-            "print(kinds.count('host copies'), kinds.count('others'), "
-            "read_trace(p)[1] == max(s.end for s in t.spans))\"");
+  const Outcome read = python(
+      "from timelines import Timeline; "
+      "from plot_timeline import kind_of; from plot_memory import read_trace; p = '" +
+      path("offloaded.pftrace") +
+      "'; t = Timeline(p); kinds = [kind_of(s) for s in t.spans]; "
+      "print(kinds.count('host copies'), kinds.count('others'), "
+      "read_trace(p)[1] == max(s.end for s in t.spans))");
   EXPECT_EQ(read.out, "4 0 True\n");
 }
 
@@ -214,17 +217,17 @@ TEST_F(PlottingScripts, FindTheEffectsThatTheProgramFinds) {
       "[64, 8192]}}\n    variants: [{system: dgx_h100}, {system: dgx_b200}]\n");
   ASSERT_EQ(orrery("sweep run " + sweep + " --db " + path("s.db")).code, 0);
   const Outcome csv = orrery("sensitivity " + path("s.db") + " time_s --csv", false);
-  const Outcome read =
-      shell("cd " + std::string(ORRERY_SOURCE_DIR) +
-            "/scripts && PYTHONDONTWRITEBYTECODE=1 python3 -c \"from plot_sensitivity import *; "
-            "import csv, io\n"
-            "store = open_store('" +
-            path("s.db") +
-            "', '')\nrows = read_results(store, '', ['time_s'], '', '')\ninputs = "
-            "read_inputs(store, rows)\n"
-            "values = [row['time_s'] for row in rows]\n"
-            "for path in inputs:\n  swing = main_effects(inputs, path, values).values()\n"
-            "  print(path, '%.4e' % (max(swing) - min(swing)))\" | sort");
+  const Outcome read = python(
+      "from plot_sensitivity import *; "
+      "import csv, io\n"
+      "store = open_store('" +
+          path("s.db") +
+          "', '')\nrows = read_results(store, '', ['time_s'], '', '')\ninputs = "
+          "read_inputs(store, rows)\n"
+          "values = [row['time_s'] for row in rows]\n"
+          "for path in inputs:\n  swing = main_effects(inputs, path, values).values()\n"
+          "  print(path, '%.4e' % (max(swing) - min(swing)))",
+      " | sort");
   const Outcome program = shell(
       "python3 -c \"import csv\nends = {}\n"
       "for row in csv.DictReader(open('" +

@@ -66,10 +66,19 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
   for (Kernel& kernel : narrow_casts(*work.software, operand)) steps.then(std::move(kernel));
 }
 
+namespace {
+
+/// Whether operands of a product are gathered in its own format, not in that of activations.
+bool gathers_narrow(const LayerWork& work, const Linear& linear) {
+  return trains(work) && work.software->fp8_gathers.value &&
+         work.software->scaling(linear.precision) != NarrowScaling::kFused;
+}
+
+}  // namespace
+
 double gathered_bytes(const LayerWork& work, const Linear& linear) {
-  const bool narrow = trains(work) && work.software->fp8_gathers.value &&
-                      work.software->scaling(linear.precision) != NarrowScaling::kFused;
-  return narrow ? element_bytes(linear.precision) : activation_bytes(work.precision);
+  return gathers_narrow(work, linear) ? element_bytes(linear.precision)
+                                      : activation_bytes(work.precision);
 }
 
 namespace {
@@ -92,9 +101,7 @@ double copies_of_gradients(const LayerWork& work, const Linear& linear) {
 /// The copy for weight gradients of an operand that has been gathered, put in order.
 std::vector<Kernel> ordered(const LayerWork& work, const Linear& linear, const std::string& name,
                             std::int64_t width) {
-  const bool narrow = trains(work) && work.software->fp8_gathers.value &&
-                      work.software->scaling(linear.precision) != NarrowScaling::kFused;
-  if (!narrow) return {};
+  if (!gathers_narrow(work, linear)) return {};
   NarrowOperand operand;
   operand.name = name;
   operand.rows = work.tokens();
