@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every fact of a system, its fabrics, protocols and collectives moves some result; and the keys
 // that may move none.
+#include <unistd.h>
+
 #include <cstdio>
 #include <fstream>
 
@@ -205,7 +207,7 @@ TEST(Facts, OfSystemsAndTheirNetworksMoveResults) {
 }
 
 TEST(Facts, OfCollectivesMoveResults) {
-  const std::string parts = testing::TempDir() + "orrery_facts_parts.csv";
+  const std::string parts = testing::TempDir() + std::to_string(::getpid()) + "_facts_parts.csv";
   std::ofstream(parts) << "0,1000\n2000,0\n";
   const std::string tokens = "tokens: 128, hidden: 7168, experts: 256, top_k: 8";
   const std::string message =

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -29,10 +30,11 @@
 /// that one which no model reads does not go unnoticed.
 namespace orrery::facts {
 
-/// A file that is there as long as the object.
+/// A file that is there as long as the object, and no other process writes: tests run side by side.
 class TextFile {
  public:
-  TextFile(const std::string& name, const std::string& text) : path_(::testing::TempDir() + name) {
+  TextFile(const std::string& name, const std::string& text)
+      : path_(::testing::TempDir() + std::to_string(::getpid()) + "_" + name) {
     std::ofstream(path_) << text;
   }
   ~TextFile() { std::remove(path_.c_str()); }

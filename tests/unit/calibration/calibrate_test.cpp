@@ -2,6 +2,7 @@
 #include "validation/calibration/calibrate.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -196,8 +197,8 @@ TEST(Calibrate, TwiceGivesTheSameFile) { EXPECT_EQ(to_yaml(calibrated()), to_yam
 
 TEST(CalibrationFile, ReadsBackAsItWasWritten) {
   const Calibration written = calibrated();
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "orrery_calibration_round_trip.yaml";
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) /
+                                     (std::to_string(::getpid()) + "_calibration_round_trip.yaml");
   std::ofstream(path) << to_yaml(written);
   EXPECT_EQ(to_yaml(load_calibration(path.string())), to_yaml(written));
   std::filesystem::remove(path);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -49,8 +50,8 @@ class Written : public testing::Test {
   }
   std::filesystem::path path_ =
       std::filesystem::path(testing::TempDir()) /
-      (std::string("orrery_") + testing::UnitTest::GetInstance()->current_test_info()->name() +
-       ".yaml");
+      (std::to_string(::getpid()) + "_" +
+       testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml");
 };
 using CalibrationFileWritten = Written;
 

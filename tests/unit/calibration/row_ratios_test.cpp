@@ -2,6 +2,7 @@
 #include "validation/calibration/row_ratios.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -179,8 +180,8 @@ TEST(RowRatios, OfAFileAreTheSameInAnySpellingOfYaml) {
   std::string text = to_yaml(written);
   const std::string key = "measured_ratios: |\n";
   text.replace(text.find(key), key.size(), "measured_ratios: |  # of fitted rows\n");
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "orrery_ratios_spelling.yaml";
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) /
+                                     (std::to_string(::getpid()) + "_ratios_spelling.yaml");
   std::ofstream(path) << text;
   EXPECT_EQ(to_yaml(load_calibration(path.string())), to_yaml(written));
   std::filesystem::remove(path);
@@ -188,8 +189,8 @@ TEST(RowRatios, OfAFileAreTheSameInAnySpellingOfYaml) {
 
 TEST(RowRatios, OfAFileReadBackAsTheyWereWritten) {
   const Calibration written = calibrated(1);
-  const std::filesystem::path path =
-      std::filesystem::path(testing::TempDir()) / "orrery_ratios_round_trip.yaml";
+  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) /
+                                     (std::to_string(::getpid()) + "_ratios_round_trip.yaml");
   std::ofstream(path) << to_yaml(written);
   const Calibration read = load_calibration(path.string());
   EXPECT_EQ(to_yaml(read), to_yaml(written));

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
@@ -22,7 +23,8 @@ using ::testing::HasSubstr;
 std::string file_with(const std::string& text) {
   static int count = 0;
   const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  const std::string path = ::testing::TempDir() + test + std::to_string(count++) + ".yaml";
+  const std::string path =
+      ::testing::TempDir() + std::to_string(::getpid()) + test + std::to_string(count++) + ".yaml";
   std::ofstream(path) << text;
   return path;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mutations of the shipped configurations: each must build a sound model or give a ConfigError.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -130,7 +131,7 @@ TEST(HuggingFaceFuzz, FieldsOfAllFamiliesMixWithoutACrash) {
 }
 
 TEST(HuggingFaceFuzz, TextsCutAndFlippedAnywhereDoNotCrash) {
-  const std::string path = testing::TempDir() + "/orrery_fuzzed.json";
+  const std::string path = testing::TempDir() + std::to_string(::getpid()) + "_fuzzed.json";
   const auto load = [&path](const std::string& text) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
     try {

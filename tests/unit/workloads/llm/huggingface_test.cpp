@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -286,7 +287,8 @@ TEST(Experts, PerTokenAreAtMostThoseThereAre) {
 class HuggingFaceFile : public testing::Test {
  protected:
   std::string write(const std::string& name, const std::string& text) {
-    const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / name;
+    const std::filesystem::path path =
+        std::filesystem::path(testing::TempDir()) / std::to_string(::getpid()) / name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text;
     return path.string();

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -19,7 +20,7 @@ ModelConfig shipped(const std::string& name) {
 
 /// Tests run in parallel: each has a file of its own.
 std::string file_of_this_test() {
-  return testing::TempDir() + "/orrery_" +
+  return testing::TempDir() + std::to_string(::getpid()) + "_" +
          testing::UnitTest::GetInstance()->current_test_info()->name() + ".yaml";
 }
 
