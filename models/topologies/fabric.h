@@ -59,6 +59,11 @@ struct LinkFault {
 };
 
 /// Bundles of links that have been added to a topology, and the way through them.
+/// Links that a message crosses one after the other.
+struct WayLinks {
+  int inside = 0, between = 0;  ///< systems
+};
+
 class Fabric {
  public:
   Fabric() = default;
@@ -78,8 +83,8 @@ class Fabric {
   /// Links that a message crosses one after the other, those on a package not counted. By default
   /// what append_route() says, for fabrics whose paths are equally long.
   virtual int hops(int source, int destination) const;
-  /// Those of them that are between systems.
-  virtual int scale_out_hops(int /*source*/, int /*destination*/) const { return 0; }
+  /// The same, those inside systems and those between them.
+  virtual WayLinks way(int source, int destination) const { return {hops(source, destination), 0}; }
 
   /// Leaves a bundle of this fabric a share of its capacity. Messages go around one that is down
   /// where the fabric has another way; where it has none (by default) they keep theirs, and stand

@@ -98,8 +98,8 @@ class HostedFabric final : public Fabric {
   int hops(int source, int destination) const override {
     return fabric_->hops(source, destination);
   }
-  int scale_out_hops(int source, int destination) const override {
-    return fabric_->scale_out_hops(source, destination);
+  WayLinks way(int source, int destination) const override {
+    return fabric_->way(source, destination);
   }
   void add_exchange(std::span<const int> group, double bytes,
                     std::vector<double>& loads) const override {

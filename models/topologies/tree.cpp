@@ -42,7 +42,10 @@ class TreeFabric final : public Fabric {
         relays_(kind.leaf_per_rail && system.scale_out.rail_aware),
         reduces_(system.scale_out.reduction != NetworkReduction::kNone),
         first_bundle_(static_cast<BundleId>(topology.bundles().size())),
-        nics_(system, layout, shape_, names_, topology) {
+        nics_(system, layout, shape_, names_, topology),
+        leaves_(index(layout.ranks())) {
+    for (int rank = 0; rank < layout.ranks(); ++rank)
+      leaves_[index(rank)] = tree_leaf(layout_, shape_, rank);
     add_switches(topology);
     for (int leaf = 0; leaf < shape_.leaves() && shape_.leaf_uplinks > 0; ++leaf) {
       for (int lane = 0; lane < lanes(shape_.leaf_uplinks); ++lane) {
@@ -82,21 +85,19 @@ class TreeFabric final : public Fabric {
   }
 
   int hops(int source, int destination) const override {
-    if (layout_.system(source) == layout_.system(destination)) {
-      return scale_up_->hops(source, destination);
-    }
+    const WayLinks links = way(source, destination);
+    return links.inside + links.between;
+  }
+  WayLinks way(int source, int destination) const override {
+    if (layout_.system(source) == layout_.system(destination))
+      return {scale_up_->hops(source, destination), 0};
     const auto [sender, receiver] = ports(source, destination);
     int inside = nics_.slot_hops();
     if (sender != source) inside += scale_up_->hops(source, sender);
     if (receiver != destination) inside += scale_up_->hops(receiver, destination);
-    return inside + scale_out_hops(source, destination);
-  }
-  int scale_out_hops(int source, int destination) const override {
-    if (layout_.system(source) == layout_.system(destination)) return 0;
-    const auto [sender, receiver] = ports(source, destination);
     const int from = leaf_of(sender), to = leaf_of(receiver);
-    if (from == to) return 2;
-    return pod(from) == pod(to) ? 4 : 6;
+    if (from == to) return {inside, 2};
+    return {inside, pod(from) == pod(to) ? 4 : 6};
   }
 
   void add_exchange(std::span<const int> group, double bytes,
@@ -223,7 +224,7 @@ class TreeFabric final : public Fabric {
       return layout_.system(rank) == layout_.system(group.front());
     });
   }
-  int leaf_of(int rank) const { return tree_leaf(layout_, shape_, rank); }
+  int leaf_of(int rank) const { return leaves_[index(rank)]; }
   int pod(int leaf) const { return leaf / shape_.rails / shape_.groups_per_pod; }
   int plane(int leaf) const { return leaf % shape_.rails % shape_.planes; }
   int pod_plane(int leaf) const { return pod(leaf) * shape_.planes + plane(leaf); }
@@ -362,6 +363,7 @@ class TreeFabric final : public Fabric {
   bool reduces_;  // switches do
   BundleId first_bundle_;
   TreeNics nics_;
+  std::vector<int> leaves_;  ///< leaf switch by rank: every message asks for two of them
   VertexId first_leaf_ = 0, first_spine_ = 0, first_core_ = 0;
   std::vector<BundleId> leaf_up_, leaf_down_;  // by leaf, then lane
   std::vector<BundleId> pod_up_, pod_down_;    // by pod, plane, lane

@@ -35,17 +35,16 @@ WayLengths::WayLengths(const Fabric& fabric, const RankLayout& layout)
   });
   // Systems are alike.
   for (int rank = layout.ranks_per_system; rank < layout.ranks(); ++rank)
-    between = std::min(between, fabric.scale_out_hops(0, rank));
+    between = std::min(between, fabric.way(0, rank).between);
   if (inside != kNone) shortest_inside_ = inside;
   if (between != kNone) shortest_between_ = between;
 }
 
 ExtraLinks WayLengths::beyond_shortest(int source, int destination) const {
-  const int links = fabric_.hops(source, destination);
+  const WayLinks way = fabric_.way(source, destination);
   if (layout_.system(source) == layout_.system(destination))
-    return {.scale_up = std::max(0, links - shortest_inside_)};
-  const int outside = fabric_.scale_out_hops(source, destination);
-  return {.scale_up = links - outside, .scale_out = std::max(0, outside - shortest_between_)};
+    return {.scale_up = std::max(0, way.inside - shortest_inside_)};
+  return {.scale_up = way.inside, .scale_out = std::max(0, way.between - shortest_between_)};
 }
 
 void WayLengths::include(int source, int destination, LongestWays& longest) const {

@@ -20,7 +20,6 @@
 namespace orrery {
 namespace {
 
-constexpr const char* kAuto = "auto";
 constexpr const char* kInNetwork = "sharp";          // the algorithm that reduces between systems
 constexpr const char* kByDimensions = "dimensions";  // the one with a price of its own
 
@@ -35,7 +34,7 @@ ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
 /// user-written ones.
 bool asks_for_switches(const std::string& algorithm) {
   return algorithm == kInNetwork ||
-         (algorithm != kAuto && AlgorithmRegistry::items().count(algorithm) == 0);
+         (algorithm != FlowModel::kAuto && AlgorithmRegistry::items().count(algorithm) == 0);
 }
 
 double reduction_slowdown(const SystemConfig& system) {
@@ -145,14 +144,6 @@ void FlowModel::add_rings(Collective& collective, std::vector<int> first_system)
   }
 }
 
-bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
-                       const GroupForms& groups) const {
-  return std::all_of(groups.forms().begin(), groups.forms().end(), [&](const auto& form) {
-    const std::vector<int>& group = transfer.groups[form.first];
-    return group.size() == 1 || algorithm.serves(collective(transfer, group));
-  });
-}
-
 PricedTransfer FlowModel::price(const Transfer& transfer) const {
   check_groups(transfer, layout_.ranks());
   if (transfer.host && !has_hosts_)
@@ -162,7 +153,7 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
   if (transfer.host) return host_price(transfer);
   for (const std::string& algorithm : {forced_algorithm_, std::string(kAuto)}) {
     for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
-      auto priced = best(transfer, algorithm, protocol);
+      auto priced = best_of_sample(transfer, algorithm, protocol);
       if (!priced) continue;
       priced->cost.device = device_load(transfer, *priced);
       priced->cost.image = image_size(transfer, *priced);
@@ -201,65 +192,10 @@ std::optional<Carried> FlowModel::carried(const Transfer& transfer) const {
   if (!protocols_ || transfer.host || (transfer.routing && expert_exchange_)) return {};
   const PricedTransfer priced = price(transfer);
   const auto algorithm = find_algorithm(priced.algorithm);
-  const PricedTransfer raw = price_with(transfer, forms_of(transfer), priced.algorithm, *algorithm);
+  LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
+  const PricedTransfer raw =
+      price_with(transfer, forms_of(transfer), priced.algorithm, *algorithm, sink);
   return Carried{parse_protocol(priced.protocol).value(), traffic(transfer, raw)};
-}
-
-std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
-                                              const std::string& algorithm,
-                                              std::optional<Protocol> protocol) const {
-  std::optional<Candidate> best;
-  const GroupForms groups = forms_of(transfer);
-  if (algorithm != kAuto) {
-    try_algorithm(transfer, groups, algorithm, protocol, best);
-  } else {
-    for (const bool automatic : {true, false}) {
-      if (best) break;
-      for (const auto& [name, item] : AlgorithmRegistry::items()) {
-        if (item.entry->automatic() == automatic)
-          try_algorithm(transfer, groups, name, protocol, best);
-      }
-    }
-  }
-  if (!best) return {};
-  return std::move(best->priced);
-}
-
-/// What the library knows goes before what it does not; without a library, the fastest.
-bool FlowModel::Candidate::beats(const std::optional<Candidate>& best) const {
-  const auto rank = [](const Candidate& c) {
-    return std::pair(!c.expected, c.expected.value_or(c.priced.isolated_time));
-  };
-  return !best || rank(*this) < rank(*best);
-}
-
-/// Leaves in `best` the better of it and of what this algorithm makes of the transfer. Of a large
-/// machine each price has a load for millions of links: no more are kept than that one.
-void FlowModel::try_algorithm(const Transfer& transfer, const GroupForms& groups,
-                              const std::string& name, std::optional<Protocol> protocol,
-                              std::optional<Candidate>& best) const {
-  const auto algorithm = find_algorithm(name);
-  if (!serves(*algorithm, transfer, groups)) return;
-  PricedTransfer raw = price_with(transfer, groups, name, *algorithm);
-  const bool alone = std::all_of(transfer.groups.begin(), transfer.groups.end(),
-                                 [](const auto& group) { return group.size() == 1; });
-  const bool by_kernels = transfer.routing && expert_exchange_;  // which have no protocols
-  if (!protocols_ || alone || by_kernels) {
-    if (protocol && *protocol != Protocol::kSimple) return;
-    Candidate candidate{std::move(raw), {}};
-    if (candidate.beats(best)) best = std::move(candidate);
-    return;
-  }
-  const Traffic carried = traffic(transfer, raw);
-  for (const Protocol p : protocols_of(*protocols_, carried.traffic_class)) {
-    if (protocol && *protocol != p) continue;
-    // A library chooses by its own constants only on the fabric that it was tuned for.
-    const std::optional<Seconds> expected =
-        library_chooses_ ? nominal_time(*protocols_, p, name, carried) : std::nullopt;
-    if (expected && !Candidate{{}, expected}.beats(best)) continue;
-    Candidate candidate{carried_by(p, carried, raw), expected};
-    if (candidate.beats(best)) best = std::move(candidate);
-  }
 }
 
 Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& priced) const {
@@ -351,11 +287,11 @@ Seconds FlowModel::run_groups(const Transfer& transfer, const GroupForms& groups
 }
 
 PricedTransfer FlowModel::price_with(const Transfer& transfer, const GroupForms& groups,
-                                     const std::string& name,
-                                     const CollectiveAlgorithm& algorithm) const {
+                                     const std::string& name, const CollectiveAlgorithm& algorithm,
+                                     LoadSink& sink) const {
   PricedTransfer priced;
   priced.algorithm = name;
-  LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
+  sink.clear();
   std::optional<DimensionTurns> turns;
   if (dimension_price_ && name == kByDimensions)
     turns.emplace(*dimension_price_, *fabric_->dimensions());
@@ -365,19 +301,18 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const GroupForms&
   if (priced.scale_up_steps + priced.scale_out_steps > 0)
     latency += bulk ? bulk_->start(transfer, layout_) : launch_;
   Seconds slowest;
-  for (std::uint32_t link = 0; link < capacities_.size(); ++link) {
-    double bytes = sink.loads()[link];
-    if (bytes == 0) continue;
-    const double payload = bytes;
-    if (name == kInNetwork && topology_.bundles()[link].kind == LinkKind::kScaleOut)
+  const bool in_network = name == kInNetwork;
+  sink.each_load([&](BundleId link, double payload) {
+    double bytes = payload;
+    if (in_network && topology_.bundles()[link].kind == LinkKind::kScaleOut)
       bytes *= reduction_slowdown_;
     if (bulk) bytes *= bulk_->load(transfer.kind);
     priced.cost.loads.push_back({link, bytes, payload});
     const Seconds time = Bytes(bytes) / capacities_[link];
-    if (time <= slowest) continue;
+    if (time <= slowest) return;
     slowest = time;
     priced.bottleneck = link;
-  }
+  });
   priced.cost.latency = to_picoseconds(latency);
   priced.isolated_time = latency + slowest;
   priced.limit = slowest;

@@ -28,6 +28,8 @@ class LoadSink;
 /// leaves out.
 class FlowModel final : public Network {
  public:
+  static constexpr const char* kAuto = "auto";
+
   /// @param copies systems joined by the scale-out network
   /// @param algorithm a registered collective algorithm, or "auto": the fastest for each transfer
   ///        in isolation among those that libraries choose from (or, where none of them serves it,
@@ -41,8 +43,8 @@ class FlowModel final : public Network {
   ///        on whole links.
   /// @throws config::ConfigError for an unknown topology, algorithm or protocol, and for sizes that
   ///         do not fit together.
-  FlowModel(const SystemConfig& system, int copies, std::string algorithm = "auto",
-            const std::string& protocol = "auto", std::span<const LinkFault> faults = {});
+  FlowModel(const SystemConfig& system, int copies, std::string algorithm = kAuto,
+            const std::string& protocol = kAuto, std::span<const LinkFault> faults = {});
 
   const Topology& topology() const override { return topology_; }
   const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
@@ -85,17 +87,23 @@ class FlowModel final : public Network {
 
   std::optional<PricedTransfer> best(const Transfer& transfer, const std::string& algorithm,
                                      std::optional<Protocol> protocol) const;
+  /// What best() finds for a transfer whose groups lie in systems, by one system of each kind.
+  std::optional<PricedTransfer> best_of_sample(const Transfer& transfer,
+                                               const std::string& algorithm,
+                                               std::optional<Protocol> protocol) const;
   /// Faults make systems differ.
   GroupForms forms_of(const Transfer& transfer) const {
     return {transfer, layout_, whole_capacities_.empty()};
   }
   void try_algorithm(const Transfer& transfer, const GroupForms& groups, const std::string& name,
-                     std::optional<Protocol> protocol, std::optional<Candidate>& best) const;
+                     std::optional<Protocol> protocol, LoadSink& sink,
+                     std::optional<Candidate>& best) const;
   Seconds run_groups(const Transfer& transfer, const GroupForms& groups,
                      const CollectiveAlgorithm& algorithm, LoadSink& sink, DimensionTurns* turns,
                      PricedTransfer& priced) const;
   PricedTransfer price_with(const Transfer& transfer, const GroupForms& groups,
-                            const std::string& name, const CollectiveAlgorithm& algorithm) const;
+                            const std::string& name, const CollectiveAlgorithm& algorithm,
+                            LoadSink& sink) const;
   Traffic traffic(const Transfer& transfer, const PricedTransfer& priced) const;
   PricedTransfer carried_by(Protocol protocol, const Traffic& traffic, PricedTransfer priced) const;
   DeviceLoad device_load(const Transfer& transfer, const PricedTransfer& priced) const;

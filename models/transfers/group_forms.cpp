@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -58,12 +60,39 @@ GroupForms::GroupForms(const Transfer& transfer, const RankLayout& layout, bool 
   for (std::size_t i = 0; i < transfer.groups.size(); ++i) {
     const std::vector<int>& group = transfer.groups[i];
     std::size_t form = forms_.size();
-    if (systems_alike && find_places(group, layout, places))
+    if (systems_alike && find_places(group, layout, places)) {
       form = known.try_emplace(places, form).first->second;
+    } else {
+      inside_ = false;
+    }
     if (form == forms_.size()) forms_.push_back({i, 0});
     ++forms_[form].groups;
     images_.push_back({form, group.front() - transfer.groups[forms_[form].first].front()});
   }
+}
+
+std::vector<std::size_t> GroupForms::sample(const Transfer& transfer,
+                                            const RankLayout& layout) const {
+  if (!inside_) return {};
+  const auto system = [&](std::size_t group) {
+    return layout.system(transfer.groups[group].front());
+  };
+  std::vector<std::size_t> by_system(images_.size());
+  std::iota(by_system.begin(), by_system.end(), 0);
+  std::stable_sort(by_system.begin(), by_system.end(),
+                   [&](std::size_t a, std::size_t b) { return system(a) < system(b); });
+  std::set<std::vector<std::size_t>> kinds;  // forms of a system, in the order of its groups
+  std::vector<std::size_t> sample, forms;
+  for (auto first = by_system.begin(); first != by_system.end();) {
+    const auto end = std::find_if(
+        first, by_system.end(), [&](std::size_t group) { return system(group) != system(*first); });
+    forms.clear();
+    for (auto group = first; group != end; ++group) forms.push_back(images_[*group].form);
+    if (kinds.insert(forms).second) sample.insert(sample.end(), first, end);
+    first = end;
+  }
+  std::sort(sample.begin(), sample.end());
+  return sample;
 }
 
 }  // namespace orrery

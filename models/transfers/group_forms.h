@@ -35,7 +35,12 @@ class GroupForms {
   /// The images, by group.
   const std::vector<Image>& images() const { return images_; }
 
+  /// Groups that take as long as all: those of one system of each kind, systems being of one kind
+  /// where the same forms lie in them. In rising order; empty where a group spans systems.
+  std::vector<std::size_t> sample(const Transfer& transfer, const RankLayout& layout) const;
+
  private:
+  bool inside_ = true;  ///< every group lies in one system
   std::vector<Form> forms_;
   std::vector<Image> images_;
 };

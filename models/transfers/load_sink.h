@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -15,14 +17,24 @@
 namespace orrery {
 
 /// Adds up the bytes on every bundle, and those that each rank reads from its memory to send them
-/// or writes there as they arrive; measures the longest ways.
+/// or writes there as they arrive; measures the longest ways. Most transfers load few links of a
+/// large machine: only these are walked and cleared.
 class LoadSink final : public FlowSink {
  public:
   LoadSink(const Fabric& fabric, std::size_t bundles, int ranks)
       : fabric_(fabric),
         dimensions_(fabric.dimensions()),
         loads_(bundles),
+        loaded_(bundles / kWord + 1),
         memory_(static_cast<std::size_t>(ranks)) {}
+
+  /// As if nothing had been added.
+  void clear() {
+    each_load([this](BundleId bundle, double /*bytes*/) { loads_[bundle] = 0; });
+    std::fill(loaded_.begin(), loaded_.end(), 0);
+    std::fill(memory_.begin(), memory_.end(), 0);
+    most_memory_ = 0;
+  }
 
   /// From now on the ways of messages are measured, or not.
   void measure(const WayLengths* ways) {
@@ -49,6 +61,8 @@ class LoadSink final : public FlowSink {
     if (dimensions_ != nullptr)
       link_latency_ = std::max(link_latency_, dimensions_->link_latency(group));
     fabric_.add_exchange(group, bytes.base(), loads_);
+    for (BundleId bundle = 0; bundle < loads_.size(); ++bundle)
+      if (loads_[bundle] != 0) mark(bundle);
     // Out and in.
     for (const int rank : group) count(rank, 2.0 * static_cast<double>(group.size() - 1) * bytes);
   }
@@ -65,19 +79,40 @@ class LoadSink final : public FlowSink {
     for (const int rank : group) count(rank, bytes);
   }
 
-  const std::vector<double>& loads() const { return loads_; }
-  Bytes most_memory() const { return Bytes(*std::max_element(memory_.begin(), memory_.end())); }
+  /// Visits the links that carry anything with their bytes, in rising order.
+  template <class Visit>
+  void each_load(Visit visit) const {
+    for (std::size_t word = 0; word < loaded_.size(); ++word) {
+      for (std::uint64_t left = loaded_[word]; left != 0; left &= left - 1) {
+        const std::size_t bundle = word * kWord + static_cast<std::size_t>(std::countr_zero(left));
+        if (loads_[bundle] != 0) visit(static_cast<BundleId>(bundle), loads_[bundle]);
+      }
+    }
+  }
+  Bytes most_memory() const { return Bytes(most_memory_); }
 
  private:
+  static constexpr std::size_t kWord = 64;
+
+  void mark(BundleId bundle) { loaded_[bundle / kWord] |= std::uint64_t{1} << bundle % kWord; }
   void add_route(Bytes bytes) {
-    for (const Hop& hop : route_) loads_[hop.bundle] += bytes.base() * hop.share;
+    for (const Hop& hop : route_) {
+      loads_[hop.bundle] += bytes.base() * hop.share;
+      mark(hop.bundle);
+    }
   }
-  void count(int rank, Bytes bytes) { memory_[static_cast<std::size_t>(rank)] += bytes.base(); }
+  void count(int rank, Bytes bytes) {
+    double& memory = memory_[static_cast<std::size_t>(rank)];
+    memory += bytes.base();
+    most_memory_ = std::max(most_memory_, memory);
+  }
 
   const Fabric& fabric_;
   const DimensionGrid* dimensions_;
   std::vector<double> loads_;
-  std::vector<double> memory_;  ///< bytes of memory by rank
+  std::vector<std::uint64_t> loaded_;  ///< a bit for each link that was met
+  std::vector<double> memory_;         ///< bytes of memory by rank
+  double most_memory_ = 0;
   Route route_;
   const WayLengths* ways_ = nullptr;
   LongestWays longest_;

@@ -12,8 +12,9 @@
 
 namespace orrery {
 
-class Images;        // sim/graph/images.h
 class CriticalPath;  // sim/replay/critical_path.h
+class FlowNetwork;   // sim/network/flow_network.h
+class Images;        // sim/graph/images.h
 class Timeline;      // sim/trace/timeline.h
 class Topology;      // sim/graph/topology.h
 
@@ -96,6 +97,8 @@ struct ReplayOptions {
   const Images* images = nullptr;
   const KernelVariation* variation = nullptr;  ///< null: kernels take what their costs say
   CriticalPath* path = nullptr;                ///< keeps what each operator waited for, if given
+  /// idle_links() of the costs, for one of several replays; null: they are worked out anew.
+  const FlowNetwork* links = nullptr;
 };
 
 /// Operators are left and none can start. what() names each waiting role and operator and what it
@@ -109,6 +112,10 @@ class DeadlockError : public std::runtime_error {
 class LinkDownError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// The links of these costs before anything has crossed them. Merging those of 100,000 ranks takes
+/// as long as a replay of a few roles.
+FlowNetwork idle_links(const Costs& costs);
 
 /// Replays a program on the SystemC kernel of this process.
 /// May be called again: the elaborated model is kept, its data reloaded.

@@ -14,12 +14,13 @@ constexpr std::size_t kPrefetched = 8;
 /// Where the stream stands in the number of a run, above its places.
 constexpr int kStreamBit = 26;
 
-/// Merged links are equal only as long as nothing is rerouted.
-FlowNetwork::Links links_for(const Costs& costs) {
-  return costs.link_events.empty() ? FlowNetwork::Links::kMerged : FlowNetwork::Links::kSeparate;
-}
-
 }  // namespace
+
+/// Merged links are equal only as long as nothing is rerouted.
+FlowNetwork idle_links(const Costs& costs) {
+  return FlowNetwork(costs, costs.link_events.empty() ? FlowNetwork::Links::kMerged
+                                                      : FlowNetwork::Links::kSeparate);
+}
 
 Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptions& options)
     : program_(program),
@@ -33,7 +34,7 @@ Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptio
       streams_(static_cast<std::uint32_t>(program.streams.size())),
       accounts_(actors_.size()),
       block_times_(actors_.size()),
-      network_(costs, links_for(costs)),
+      network_(options.links != nullptr ? *options.links : idle_links(costs)),
       link_schedule_(costs) {
   check_costs();
   freeze_blocks();

@@ -9,6 +9,7 @@
 #include "sim/app/pricing/power_trace.h"
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
+#include "sim/network/flow_network.h"
 #include "sim/replay/steady_rounds.h"
 
 namespace orrery {
@@ -77,9 +78,11 @@ class CappedReplays {
         options_(options),
         priced_(priced),
         uncapped_(priced.costs.kernels),
-        transfers_(transfer_energies(program, priced, accelerator)) {
+        transfers_(transfer_energies(program, priced, accelerator)),
+        links_(idle_links(priced.costs)) {
     options_.timeline = nullptr;  // of the last replay alone
     options_.path = nullptr;
+    options_.links = &links_;
   }
 
   /// Sets the costs of kernels to those at the clock. @return the most that a window draws
@@ -131,6 +134,7 @@ class CappedReplays {
   PricedProgram& priced_;
   std::vector<KernelCost> uncapped_;
   std::vector<Joules> transfers_;
+  FlowNetwork links_;  ///< idle: the clock changes no transfer
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "sim/graph/verify.h"
+#include "sim/network/flow_network.h"
 #include "sim/trace/timeline.h"
 #include "tests/unit/replay/program_builder.h"
 
@@ -349,6 +350,15 @@ void expect_equal(const ReplayResult& a, const ReplayResult& b) {
 TEST(Replay, TwoReplaysInOneProcessAreIdentical) {
   const TestProgramBuilder b = one_f_one_b(4, 16, 1234, 2345);
   expect_equal(run(b), run(b));
+}
+
+// Steps under a power cap are replayed at one clock after the other, over the same links.
+TEST(Replay, LinksWorkedOutOnceServeSeveralReplays) {
+  const TestProgramBuilder b = one_f_one_b(4, 16, 1234, 2345);
+  const FlowNetwork links = idle_links(b.costs);
+  ReplayOptions options;
+  options.links = &links;
+  for (int i = 0; i < 2; ++i) expect_equal(replay(b.program, b.costs, options), run(b));
 }
 
 TEST(Replay, ResultsDoNotDependOnAddresses) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "models/transfers/flow_record.h"
+#include "models/transfers/load_sink.h"
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
@@ -49,6 +50,63 @@ TEST(GroupForms, OrderSizeAndSystemsTellThemApart) {
   EXPECT_EQ(forms({{0, 1}, {8, 9, 10}}), 2U);
   EXPECT_EQ(forms({{0, 8}, {16, 24}}), 2U);
   EXPECT_EQ(forms({{0, 1}, {8, 9}}, false), 2U);
+}
+
+TEST(GroupForms, ASampleIsOneSystemOfEachKind) {
+  const auto sample = [](std::vector<std::vector<int>> groups) {
+    const Transfer all = transfer(TransferKind::kBroadcast, 1_MB, std::move(groups));
+    return GroupForms(all, kNodesOfEight, true).sample(all, kNodesOfEight);
+  };
+  using Groups = std::vector<std::size_t>;
+  EXPECT_EQ(sample({{0, 1}, {2, 3}, {8, 9}, {10, 11}}), Groups({0, 1}));
+  // What lies side by side in a system shares its links: the second of these has more.
+  EXPECT_EQ(sample({{0, 1}, {8, 9}, {16, 17}, {10, 11}}), Groups({0, 1, 3}));
+  EXPECT_EQ(sample({{0, 1}, {7, 8}, {16, 17}}), Groups());
+}
+
+// 98,304 ranks have 12,288 systems of one kind: what is chosen for one of them holds for all.
+TEST(FlowModel, ManySystemsChooseWhatTheirSlowestKindWouldChoose) {
+  for (const SystemConfig& system : {dgx_h100(), dgx_1(), dgx_2()}) {
+    const FlowModel network(system, 6);
+    const int ranks = system.ranks();
+    for (const double bytes : {64.0, 1e6, 1e9}) {
+      std::vector<std::vector<int>> pairs, busy;
+      for (int copy = 0; copy < 6; ++copy) pairs.push_back(range(copy * ranks, 2));
+      busy = {pairs[3], range(3 * ranks + 2, 2), range(3 * ranks + 4, 2)};
+      std::vector<std::vector<int>> all = pairs;
+      all.insert(all.end(), busy.begin() + 1, busy.end());
+      const PricedTransfer many =
+          network.price(transfer(TransferKind::kAllReduce, Bytes(bytes), all));
+      const PricedTransfer one =
+          network.price(transfer(TransferKind::kAllReduce, Bytes(bytes), busy));
+      EXPECT_EQ(many.algorithm, one.algorithm);
+      EXPECT_EQ(many.protocol, one.protocol);
+      EXPECT_EQ(many.isolated_time, one.isolated_time);
+      EXPECT_EQ(many.memory, one.memory);
+    }
+  }
+}
+
+TEST(LoadSink, IsAsNewAfterClear) {
+  Topology topology;
+  const SystemConfig system = dgx_h100();
+  const RankLayout layout = rank_layout(system, 2);
+  const auto fabric = build_fabric(system, layout, topology);
+  LoadSink used(*fabric, topology.bundles().size(), layout.ranks());
+  LoadSink fresh(*fabric, topology.bundles().size(), layout.ranks());
+  used.add(0, 9, 5_MB);
+  used.exchange(range(0, 16), 3_MB);
+  used.clear();
+  const auto loads = [](const LoadSink& sink) {
+    std::vector<std::pair<BundleId, double>> all;
+    sink.each_load([&](BundleId bundle, double bytes) { all.emplace_back(bundle, bytes); });
+    return all;
+  };
+  EXPECT_TRUE(loads(used).empty());
+  for (LoadSink* sink : {&used, &fresh}) sink->add(3, 4, 1_MB);
+  EXPECT_EQ(loads(used), loads(fresh));
+  EXPECT_EQ(loads(used).size(), 2U);
+  EXPECT_EQ(used.most_memory(), fresh.most_memory());
 }
 
 TEST(FlowRecord, RepeatsWhatItPassedOnForRanksFurtherBehind) {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a transfer is carried out: the algorithm, and the protocol where the fabric has them.
+#include <algorithm>
+#include <utility>
+
+#include "models/collectives/user_algorithm.h"
+#include "models/transfers/flow_model.h"
+#include "models/transfers/load_sink.h"
+
+namespace orrery {
+
+bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
+                       const GroupForms& groups) const {
+  return std::all_of(groups.forms().begin(), groups.forms().end(), [&](const auto& form) {
+    const std::vector<int>& group = transfer.groups[form.first];
+    return group.size() == 1 || algorithm.serves(collective(transfer, group));
+  });
+}
+
+/// Of a large machine each price has a load for millions of links: what is not taken is priced
+/// without most of them.
+std::optional<PricedTransfer> FlowModel::best_of_sample(const Transfer& transfer,
+                                                        const std::string& algorithm,
+                                                        std::optional<Protocol> protocol) const {
+  const std::vector<std::size_t> sample = forms_of(transfer).sample(transfer, layout_);
+  if (sample.empty() || sample.size() == transfer.groups.size())
+    return best(transfer, algorithm, protocol);
+  Transfer few = transfer;
+  few.groups.clear();
+  for (const std::size_t group : sample) few.groups.push_back(transfer.groups[group]);
+  const auto taken = best(few, algorithm, protocol);
+  if (!taken) return {};
+  return best(transfer, taken->algorithm, parse_protocol(taken->protocol));
+}
+
+std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
+                                              const std::string& algorithm,
+                                              std::optional<Protocol> protocol) const {
+  std::optional<Candidate> best;
+  const GroupForms groups = forms_of(transfer);
+  LoadSink sink(*fabric_, capacities_.size(), layout_.ranks());
+  if (algorithm != kAuto) {
+    try_algorithm(transfer, groups, algorithm, protocol, sink, best);
+  } else {
+    for (const bool automatic : {true, false}) {
+      if (best) break;
+      for (const auto& [name, item] : AlgorithmRegistry::items()) {
+        if (item.entry->automatic() == automatic)
+          try_algorithm(transfer, groups, name, protocol, sink, best);
+      }
+    }
+  }
+  if (!best) return {};
+  return std::move(best->priced);
+}
+
+/// What the library knows goes before what it does not; without a library, the fastest.
+bool FlowModel::Candidate::beats(const std::optional<Candidate>& best) const {
+  const auto rank = [](const Candidate& c) {
+    return std::pair(!c.expected, c.expected.value_or(c.priced.isolated_time));
+  };
+  return !best || rank(*this) < rank(*best);
+}
+
+/// Leaves in `best` the better of it and of what this algorithm makes of the transfer. Of a large
+/// machine each price has a load for millions of links: no more are kept than that one.
+void FlowModel::try_algorithm(const Transfer& transfer, const GroupForms& groups,
+                              const std::string& name, std::optional<Protocol> protocol,
+                              LoadSink& sink, std::optional<Candidate>& best) const {
+  const auto algorithm = find_algorithm(name);
+  if (!serves(*algorithm, transfer, groups)) return;
+  PricedTransfer raw = price_with(transfer, groups, name, *algorithm, sink);
+  const bool alone = std::all_of(transfer.groups.begin(), transfer.groups.end(),
+                                 [](const auto& group) { return group.size() == 1; });
+  const bool by_kernels = transfer.routing && expert_exchange_;  // which have no protocols
+  if (!protocols_ || alone || by_kernels) {
+    if (protocol && *protocol != Protocol::kSimple) return;
+    Candidate candidate{std::move(raw), {}};
+    if (candidate.beats(best)) best = std::move(candidate);
+    return;
+  }
+  const Traffic carried = traffic(transfer, raw);
+  for (const Protocol p : protocols_of(*protocols_, carried.traffic_class)) {
+    if (protocol && *protocol != p) continue;
+    // A library chooses by its own constants only on the fabric that it was tuned for.
+    const std::optional<Seconds> expected =
+        library_chooses_ ? nominal_time(*protocols_, p, name, carried) : std::nullopt;
+    if (expected && !Candidate{{}, expected}.beats(best)) continue;
+    Candidate candidate{carried_by(p, carried, raw), expected};
+    if (candidate.beats(best)) best = std::move(candidate);
+  }
+}
+
+}  // namespace orrery
