@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "models/collectives/algorithm.h"
@@ -32,6 +33,7 @@ class LoadSink final : public FlowSink {
   void clear() {
     each_load([this](BundleId bundle, double /*bytes*/) { loads_[bundle] = 0; });
     std::fill(loaded_.begin(), loaded_.end(), 0);
+    any_link_ = false;
     std::fill(memory_.begin(), memory_.end(), 0);
     most_memory_ = 0;
   }
@@ -61,8 +63,7 @@ class LoadSink final : public FlowSink {
     if (dimensions_ != nullptr)
       link_latency_ = std::max(link_latency_, dimensions_->link_latency(group));
     fabric_.add_exchange(group, bytes.base(), loads_);
-    for (BundleId bundle = 0; bundle < loads_.size(); ++bundle)
-      if (loads_[bundle] != 0) mark(bundle);
+    if (!std::exchange(any_link_, true)) mark_all();  // which ones, only the fabric knows
     // Out and in.
     for (const int rank : group) count(rank, 2.0 * static_cast<double>(group.size() - 1) * bytes);
   }
@@ -95,6 +96,10 @@ class LoadSink final : public FlowSink {
   static constexpr std::size_t kWord = 64;
 
   void mark(BundleId bundle) { loaded_[bundle / kWord] |= std::uint64_t{1} << bundle % kWord; }
+  void mark_all() {
+    std::fill(loaded_.begin(), loaded_.end(), ~std::uint64_t{0});
+    loaded_.back() = (std::uint64_t{1} << loads_.size() % kWord) - 1;
+  }
   void add_route(Bytes bytes) {
     for (const Hop& hop : route_) {
       loads_[hop.bundle] += bytes.base() * hop.share;
@@ -110,7 +115,8 @@ class LoadSink final : public FlowSink {
   const Fabric& fabric_;
   const DimensionGrid* dimensions_;
   std::vector<double> loads_;
-  std::vector<std::uint64_t> loaded_;  ///< a bit for each link that was met
+  std::vector<std::uint64_t> loaded_;  ///< a bit for each link that may have been met
+  bool any_link_ = false;              ///< every link may have been
   std::vector<double> memory_;         ///< bytes of memory by rank
   double most_memory_ = 0;
   Route route_;
