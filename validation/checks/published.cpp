@@ -24,10 +24,14 @@ const Schema<PublishedRow>& PublishedRow::schema() {
           .required("id", &PublishedRow::id, "name of the row")
           .required("experiment", &PublishedRow::experiment, "an experiment: path or inline")
           .optional("set", &PublishedRow::set, "path: value, laid over the experiment")
+          .optional("over", &PublishedRow::over,
+                    "path: value, laid over the experiment after `set`: `measured` is the ratio of "
+                    "the metric to that of this other experiment")
           .required("metric", &PublishedRow::metric,
                     "metric to compare (`orrery describe metrics`)")
           .required("measured", &PublishedRow::measured, "published value, in `unit`")
-          .optional("unit", &PublishedRow::unit, "unit of `measured`; default: that of the metric")
+          .optional("unit", &PublishedRow::unit,
+                    "unit of `measured`; default: that of the metric, of a ratio 1")
           .optional("tolerance", &PublishedRow::tolerance,
                     "relative error above which the row is marked", config::positive())
           .required("source", &PublishedRow::source, "where it was published")
@@ -35,6 +39,10 @@ const Schema<PublishedRow>& PublishedRow::schema() {
               "rows", &PublishedRow::rows,
               "CSV file: one entry a row, {column} in the other values standing for its cells");
   return schema;
+}
+
+std::string PublishedRow::compared_unit() const {
+  return is_ratio() ? "1" : find_metric(metric)->unit;
 }
 
 namespace {
@@ -85,22 +93,38 @@ std::vector<config::Node> instances(const config::Node& entry, const std::string
   return nodes;
 }
 
-/// Measured value in the unit of the metric: equal units, or two of one dimension ("ms" and "s").
-double in_metric_unit(const PublishedRow& row, const MetricInfo& metric) {
-  if (row.unit.empty() || row.unit == metric.unit) return row.measured;
+/// Measured value in the unit that is compared: equal ones, or two of a dimension ("ms" and "s").
+double in_compared_unit(const PublishedRow& row) {
+  const std::string unit = row.compared_unit();
+  if (row.unit.empty() || row.unit == unit) return row.measured;
   const std::string text = print_number(row.measured) + " " + row.unit;
   try {
-    if (metric.unit == "s") return parse<Seconds>(text).base();
-    if (metric.unit == "B") return parse<Bytes>(text).base();
-    if (metric.unit == "B/s") return parse<BytesPerSecond>(text).base();
-    if (metric.unit == "FLOP/s") return parse<FlopsPerSecond>(text).base();
-    if (metric.unit == "W") return parse<Watts>(text).base();
-    if (metric.unit == "J") return parse<Joules>(text).base();
+    if (unit == "s") return parse<Seconds>(text).base();
+    if (unit == "B") return parse<Bytes>(text).base();
+    if (unit == "B/s") return parse<BytesPerSecond>(text).base();
+    if (unit == "FLOP/s") return parse<FlopsPerSecond>(text).base();
+    if (unit == "W") return parse<Watts>(text).base();
+    if (unit == "J") return parse<Joules>(text).base();
   } catch (const UnitError& error) {
     throw config::KeyError("unit", error.what(), {error.suggestion(), {}});
   }
+  const std::string of = row.is_ratio() ? "a ratio of " : "";
   throw config::KeyError(
-      "unit", "'" + row.unit + "' is not the unit of " + row.metric + " (" + metric.unit + ")");
+      "unit", "'" + row.unit + "' is not the unit of " + of + row.metric + " (" + unit + ")");
+}
+
+/// The experiment that a ratio divides by.
+/// @throws config::ConfigError also where it is the row's own, of which every ratio is 1
+LoadedExperiment load_divisor(const PublishedPoint& point, SettingList settings,
+                              const config::Node& node, const std::string& path,
+                              const config::Library& library) {
+  for (config::Assignment& setting : settings_of(*node.find("over")))
+    settings.push_back(std::move(setting));
+  LoadedExperiment divisor = load_with_settings(*node.find("experiment"), settings, path, library);
+  if (divisor.identity == point.loaded.identity)
+    config::throw_located(config::KeyError("over", "changes nothing: the ratio would be 1"), node);
+  divisor.experiment->name = point.row.id;
+  return divisor;
 }
 
 PublishedPoint load_point(const config::Node& node, const std::string& path,
@@ -119,7 +143,7 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
     diagnostics.throw_if_errors();
   }
   try {
-    point.measured = in_metric_unit(point.row, *metric);
+    point.measured = in_compared_unit(point.row);
   } catch (const config::KeyError& error) {
     config::throw_located(error, node);
   }
@@ -127,6 +151,7 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
   const SettingList settings = set != nullptr ? settings_of(*set) : SettingList{};
   point.loaded = load_with_settings(*node.find("experiment"), settings, path, library);
   point.loaded.experiment->name = point.row.id;
+  if (node.find("over") != nullptr) point.over = load_divisor(point, settings, node, path, library);
   return point;
 }
 

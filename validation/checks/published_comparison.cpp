@@ -10,27 +10,72 @@
 namespace orrery {
 namespace {
 
-PublishedComparison compare(const PublishedPoint& point, const PointOutcome& outcome) {
+/// A metric as one run has it, or why it has none.
+struct RunFigure {
+  double value = 0;
+  std::string reason, misfit;
+  std::optional<std::pair<double, double>> interval;
+  nlohmann::ordered_json provenance = nullptr;
+};
+
+RunFigure figure_of(const std::string& name, const PointOutcome& outcome) {
+  RunFigure figure;
+  if (const auto* failure = std::get_if<Failure>(&outcome.result)) {
+    figure.reason = failure->message;
+    return figure;
+  }
+  const RunRecord record = timed_record(std::get<std::string>(outcome.result)).record;
+  const Metric* metric = record.find(name);
+  if (metric == nullptr) {
+    figure.reason = record.reason.empty() ? "the experiment has no metric " + name : record.reason;
+    return figure;
+  }
+  figure.value = metric->value;
+  if (record.status == RunStatus::kInfeasible) figure.misfit = record.reason;
+  figure.interval = metric->interval;
+  figure.provenance = record.provenance;
+  return figure;
+}
+
+/// The quotient of two runs; misfits and reasons of the second are told as such.
+RunFigure quotient(const RunFigure& first, const RunFigure& second) {
+  RunFigure ratio;
+  ratio.reason = first.reason;
+  ratio.misfit = first.misfit;
+  if (ratio.reason.empty() && !second.reason.empty()) ratio.reason = "over: " + second.reason;
+  if (ratio.misfit.empty() && !second.misfit.empty()) ratio.misfit = "over: " + second.misfit;
+  if (ratio.reason.empty() && second.value == 0) ratio.reason = "over: the metric is 0";
+  if (ratio.reason.empty()) ratio.value = first.value / second.value;
+  return ratio;
+}
+
+PublishedComparison compare(const PublishedPoint& point, RunFigure figure) {
   PublishedComparison c;
   c.row = point.row;
   c.measured = point.measured;
-  if (const auto* failure = std::get_if<Failure>(&outcome.result)) {
-    c.reason = failure->message;
-    return c;
-  }
-  const RunRecord record = timed_record(std::get<std::string>(outcome.result)).record;
-  const Metric* metric = record.find(point.row.metric);
-  if (metric == nullptr) {
-    c.reason =
-        record.reason.empty() ? "the experiment has no metric " + point.row.metric : record.reason;
-    return c;
-  }
-  c.predicted = metric->value;
-  if (record.status == RunStatus::kInfeasible) c.misfit = record.reason;
+  c.reason = std::move(figure.reason);
+  if (!c.reason.empty()) return c;
+  c.predicted = figure.value;
+  c.misfit = std::move(figure.misfit);
   c.error = c.predicted / point.measured - 1;
-  c.interval = metric->interval;
-  c.provenance = record.provenance;
+  c.interval = figure.interval;
+  c.provenance = std::move(figure.provenance);
   return c;
+}
+
+/// One run of a row: ratios have two.
+struct RowRun {
+  std::size_t row = 0;
+  const LoadedExperiment* loaded = nullptr;
+};
+
+std::vector<RowRun> runs_of(const std::vector<PublishedPoint>& points) {
+  std::vector<RowRun> runs;
+  for (std::size_t row = 0; row < points.size(); ++row) {
+    runs.push_back({row, &points[row].loaded});
+    if (points[row].over) runs.push_back({row, &*points[row].over});
+  }
+  return runs;
 }
 
 }  // namespace
@@ -47,17 +92,24 @@ std::vector<PublishedComparison> compare_published(const std::vector<std::string
   for (const std::string& file : files) {
     for (PublishedPoint& point : load_published(file)) points.push_back(std::move(point));
   }
-  LocalWorkers workers(jobs, [&points](std::size_t place) {
+  const std::vector<RowRun> runs = runs_of(points);
+  LocalWorkers workers(jobs, [&runs](std::size_t place) {
     SimulateOptions options;
     options.beyond_memory = true;
-    return to_bytes(simulate_timed(points[place].loaded, options));
+    return to_bytes(simulate_timed(*runs[place].loaded, options));
   });
-  workers.submit({0, points.size()});
+  workers.submit({0, runs.size()});
   std::vector<PublishedComparison> comparisons(points.size());
+  std::vector<std::optional<RunFigure>> first(points.size()), second(points.size());
   for (auto outcomes = workers.poll(); !outcomes.empty(); outcomes = workers.poll()) {
     for (const PointOutcome& outcome : outcomes) {
-      const PublishedPoint& point = points[outcome.point];
-      comparisons[outcome.point] = compare(point, outcome);
+      const RowRun& run = runs[outcome.point];
+      const PublishedPoint& point = points[run.row];
+      auto& figures = run.loaded == &point.loaded ? first : second;
+      figures[run.row] = figure_of(point.row.metric, outcome);
+      if (!first[run.row] || (point.over && !second[run.row])) continue;
+      comparisons[run.row] = compare(
+          point, point.over ? quotient(*first[run.row], *second[run.row]) : *first[run.row]);
       if (done) done(points.size(), point.row.id);
     }
   }

@@ -17,13 +17,15 @@ namespace orrery {
 /// A published row beside its prediction.
 struct PublishedComparison {
   PublishedRow row;
-  double measured = 0;  ///< measured value in the unit of the metric
+  double measured = 0;  ///< measured value in the row's compared_unit()
   std::string reason;   ///< why there is no prediction
   std::string misfit;   ///< the prediction is of a step that is said not to fit: by how much
   double predicted = 0;
-  double error = 0;                                   ///< predicted / measured - 1
-  std::optional<std::pair<double, double>> interval;  ///< p10, p90 of the prediction
-  nlohmann::ordered_json provenance = nullptr;
+  double error = 0;  ///< predicted / measured - 1
+  /// p10, p90 of the prediction. None of a ratio: what both runs are unsure of divides out, how
+  /// much of it is shared is not known.
+  std::optional<std::pair<double, double>> interval;
+  nlohmann::ordered_json provenance = nullptr;  ///< null of a ratio, which rests on two
 
   bool ok() const;
   /// Whether the measured value is in the interval, which four of five should be.

@@ -5,7 +5,6 @@
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/published_table.h"
 #include "sim/app/cli/verb.h"
-#include "sim/results/metric_table.h"
 #include "validation/checks/published_comparison.h"
 
 namespace orrery {
@@ -44,11 +43,12 @@ void print_rows(const std::vector<PublishedComparison>& comparisons) {
                {"p10 to p90"},
                {"note"}});
   for (const PublishedComparison& c : comparisons) {
-    const std::string unit = find_metric(c.row.metric)->unit;
+    const std::string unit = c.row.compared_unit();
     const bool has = c.reason.empty();
-    table.add_row({c.row.id, c.row.metric, has ? format_si(c.predicted, unit) : "-",
-                   format_si(c.measured, unit), has ? format_difference(c.error) : "-",
-                   has ? interval_of(c, unit) : "-", has ? note_of(c) : c.reason});
+    table.add_row({c.row.id, (c.row.is_ratio() ? "ratio of " : "") + c.row.metric,
+                   has ? format_si(c.predicted, unit) : "-", format_si(c.measured, unit),
+                   has ? format_difference(c.error) : "-", has ? interval_of(c, unit) : "-",
+                   has ? note_of(c) : c.reason});
   }
   print(table, std::cout);
 }
@@ -85,7 +85,8 @@ nlohmann::ordered_json report(const std::vector<PublishedComparison>& comparison
     const bool has = c.reason.empty();
     entries.push_back({{"id", c.row.id},
                        {"metric", c.row.metric},
-                       {"unit", find_metric(c.row.metric)->unit},
+                       {"unit", c.row.compared_unit()},
+                       {"ratio", c.row.is_ratio()},
                        {"predicted", has ? nlohmann::ordered_json(c.predicted) : nullptr},
                        {"measured", c.measured},
                        {"error", has ? nlohmann::ordered_json(c.error) : nullptr},

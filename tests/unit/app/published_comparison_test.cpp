@@ -2,8 +2,11 @@
 #include "validation/checks/published_comparison.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,48 @@ TEST(PublishedComparison, ASourceDoesNotCountInTheSpreadOfTheOthers) {
   EXPECT_NEAR(spread->least, 0.15, 1e-12);
   EXPECT_NEAR(spread->greatest, 0.3, 1e-12);
   EXPECT_FALSE(spread_of({sources.front()}));
+}
+
+/// The comparisons of a list of rows of one product, 4096 x 4096 x 4096 on an H100 before `set`.
+std::vector<PublishedComparison> compare_rows(const std::vector<std::string>& rows) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("orrery_published_" + std::to_string(::getpid()) + ".yaml");
+  std::ofstream out(file);
+  for (const std::string& row : rows)
+    out << "- experiment:\n"
+           "    experiment: operator\n"
+           "    system: dgx_h100\n"
+           "    operator: {kind: gemm, m: 4096, n: 4096, k: 4096}\n"
+           "    precision: bf16\n"
+           "  metric: time_s\n"
+           "  source: a test\n"
+           "  measured: 2\n"
+        << row;
+  out.close();
+  std::vector<PublishedComparison> comparisons = compare_published({file.string()}, nullptr, 1);
+  std::filesystem::remove(file);
+  return comparisons;
+}
+
+// Two absolute rows and the ratio of them: what is divided is the row's experiment after its set.
+TEST(PublishedComparison, ARatioIsTheMetricOfTheRowOverThatOfTheOtherExperiment) {
+  const auto rows = compare_rows({"  id: LARGE\n  set: {operator.m: 8192}\n",
+                                  "  id: OTHER\n  set: {operator.m: 8192, system: dgx_a100}\n",
+                                  "  id: RATIO\n  set: {operator.m: 8192}\n"
+                                  "  over: {system: dgx_a100}\n"});
+  ASSERT_EQ(rows.size(), 3U);
+  for (const PublishedComparison& row : rows) ASSERT_EQ(row.reason, "") << row.row.id;
+  EXPECT_DOUBLE_EQ(rows[2].predicted, rows[0].predicted / rows[1].predicted);
+  EXPECT_DOUBLE_EQ(rows[2].error, rows[2].predicted / 2 - 1);
+  EXPECT_EQ(rows[0].row.compared_unit(), "s");
+  EXPECT_EQ(rows[2].row.compared_unit(), "1");
+}
+
+// Parameters that both runs share divide out, others do not: an interval would be a guess.
+TEST(PublishedComparison, ARatioHasNoInterval) {
+  const auto rows = compare_rows({"  id: ALONE\n", "  id: RATIO\n  over: {operator.m: 8192}\n"});
+  EXPECT_TRUE(rows[0].interval);
+  EXPECT_FALSE(rows[1].interval);
 }
 
 }  // namespace
