@@ -70,15 +70,17 @@ FlopsPerSecond fastest(const ComputeConfig& compute, std::initializer_list<Preci
   return highest;
 }
 
-/// Four times the rate at half the width: no unit does that, but sparse over dense rates look so.
-/// The wide rate is the fastest of its width: graphics cards halve that of fp8, whose sums they
-/// keep in fp32, and not that of int8.
+/// Four times the rate at half the width: few units do that, but sparse over dense rates look so.
+/// Those that do, as Trainium3's of MXFP8, say so by their FLOPs a clock, which doubt_rates()
+/// checks. The wide rate is the fastest of its width: graphics cards halve that of fp8, whose sums
+/// they keep in fp32, and not that of int8.
 void doubt_ratios(const ComputeConfig& compute, Doubts& doubts) {
   const FlopsPerSecond wide = fastest(compute, {Precision::kBf16, Precision::kFp16});
   const FlopsPerSecond half = fastest(compute, {Precision::kFp8, Precision::kInt8});
   const auto check = [&](Precision narrow, FlopsPerSecond slow, const char* width) {
     const auto fast = compute.matrix.find(narrow);
     if (fast == compute.matrix.end() || slow.base() <= 0) return;
+    if (compute.matrix_per_clock.count(narrow) > 0) return;
     if (!near(fast->second.value / slow, 4)) return;
     doubts.add(key_of(narrow),
                std::string(to_string(narrow)) + " is four times as fast as formats of " + width,

@@ -91,6 +91,16 @@ TEST(Doubts, ASparseRateBesideADenseOneIsFourTimesAsHigh) {
   EXPECT_THAT(told(device)[0], HasSubstr("fp8 is four times as fast as formats of 16 bits"));
 }
 
+// 8 tensor engines x 2,400 MHz x 512 x 128 multiply-adds of MXFP8 are 2,517 TFLOP/s; a quarter of
+// 16 bits.
+TEST(Doubts, FourTimesTheRateIsNoneWhereUnitsAndClockGiveIt) {
+  const AcceleratorConfig device = shipped_accelerator("trainium3");
+  EXPECT_NEAR(device.compute.matrix.at(Precision::kFp8).value /
+                  device.compute.matrix.at(Precision::kBf16).value,
+              4, 0.05);
+  EXPECT_THAT(told(device), IsEmpty());
+}
+
 // 900 GB/s are both ways: 18 links of 25 GB/s one way are 450.
 TEST(Doubts, BandwidthsOfBothWaysAreTold) {
   const auto found = doubts_of("scale_up: {bandwidth: 900 GB/s}\n");
