@@ -297,6 +297,29 @@ TEST_F(Cli, PublishedRowsComeFromACsvThroughATemplate) {
   EXPECT_EQ(json.at("worst"), "ROW-b");
 }
 
+TEST_F(Cli, PublishedRatiosAreToldToBeRatios) {
+  small_experiment();
+  const std::string rows = write("rows.yaml",
+                                 "- id: RATIO\n"
+                                 "  experiment: ./small.yaml\n"
+                                 "  over: {batch.micro: 1}\n"
+                                 "  metric: step_time_s\n"
+                                 "  measured: 1\n"
+                                 "  tolerance: 1\n"
+                                 "  source: none, a test\n");
+  const Outcome table = orrery("validate published " + rows, false);
+  EXPECT_EQ(table.code, 0) << table.out;
+  EXPECT_THAT(table.out, HasSubstr("ratio of step_time_s"));
+  const auto entry =
+      nlohmann::json::parse(orrery("validate published " + rows + " --json", false).out)
+          .at("entries")
+          .at(0);
+  EXPECT_TRUE(entry.at("ratio"));
+  EXPECT_EQ(entry.at("unit"), "1");
+  EXPECT_GT(entry.at("predicted"), 1.0);
+  EXPECT_TRUE(entry.at("p10").is_null());
+}
+
 /// GEMMs on an H200 that take 10 us, and 10 ps for each element of the product: 0.83 of the peak.
 std::string gemm_table() {
   std::string table = "system,precision,m,n,k,latency_us,source\n";
