@@ -20,6 +20,14 @@ constexpr double kExtrapolatedWidening = 2;
 /// Variance of a ResidualEstimate above which measured shapes tell little about a kernel. Of the
 /// held-out rows of H200's GEMMs and prefill, fewer than 1 % are that far from the fitted ones.
 constexpr double kUnknown = 0.75;
+/// Share of a device's uncertainty of priors that kernels have which only stream, here 0.22 of 0.4:
+/// spread and median of log(measured / predicted) of kernels in public benchmarks, sizes beyond the
+/// L2: casts to MXFP8 on B200 (ROCm TransformerEngine pull request 598, 2026: six, 0.02 to 0.16),
+/// norms there (PyTorch 159682, 2025: eight, -0.07 to 0.16), gated units on GB200 (Transformer
+/// Engine 3315, 2026: two, 0.01 and 0.04), layer norms on A100 (apex 1037, 2021: before and after,
+/// forward 0.33 and -0.01, backward 0.78 and 0.07) and backward on GB300 (KernelAgent 133, 2026:
+/// 1.04 and 0.60), Adam on H100 (PyTorch 119842, 2024: 0.14 and -0.09).
+constexpr double kStreams = 0.55;
 
 const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
   for (const ResidualClass& residuals : fit.residuals)
@@ -198,7 +206,9 @@ std::vector<double> CalibratedModel::Prices::draws(const Kernel& kernel, std::in
   std::vector<double> factors =
       normal_draws(seed, accelerator.id + "/" + shape_key(kernel) + "/residual");
   if (!from.entry || !tells(from.shapes, kernel)) {
-    for (double& factor : factors) factor = std::exp(accelerator.kernel.uncertainty.value * factor);
+    const bool streams = from.of.group == "stream" || kernel.kind == KernelClass::kQuantize;
+    const double sigma = accelerator.kernel.uncertainty.value * (streams ? kStreams : 1);
+    for (double& factor : factors) factor = std::exp(sigma * factor);
     return factors;
   }
   const Prediction prediction = predict(from, kernel, accelerator);

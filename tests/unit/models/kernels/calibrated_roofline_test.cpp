@@ -139,6 +139,19 @@ TEST(CalibratedRoofline, PriorsAreAsUncertainAsTheAcceleratorSays) {
   EXPECT_NEAR(spread(CalibratedModel().draws(gemm(64, 64, 64), a, 0)), 0.3, 0.01);
 }
 
+// 0.55 of it, as public benchmarks of norms, casts, gated units and optimizers spread.
+TEST(CalibratedRoofline, PriorsOfKernelsThatOnlyStreamAreMoreCertain) {
+  AcceleratorConfig a = chip();
+  a.kernel.uncertainty.value = 0.4;
+  Kernel norm;
+  norm.kind = KernelClass::kNormalization;
+  norm.m = norm.n = 4096;
+  norm.read = norm.written = Bytes(1e9);
+  EXPECT_NEAR(spread(CalibratedModel().draws(norm, a, 0)), 0.22, 0.01);
+  norm.kind = KernelClass::kScan;
+  EXPECT_NEAR(spread(CalibratedModel().draws(norm, a, 0)), 0.4, 0.01);
+}
+
 TEST(CalibratedRoofline, EqualKernelsErrAlikeAndOthersApart) {
   const CalibratedModel model(halved());
   Kernel named = gemm(64, 64, 64);
