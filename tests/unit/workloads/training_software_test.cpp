@@ -151,6 +151,29 @@ TEST(FullAccumulation, SlowsFp8ProductsOfBackwardPassesAlone) {
   EXPECT_TRUE(slow(layer_backward(gpt(), gpt().layers[0], work)).empty());
 }
 
+TEST(ProductsOfMxfp8, TakeAsMuchLongerAsTransformerEngineMeasured) {
+  const auto seconds_over_those_of_tensors = [](Precision precision, NarrowScaling scaling) {
+    LayerWork work = work_of(with(&TrainingSoftware::fp8_scaling, scaling), true);
+    work.precision = precision;
+    double rates = 0, products = 0;
+    for (const StepList& list : {layer_forward(gpt(), gpt().layers[0], work),
+                                 layer_backward(gpt(), gpt().layers[0], work)}) {
+      for (const Step& step : list.steps()) {
+        if (step.kernel() == nullptr || step.kernel()->precision != precision ||
+            step.kernel()->kind != KernelClass::kGemm)
+          continue;
+        rates += step.kernel()->rate;
+        ++products;
+      }
+    }
+    EXPECT_GE(products, 12);
+    return products / rates;
+  };
+  EXPECT_NEAR(seconds_over_those_of_tensors(Precision::kFp8, NarrowScaling::kBlocks), 1.051, 0.001);
+  EXPECT_EQ(seconds_over_those_of_tensors(Precision::kFp8, NarrowScaling::kCurrent), 1);
+  EXPECT_EQ(seconds_over_those_of_tensors(Precision::kNvfp4, NarrowScaling::kBlocks), 1);
+}
+
 TrainingConfig step_config(const TrainingSoftware& software, ParallelConfig plan) {
   TrainingConfig config;
   config.parallel = plan;
