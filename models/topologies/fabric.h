@@ -61,7 +61,8 @@ struct LinkFault {
 /// Bundles of links that have been added to a topology, and the way through them.
 /// Links that a message crosses one after the other.
 struct WayLinks {
-  int inside = 0, between = 0;  ///< systems
+  int inside = 0;   ///< links inside systems
+  int between = 0;  ///< links between them
 };
 
 class Fabric {

@@ -17,8 +17,8 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
   });
 }
 
-/// Of a large machine each price has a load for millions of links: what is not taken is priced
-/// without most of them.
+/// Prices of a large machine have a load for millions of links: what is not taken is priced without
+/// most of them.
 std::optional<PricedTransfer> FlowModel::best_of_sample(const Transfer& transfer,
                                                         const std::string& algorithm,
                                                         std::optional<Protocol> protocol) const {
