@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::uint64_t kUpdates = 2'000'000;
 constexpr std::uint64_t kBatch = 1000;
-constexpr Picoseconds kSpread = 1'000'000'000;
+constexpr Picoseconds kDeadlineSpread = 1'000'000'000;
 
 /// Time passes between batches, so that deadlines expire while others are moved: four updates for
 /// each that expires.
-Picoseconds step(std::uint32_t deadlines) { return kSpread * kBatch / deadlines / 4; }
+Picoseconds step(std::uint32_t deadlines) { return kDeadlineSpread * kBatch / deadlines / 4; }
 
 /// Moves deadlines in batches. `update(id, delay)` moves one, `pass(time)` lets time pass.
 template <class Update, class Pass>
@@ -27,7 +27,7 @@ Sample measure(std::uint32_t deadlines, const Update& update, const Pass& pass) 
   Random random(1);
   const auto run = [&](std::uint64_t updates) {
     for (std::uint64_t i = 1; i <= updates; ++i) {
-      update(static_cast<std::uint32_t>(random(deadlines)), 1 + random(kSpread));
+      update(static_cast<std::uint32_t>(random(deadlines)), 1 + random(kDeadlineSpread));
       if (i % kBatch == 0) {
         pass(step(deadlines));
       }

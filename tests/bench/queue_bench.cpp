@@ -15,7 +15,7 @@ namespace orrery::bench {
 namespace {
 
 // Delays spread over 5 us at 1 ps: few events share a time.
-constexpr std::uint64_t kSpread = 5'000'000;
+constexpr std::uint64_t kEventSpread = 5'000'000;
 
 std::uint64_t events_for(std::uint32_t pending) { return std::max(1'000'000U, 3 * pending); }
 
@@ -47,14 +47,14 @@ class HoldAgenda final : public Agenda {
  public:
   HoldAgenda(std::uint32_t pending, std::uint64_t events) : watch_(events) {
     for (std::uint32_t id = 0; id < pending; ++id) {
-      queue_.push({random_(kSpread), id, 0, 0});
+      queue_.push({random_(kEventSpread), id, 0, 0});
     }
   }
   Picoseconds next_time() const override { return done_ ? kNever : queue_.top_time(); }
   void execute(Picoseconds now) override {
     while (queue_.top_time() <= now && !done_) {
       const Event event = queue_.pop();
-      queue_.push({now + 1 + random_(kSpread), event.target, 0, 0});
+      queue_.push({now + 1 + random_(kEventSpread), event.target, 0, 0});
       done_ = watch_.tick();
     }
   }
@@ -87,13 +87,13 @@ Sample priority_queue(std::uint32_t pending) {
   std::priority_queue<Item> queue;
   std::uint64_t sequence = 0;
   for (std::uint32_t id = 0; id < pending; ++id) {
-    queue.push({random(kSpread), sequence++, id});
+    queue.push({random(kEventSpread), sequence++, id});
   }
   Stopwatch watch(events_for(pending));
   do {
     const Item item = queue.top();
     queue.pop();
-    queue.push({item.time + 1 + random(kSpread), sequence++, item.id});
+    queue.push({item.time + 1 + random(kEventSpread), sequence++, item.id});
   } while (!watch.tick());
   return watch.sample();
 }
@@ -107,12 +107,12 @@ class HoldProcess : public sc_core::sc_module {
     SC_METHOD(work);
     sensitive << wake_;
     dont_initialize();
-    wake_.notify(sc_core::sc_time::from_value(random_(kSpread)));
+    wake_.notify(sc_core::sc_time::from_value(random_(kEventSpread)));
   }
 
  private:
   void work() {
-    wake_.notify(sc_core::sc_time::from_value(1 + random_(kSpread)));
+    wake_.notify(sc_core::sc_time::from_value(1 + random_(kEventSpread)));
     if (watch_.tick()) {
       sc_core::sc_stop();
     }
