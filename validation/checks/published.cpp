@@ -117,10 +117,12 @@ double in_compared_unit(const PublishedRow& row) {
 /// @throws config::ConfigError also where it is the row's own, of which every ratio is 1
 LoadedExperiment load_divisor(const PublishedPoint& point, SettingList settings,
                               const config::Node& node, const std::string& path,
-                              const config::Library& library) {
+                              config::Diagnostics& diagnostics, const config::Library& library) {
   for (config::Assignment& setting : settings_of(*node.find("over")))
     settings.push_back(std::move(setting));
-  LoadedExperiment divisor = load_with_settings(*node.find("experiment"), settings, path, library);
+  LoadedExperiment divisor =
+      load_point_with_settings(*node.find("experiment"), settings, path, diagnostics, library);
+  diagnostics.throw_if_errors();
   if (divisor.identity == point.loaded.identity)
     config::throw_located(config::KeyError("over", "changes nothing: the ratio would be 1"), node);
   divisor.experiment->name = point.row.id;
@@ -149,9 +151,12 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
   }
   const config::Node* set = node.find("set");
   const SettingList settings = set != nullptr ? settings_of(*set) : SettingList{};
-  point.loaded = load_with_settings(*node.find("experiment"), settings, path, library);
+  point.loaded =
+      load_point_with_settings(*node.find("experiment"), settings, path, diagnostics, library);
+  diagnostics.throw_if_errors();
   point.loaded.experiment->name = point.row.id;
-  if (node.find("over") != nullptr) point.over = load_divisor(point, settings, node, path, library);
+  if (node.find("over") != nullptr)
+    point.over = load_divisor(point, settings, node, path, diagnostics, library);
   return point;
 }
 

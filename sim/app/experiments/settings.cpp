@@ -31,13 +31,4 @@ LoadedExperiment load_point_with_settings(const config::Node& experiment,
   return load_point(node, diagnostics, library);
 }
 
-LoadedExperiment load_with_settings(const config::Node& experiment, const SettingList& settings,
-                                    const std::string& file, const config::Library& library) {
-  config::Diagnostics diagnostics;
-  LoadedExperiment loaded =
-      load_point_with_settings(experiment, settings, file, diagnostics, library);
-  diagnostics.throw_if_errors();
-  return loaded;
-}
-
 }  // namespace orrery

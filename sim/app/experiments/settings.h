@@ -24,9 +24,4 @@ LoadedExperiment load_point_with_settings(const config::Node& experiment,
                                           config::Diagnostics& diagnostics,
                                           const config::Library& library);
 
-/// The same for one experiment, of which a contradiction is a mistake too.
-/// @throws config::ConfigError
-LoadedExperiment load_with_settings(const config::Node& experiment, const SettingList& settings,
-                                    const std::string& file, const config::Library& library);
-
 }  // namespace orrery

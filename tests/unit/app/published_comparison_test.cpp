@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/diagnostics.h"
+
 namespace orrery::published_comparison_test {
 namespace {
 
@@ -60,6 +62,19 @@ std::vector<PublishedComparison> compare_rows(const std::vector<std::string>& ro
   std::vector<PublishedComparison> comparisons = compare_published({file.string()}, nullptr, 1);
   std::filesystem::remove(file);
   return comparisons;
+}
+
+TEST(PublishedComparison, MistakesInWhatIsLaidOverAreShownWithTheirLine) {
+  for (const std::string key : {"set", "over"}) {
+    try {
+      compare_rows({"  id: ROW\n  " + key + ": {sytem: dgx_a100}\n"});
+      FAIL() << key;
+    } catch (const config::ConfigError& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("did you mean 'system'?"), std::string::npos) << said;
+      EXPECT_NE(said.find(key + ": {sytem: dgx_a100}\n"), std::string::npos) << said;
+    }
+  }
 }
 
 // Two absolute rows and the ratio of them: what is divided is the row's experiment after its set.
