@@ -14,7 +14,8 @@ class RoundRobin final : public Router {
   std::size_t turn_ = 0;
 };
 
-const Routers::Register registered_round_robin("round_robin", "one instance after the other",
+const Routers::Register registered_round_robin("round_robin",
+                                               "each instance in turn, whatever its load",
                                                [] { return std::make_unique<RoundRobin>(); });
 
 }  // namespace

@@ -45,8 +45,13 @@ std::uint32_t Handover::link_of(std::size_t instance, Instance::Slot slot) const
 
 void Handover::leave(Instance::Leaving left, std::size_t from, Picoseconds now) {
   views_.clear();
-  for (const std::size_t taker : takers_) views_.push_back(instances_[taker].view());
+  for (const std::size_t taker : takers_) {
+    views_.push_back(instances_[taker].view());
+    views_.back().instance = taker;
+  }
   const std::size_t to = takers_[router_.choose(left.state.request, views_)];
+  router_.sent(left.state.request, to);
+  router_.prefilled(left.state.request);
   std::uint32_t slot = static_cast<std::uint32_t>(moves_.size());
   if (spare_.empty()) {
     moves_.emplace_back();

@@ -63,6 +63,8 @@ class Handover {
   };
   Moved arrive(std::uint32_t slot, Picoseconds now);
 
+  /// The router that sends requests to decode instances.
+  Router& router() { return router_; }
   /// Bytes that have crossed, and the time that requests took to, waits for room included.
   Bytes moved() const { return moved_; }
   const Histogram& times() const { return times_; }

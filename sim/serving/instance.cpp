@@ -62,7 +62,8 @@ void Instance::add(Request request, Picoseconds now) {
   RequestState state{.request = std::move(request)};
   if (role_ == InstanceRole::kPrefill) state.rest = std::exchange(state.request.output, 1) - 1;
   require_room(state.request);
-  tokens_ += state.request.prompt;
+  --expected_;
+  ++unanswered_;
   const Slot least = slots_.size() == 1 ? 0 : by_load().front();
   slots_[least].come.emplace_back(now, std::move(state));
   look();
@@ -246,8 +247,7 @@ std::optional<Instance::Begun> Instance::begin(Picoseconds now) {
   return std::nullopt;
 }
 
-void Instance::end_slot(Slot slot, ServingLog& log, std::vector<RequestState>& finished,
-                        std::vector<Leaving>& leaving) {
+void Instance::end_slot(Slot slot, ServingLog& log, Ended& ended) {
   Place& place = slots_[slot];
   const Flight& flight = flights_[slot / ranks()];
   if (place.batch.shares.empty()) return;
@@ -263,6 +263,8 @@ void Instance::end_slot(Slot slot, ServingLog& log, std::vector<RequestState>& f
     if (share.decodes) speculation_.accept(p);
     if (p.produced == 1) {
       p.first_token = flight.end;
+      --unanswered_;
+      ended.prefilled.push_back(p.request);
     } else if (p.last_token == flight.asked) {
       ++steady;
     } else {
@@ -279,21 +281,22 @@ void Instance::end_slot(Slot slot, ServingLog& log, std::vector<RequestState>& f
     if (p->rest > 0) {
       p->request.output += std::exchange(p->rest, 0);
       ++held_;
-      leaving.push_back({std::move(*p), slot});
+      ended.leaving.push_back({std::move(*p), slot});
       continue;
     }
     pool_of(slot).release(*p);
-    finished.push_back(std::move(*p));
+    ended.finished.push_back(std::move(*p));
   }
   running.erase(live, running.end());
   place.batch.shares.clear();
 }
 
-void Instance::end(std::size_t lane, ServingLog& log, std::vector<RequestState>& finished,
-                   std::vector<Leaving>& leaving) {
+void Instance::end(std::size_t lane, ServingLog& log, Ended& ended) {
+  ended.prefilled.clear();
+  ended.finished.clear();
+  ended.leaving.clear();
   Flight& flight = flights_[lane];
-  for (std::size_t rank = 0; rank < ranks(); ++rank)
-    end_slot(slot(lane, rank), log, finished, leaving);
+  for (std::size_t rank = 0; rank < ranks(); ++rank) end_slot(slot(lane, rank), log, ended);
   ++iterations_;
   busy_time_ += flight.end - std::min(flight.end, std::max(flight.begin, busy_until_));
   busy_until_ = std::max(busy_until_, flight.end);
@@ -305,9 +308,12 @@ void Instance::end(std::size_t lane, ServingLog& log, std::vector<RequestState>&
 void Instance::look() {
   view_ = {.waiting = expected_, .tokens = tokens_, .prefixes = this};
   for (const Place& place : slots_) {
-    view_.waiting += static_cast<std::int64_t>(place.queue.waiting.size() + place.come.size());
-    view_.running += static_cast<std::int64_t>(place.queue.running.size());
+    const auto waiting = static_cast<std::int64_t>(place.queue.waiting.size() + place.come.size());
+    view_.waiting += role_ == InstanceRole::kDecode ? waiting : 0;
+    view_.running += static_cast<std::int64_t>(place.queue.running.size()) + waiting;
   }
+  if (role_ != InstanceRole::kDecode) view_.waiting += unanswered_;
+  view_.running -= view_.waiting - expected_;
 }
 
 std::int64_t Instance::used_blocks() const {

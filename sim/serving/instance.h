@@ -65,7 +65,10 @@ class Instance final : public KeptPrefixes {
   /// @param pricer of all instances like this one; outlives it
   Instance(const SchedulerConfig& engine, IterationPricer& pricer, const InstanceRules& rules);
 
-  /// A request joins those that wait, where there are the fewest.
+  /// Counts a request that is on its way: the host is still parsing it, or another instance has
+  /// begun it and transfers its cache.
+  void expect(const Request& request);
+  /// An expected request joins those that wait, where there are the fewest.
   /// @throws std::overflow_error for one that fits in no cache
   void add(Request request, Picoseconds now);
   /// Whether no more iterations can begin.
@@ -73,14 +76,16 @@ class Instance final : public KeptPrefixes {
   /// Begins an iteration, if there is one to begin.
   /// @throws std::overflow_error where requests wait that the engine can never run
   std::optional<Begun> begin(Picoseconds now);
-  /// Ends the iteration of a lane: tokens are there, and requests that are done leave for
-  /// `finished`. Of an instance of prompts those with answers that go on are in `leaving`; their
-  /// caches stay.
-  void end(std::size_t lane, ServingLog& log, std::vector<RequestState>& finished,
-           std::vector<Leaving>& leaving);
+  /// Requests that an iteration has brought on, each list in the order of the batch.
+  struct Ended {
+    std::vector<Request> prefilled;      ///< requests with their first token
+    std::vector<RequestState> finished;  ///< requests that are done
+    /// Requests of a prefill instance that another one goes on with; their caches stay.
+    std::vector<Leaving> leaving;
+  };
+  /// Ends the iteration of a lane. `ended` is filled anew.
+  void end(std::size_t lane, ServingLog& log, Ended& ended);
 
-  /// Counts a request that another instance has begun and that comes here.
-  void expect(const Request& request);
   /// Makes room for an expected one, where there are the fewest: its blocks, and what it shares
   /// with others here. @return where; nothing where there is none
   /// @throws std::overflow_error for one that fits in no cache
@@ -150,8 +155,7 @@ class Instance final : public KeptPrefixes {
   void let_wait(std::size_t lane, Picoseconds until);
   bool has_come(std::size_t lane) const;
   void fly(std::size_t lane, const Work& work, Picoseconds now);
-  void end_slot(Slot slot, ServingLog& log, std::vector<RequestState>& finished,
-                std::vector<Leaving>& leaving);
+  void end_slot(Slot slot, ServingLog& log, Ended& ended);
   std::vector<Slot> by_load() const;
   void require_room(const Request& request) const;
   void admit(Slot slot);
@@ -174,7 +178,8 @@ class Instance final : public KeptPrefixes {
   Picoseconds last_out_ = 0;    ///< when the last stage gives the last batch back
   InstanceView view_;
   std::int64_t tokens_ = 0;    ///< tokens of the prompts of all that it has
-  std::int64_t expected_ = 0;  ///< requests that come from other instances
+  std::int64_t expected_ = 0;    ///< requests that are on their way
+  std::int64_t unanswered_ = 0;  ///< requests that are here and have no token yet
   std::int64_t held_ = 0;      ///< requests that have left, and whose caches have not
   Picoseconds busy_time_ = 0, busy_until_ = 0;
   double energy_ = 0;

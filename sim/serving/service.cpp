@@ -13,8 +13,13 @@ constexpr std::int64_t kEventsBetweenLooks = 4096;
 }  // namespace
 
 Service::Service(std::vector<Instance>& instances, Router& router, RequestSource& source,
-                 ServingLog& log, Handover* handover)
-    : instances_(instances), router_(router), source_(source), log_(log), handover_(handover) {
+                 ServingLog& log, Handover* handover, LoadReports reports)
+    : instances_(instances),
+      router_(router),
+      source_(source),
+      log_(log),
+      handover_(handover),
+      reports_(std::move(reports)) {
   for (std::size_t i = 0; i < instances.size(); ++i)
     if (instances[i].role() != InstanceRole::kDecode) takers_.push_back(i);
 }
@@ -48,29 +53,51 @@ void Service::choose_takers() {
       open_.push_back(taker);
 }
 
-/// As long as there is anything to do.
+/// Whether requests are still to come or under way: anything but looks and reports.
+bool Service::work_left() const {
+  return events_queue_.size() > (looks_ ? 1U : 0U) + (reports_due_ ? 1U : 0U);
+}
+
 void Service::scale() {
   looks_ = false;
   const Picoseconds next = autoscaler_->look(instances_, now_);
-  if (next == kNever || events_queue_.empty()) return;
+  if (next == kNever || !work_left()) return;
   looks_ = true;
   events_queue_.push({next, 0, kScale, 0});
+}
+
+void Service::report() {
+  reports_.report(instances_);
+  reports_due_ = false;
+  if (!work_left()) return;
+  reports_due_ = true;
+  events_queue_.push({checked_add(now_, reports_.interval()), 0, kReport, 0});
 }
 
 void Service::arrive(std::uint32_t slot) {
   if (coming_[slot].first_hand) expect_next();
   Coming& coming = coming_[slot];
   if (arrived_++ == 0) first_arrival_ = now_;
+  for (ServingObserver* observer : observers_)
+    observer->arrived(coming.request, coming.first_hand, now_);
   views_.clear();
   choose_takers();
-  for (const std::size_t taker : open_) views_.push_back(instances_[taker].view());
+  for (const std::size_t taker : open_) views_.push_back(reports_.view(instances_, taker));
   coming.instance = open_[router_.choose(coming.request, views_)];
+  router_.sent(coming.request, coming.instance);
+  reports_.sent(coming.request, coming.instance);
+  instances_[coming.instance].expect(coming.request);
   const Picoseconds delay = instances_[coming.instance].request_delay();
   if (delay == 0) {
     queue(slot);
   } else {
     events_queue_.push({checked_add(now_, delay), slot, kQueued, 0});
   }
+}
+
+/// The router that sends requests to an instance.
+Router& Service::router_of(std::size_t instance) {
+  return instances_[instance].role() == InstanceRole::kDecode ? handover_->router() : router_;
 }
 
 void Service::queue(std::uint32_t slot) {
@@ -82,13 +109,17 @@ void Service::queue(std::uint32_t slot) {
 }
 
 void Service::end_iteration(std::size_t instance, std::size_t lane) {
-  finished_.clear();
-  leaving_.clear();
-  instances_[instance].end(lane, log_, finished_, leaving_);
+  instances_[instance].end(lane, log_, ended_);
   awake_.push_back(instance);
-  for (Instance::Leaving& left : leaving_) handover_->leave(std::move(left), instance, now_);
-  for (const RequestState& progress : finished_) {
+  for (const Request& request : ended_.prefilled) router_.prefilled(request);
+  for (Instance::Leaving& left : ended_.leaving) {
+    router_.answered(left.state.request);
+    handover_->leave(std::move(left), instance, now_);
+  }
+  for (const RequestState& progress : ended_.finished) {
     log_.add(progress, static_cast<std::int32_t>(instance));
+    for (ServingObserver* observer : observers_) observer->answered(progress, now_);
+    router_of(instance).answered(progress.request);
     if (auto request = source_.after(progress.request, now_)) expect(std::move(*request), false);
   }
 }
@@ -138,11 +169,13 @@ void Service::handle(const Event& event) {
   if (event.kind == kIteration) end_iteration(event.target, event.argument);
   if (event.kind == kCrossed) cross();
   if (event.kind == kMoved) move(event.target);
+  if (event.kind == kReport) report();
   if (event.kind == kScale || (autoscaler_ != nullptr && !looks_)) scale();
 }
 
 void Service::run(const Watch& watch) {
   expect_next();
+  if (!reports_.at_once()) report();
   while (!events_queue_.empty() && !stopped_) {
     const Event event = events_queue_.pop();
     now_ = event.time;

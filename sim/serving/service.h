@@ -10,6 +10,7 @@
 #include "sim/serving/autoscaler.h"
 #include "sim/serving/handover.h"
 #include "sim/serving/instance.h"
+#include "sim/serving/load_reports.h"
 #include "sim/serving/request_source.h"
 #include "sim/serving/router.h"
 #include "sim/serving/serving_log.h"
@@ -27,8 +28,9 @@ class Service {
   /// All outlive the service.
   /// @param router chooses among the instances that take prompts
   /// @param handover brings requests from those that take only prompts to others; null: none does
+  /// @param reports how the router learns of loads
   Service(std::vector<Instance>& instances, Router& router, RequestSource& source, ServingLog& log,
-          Handover* handover = nullptr);
+          Handover* handover = nullptr, LoadReports reports = LoadReports());
 
   /// @param observer outlives the service
   void observe(ServingObserver& observer) { observers_.push_back(&observer); }
@@ -51,7 +53,7 @@ class Service {
   bool stopped() const { return stopped_; }
 
  private:
-  enum Kind : std::uint16_t { kArrival, kQueued, kIteration, kCrossed, kMoved, kScale };
+  enum Kind : std::uint16_t { kArrival, kQueued, kIteration, kCrossed, kMoved, kScale, kReport };
 
   struct Coming {
     Request request;
@@ -62,10 +64,13 @@ class Service {
   void expect(Request request, bool first_hand);
   void expect_next();
   void arrive(std::uint32_t slot);
+  Router& router_of(std::size_t instance);
   void queue(std::uint32_t slot);
   void end_iteration(std::size_t instance, std::size_t lane);
   void begin_iterations();
+  bool work_left() const;
   void scale();
+  void report();
   void choose_takers();
   void follow_handover();
   void cross();
@@ -84,11 +89,12 @@ class Service {
   std::vector<std::size_t> takers_;   ///< instances that take prompts
   std::vector<std::size_t> open_;     ///< instances that take the request in work
   Autoscaler* autoscaler_ = nullptr;
-  bool looks_ = false;  ///< whether a look of the autoscaler is to come
+  bool looks_ = false;        ///< whether a look of the autoscaler is to come
+  bool reports_due_ = false;  ///< whether a report of loads is to come
   std::vector<InstanceView> views_;
-  std::vector<RequestState> finished_;
-  std::vector<Instance::Leaving> leaving_;
+  Instance::Ended ended_;
   Handover* handover_;
+  LoadReports reports_;
   std::vector<ServingObserver*> observers_;
   Picoseconds next_crossed_ = kNever;
   Picoseconds now_ = 0, first_arrival_ = 0;

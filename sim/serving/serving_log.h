@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <utility>
 #include <vector>
 
 #include "sim/serving/request.h"
-#include "sim/units/time.h"
+#include "sim/units/units.h"
 
 namespace orrery {
 
@@ -47,34 +47,37 @@ class ServingLog {
  public:
   void add(const RequestState& ended, std::int32_t instance);
   /// Time between two tokens of a sequence that follow each other.
-  void add_gap(Picoseconds gap, std::int64_t count) { gaps_.add(gap, count); }
+  void add_gap(Picoseconds gap, std::int64_t count) {
+    gaps_.add(gap, count);
+    if (in_window_) recent_.emplace_back(gap, count);
+  }
+  /// Gaps from now on may belong to the steady window.
+  void begin_window() { in_window_ = true; }
+  /// All gaps of the window so far belong to it.
+  void keep_gaps();
 
   /// In the order of their ends.
   const std::vector<ServedRequest>& answers() const { return answers_; }
   const Histogram& gaps() const { return gaps_; }
+  const Histogram& steady_gaps() const { return steady_gaps_; }
 
  private:
   std::vector<ServedRequest> answers_;
-  Histogram gaps_;
+  Histogram gaps_, steady_gaps_;
+  bool in_window_ = false;
+  /// Gaps of the window since the last arrival, with their counts.
+  std::vector<std::pair<Picoseconds, std::int64_t>> recent_;
 };
+
+/// Requests have to arrive for so many mean lifetimes before a run tells of its steady state.
+inline constexpr double kLifetimes = 3;
+
+/// Mean time of a request from the iteration that takes it to its last token; waiting is left out.
+/// @param answers at least one
+Seconds mean_lifetime(const std::vector<ServedRequest>& answers);
 
 /// The value below which `share` of all are, between neighbours in proportion, as numpy's default
 /// has it; `sorted` must be, and not empty.
 double quantile(const std::vector<double>& sorted, double share);
-
-/// Whether more and more requests wait.
-struct QueueTrend {
-  double slope = 0;        ///< requests per s
-  double deviation = 0;    ///< standard error of the slope
-  double mean = 0;         ///< requests that wait
-  Picoseconds from = 0;    ///< what was before is warm-up, and not looked at
-  /// When the growth begins: a level until then and a line from there on fit best.
-  Picoseconds since = 0;
-  bool saturated = false;  ///< the slope is above zero with a confidence of 95 %, one-sided
-};
-
-/// The trend of the requests that have come and not started, over the time in which requests come:
-/// a line through means of 20 stretches of equal length, after a tenth that is cut.
-QueueTrend queue_trend(const std::vector<ServedRequest>& answers);
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "sim/serving/request_source.h"
@@ -12,6 +13,13 @@
 
 namespace orrery {
 
+/// Prefixes that many prompts share: system prompts, documents.
+struct SharedPrefixes {
+  std::int64_t groups = 1;     ///< number of prefixes; a prompt has each with equal probability
+  std::int64_t tokens = 1024;  ///< tokens of each, in front of those of `input`
+  static const config::Schema<SharedPrefixes>& schema();
+};
+
 /// Requests of users who do not wait for each other: what such sources have in common. A file adds
 /// one by saying how the gaps between arrivals are distributed.
 struct OpenArrivals : RequestSourceConfig {
@@ -19,6 +27,7 @@ struct OpenArrivals : RequestSourceConfig {
   double urgent = 0;  ///< share of the requests that go before others
   std::int64_t requests = 1000, seed = 0;
   Lengths input = Lengths::of(1024), output = Lengths::of(128);
+  std::optional<SharedPrefixes> shared_prefixes;  ///< none: prompts share nothing
 
   /// The next gap over the mean one, from a sequence of random numbers (next_random).
   virtual double gap(std::uint64_t& state) const = 0;
@@ -40,6 +49,9 @@ config::Schema<T> open_arrivals_schema(const std::string& name, const std::strin
                 between(1, 1e9))
       .optional("input", static_cast<Lengths T::*>(&O::input), "tokens of a prompt")
       .optional("output", static_cast<Lengths T::*>(&O::output), "tokens of an answer")
+      .optional("shared_prefixes",
+                static_cast<std::optional<SharedPrefixes> T::*>(&O::shared_prefixes),
+                "prefixes that prompts share, as of vLLM's benchmark prefix_repetition")
       .optional("seed", static_cast<std::int64_t T::*>(&O::seed), "seed of arrivals and lengths",
                 between(0, 1e15))
       .elsewhere(config::Registered<RequestSourceConfig>::with_key);

@@ -31,13 +31,13 @@ Capacity capacity_of(const std::string& what) {
                    (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
 }
 
-/// What was found, with how sure it is.
+/// The answer of a search, and how sure it is.
 struct Found {
   std::string path, bounds;
-  CapacityAnswer answer;
+  CapacityAnswer answer;               ///< with the first seed
   int seeds = 1;                       ///< seeds that the answer was tried with
-  int held = 0;                        ///< seeds with which it holds
-  std::optional<double> for_all = {};  ///< value with which all of them hold
+  int held = 0;                        ///< seeds with which the answer of the first holds
+  std::optional<double> for_all = {};  ///< value that holds with all of them
 };
 
 nlohmann::ordered_json find_json(const Found& found) {
@@ -48,18 +48,17 @@ nlohmann::ordered_json find_json(const Found& found) {
                       {"p99_tpot_ms", t.tpot_p99_ms},
                       {"p99_e2el_ms", t.e2el_p99_ms},
                       {"request_goodput", t.goodput},
-                      {"saturated", t.saturated},
+                      {"requests", t.requests},
+                      {"load", t.load},
+                      {"saturated", t.load == "saturated"},
                       {"fails", t.fails}});
   const auto or_null = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
-  return {{"schema", "orrery.find/1"},
-          {"path", found.path},
-          {"bounds", found.bounds},
-          {"value", or_null(found.answer.value)},
-          {"seeds", found.seeds},
-          {"seeds_that_hold", found.held},
-          {"value_for_all_seeds", or_null(found.for_all)},
+  return {{"schema", "orrery.find/1"},     {"path", found.path},
+          {"bounds", found.bounds},        {"value", or_null(found.for_all)},
+          {"seeds", found.seeds},          {"value_for_first_seed", or_null(found.answer.value)},
+          {"seeds_that_hold", found.held}, {"value_for_all_seeds", or_null(found.for_all)},
           {"trials", std::move(trials)}};
 }
 
@@ -74,11 +73,13 @@ void print_found(const Found& found) {
                {"p99 TPOT", Align::kRight},
                {"p99 whole", Align::kRight},
                {"goodput", Align::kRight},
+               {"requests", Align::kRight},
                {"holds"}});
   for (const CapacityTrial& t : found.answer.trials)
     table.add_row({value_text(found, t.value), format_si(t.ttft_p99_ms, "ms"),
                    format_si(t.tpot_p99_ms, "ms"), format_si(t.e2el_p99_ms, "ms"),
-                   format_si(t.goodput, "1/s"), t.holds() ? "yes" : "no: " + t.fails});
+                   format_si(t.goodput, "1/s"), print_number(t.requests),
+                   t.holds() ? "yes" : "no: " + t.fails});
   print(table, std::cout);
   std::cout << "\n";
   if (!found.answer.value) {
@@ -87,12 +88,18 @@ void print_found(const Found& found) {
               << value_text(found, last.value) << " not " << last.fails << "\n";
     return;
   }
-  const bool rate = !found.path.ends_with("replicas");
-  std::cout << (rate ? "the highest " : "the fewest ") << found.path << " that keeps "
-            << found.bounds << ": " << value_text(found, *found.answer.value) << "\n"
-            << "it holds with " << found.held << " of " << found.seeds << " seeds; all hold at "
-            << (found.for_all ? value_text(found, *found.for_all) : std::string("none near it"))
-            << "\n";
+  const std::string most =
+      (found.path.ends_with("replicas") ? "the fewest " : "the highest ") + found.path;
+  const std::string first = value_text(found, *found.answer.value);
+  if (found.for_all) {
+    std::cout << most << " that keeps " << found.bounds << " with all " << found.seeds
+              << " seeds: " << value_text(found, *found.for_all) << "\n";
+  } else {
+    std::cout << "no " << found.path << " near " << first << " keeps " << found.bounds
+              << " with all " << found.seeds << " seeds\n";
+  }
+  std::cout << "with the first seed alone: " << first << ", which holds with " << found.held
+            << " of " << found.seeds << "\n";
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "sim/app/experiments/serving/cost.h"
 #include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/serving/record.h"
+#include "sim/app/experiments/serving/steady.h"
 #include "sim/app/experiments/serving/transfer.h"
 #include "sim/app/experiments/serving/trust.h"
 #include "sim/app/experiments/simulate.h"
@@ -220,7 +221,8 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
   const auto to_answers = Routers::at("router", serving.kv_transfer.router)();
   if (serving.disaggregated())
     handover.emplace(instances, *to_answers, kv_ports(fleet.model(), serving, memory));
-  Service service(instances, *router, *source, log, handover ? &*handover : nullptr);
+  Service service(instances, *router, *source, log, handover ? &*handover : nullptr,
+                  LoadReports(serving.report_interval));
   Autoscaler autoscaler(scale_rules(serving.fleet));
   const bool scales = serving.autoscaled();
   if (scales) service.scale_by(autoscaler);
@@ -233,6 +235,8 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
   if (timeline) service.observe(drawn.emplace(*timeline, serving.fleet));
   FleetSamples samples(instances.size());
   if (serving.record == ServingRecord::kRequests) service.observe(samples);
+  SteadyWindow window(instances, log);
+  service.observe(window);
   service.run(look);
   if (serving.record == ServingRecord::kRequests) record.rows = {request_rows(log), samples.rows()};
   if (timeline) close_timeline(*timeline, options);
@@ -240,6 +244,7 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
   const ServedWork work =
       served_work(fleet.model(), service, log, instances, scales ? &autoscaler : nullptr);
   if (record.status == RunStatus::kOk) {
+    report_steady(serving, window, log, record);
     report_serving_utilization(serving, work, record);
     report_serving_energy(serving, fleet, instances, work, record);
     report_serving_cost(serving, work, record);

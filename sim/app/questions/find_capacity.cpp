@@ -22,6 +22,8 @@ constexpr double kWidth = 0.01;     ///< relative width of the answer
 constexpr double kKept = 0.99;      ///< share of requests that must keep bounds of each
 constexpr double kStepDown = 0.98;  ///< factor to the next value that more seeds may hold
 constexpr int kMostSteps = 20;
+constexpr double kMostRequests = 4e5;  ///< requests that a run is lengthened to at most
+constexpr double kLonger = 1.1;        ///< factor on the requests that would decide
 
 CapacityTrial tried(const CapacityTry& attempt, double value, CapacityAnswer& answer) {
   answer.trials.push_back(attempt(value));
@@ -37,9 +39,10 @@ double rounded(double value) {
   return digits >= 0 ? std::round(value * unit) / unit : std::round(value / unit) * unit;
 }
 
-/// Requests that do not meet take what they take at any lower rate.
+/// If requests never overlap, a lower rate or a larger fleet does not change their times.
 bool same_times(const CapacityTrial& a, const CapacityTrial& b) {
-  return a.ttft_p99_ms > 0 && a.ttft_p99_ms == b.ttft_p99_ms && a.tpot_p99_ms == b.tpot_p99_ms;
+  return a.ttft_p99_ms > 0 && a.ttft_p99_ms == b.ttft_p99_ms && a.tpot_p99_ms == b.tpot_p99_ms &&
+         a.mean_e2el_ms == b.mean_e2el_ms;
 }
 
 double value_of(const RunRecord& record, const char* metric) {
@@ -47,23 +50,37 @@ double value_of(const RunRecord& record, const char* metric) {
   return found == nullptr ? 0 : found->value;
 }
 
-bool says(const RunRecord& record, const char* label, const char* word) {
-  return std::any_of(record.labels.begin(), record.labels.end(),
-                     [&](const Label& l) { return l.name == label && l.value == word; });
+/// The value in the steady window; of the whole run where there is none.
+double steady_value_of(const RunRecord& record, const std::string& metric) {
+  const Metric* found = record.find("steady_" + metric);
+  return found == nullptr ? value_of(record, metric.c_str()) : found->value;
 }
 
-/// What of the bounds a run does not keep; empty: nothing.
+std::string text_of(const RunRecord& record, const char* label) {
+  const auto found = std::find_if(record.labels.begin(), record.labels.end(),
+                                  [&](const Label& l) { return l.name == label; });
+  return found == record.labels.end() ? "" : found->value;
+}
+
+/// The bound that a run does not keep; empty: it keeps all.
 std::string failure_of(const RunRecord& record, const ServingSlo& slo) {
   if (record.status != RunStatus::kOk) return record.reason;
   const auto above = [&](const std::optional<Seconds>& bound, const char* metric) {
-    return bound && value_of(record, metric) > bound->base() * 1e3;
+    return bound && steady_value_of(record, metric) > bound->base() * 1e3;
   };
   if (above(slo.ttft_p99, "p99_ttft_ms")) return "p99 TTFT";
   if (above(slo.tpot_p99, "p99_tpot_ms")) return "p99 TPOT";
   if (above(slo.e2el_p99, "p99_e2el_ms")) return "p99 of whole requests";
   const bool each = slo.ttft || slo.tpot || slo.e2el;
-  if (each && value_of(record, "slo_attainment") < kKept) return "bounds of each request";
-  return says(record, "saturated", "yes") ? "the queue grows" : "";
+  if (each && steady_value_of(record, "slo_attainment") < kKept) return "bounds of each request";
+  return text_of(record, "load") == "saturated" ? "the queue grows" : "";
+}
+
+/// Requests that a run needs for its load to be decided and its figures to be steady; 0: no more.
+double requests_wanted(const RunRecord& record) {
+  if (record.status != RunStatus::kOk || text_of(record, "load") == "saturated") return 0;
+  if (const double deciding = value_of(record, "deciding_requests"); deciding > 0) return deciding;
+  return text_of(record, "steady") == "yes" ? 0 : 2 * value_of(record, "completed");
 }
 
 }  // namespace
@@ -105,10 +122,22 @@ CapacityAnswer find_highest(const CapacityTry& attempt, double start, const Capa
 CapacityAnswer find_fewest(const CapacityTry& attempt, int start, int most) {
   CapacityAnswer answer;
   int enough = std::min(start, most), few = 0;
-  while (!tried(attempt, enough, answer).holds()) {
-    few = enough;
-    if (enough == most) return answer;
-    enough = std::min(2 * enough, most);
+  if (tried(attempt, enough, answer).holds()) {
+    for (int step = 1; enough > 1; step *= 2) {
+      few = std::max(enough - step, 1);
+      if (!tried(attempt, few, answer).holds()) break;
+      enough = std::exchange(few, 0);
+    }
+  } else {
+    CapacityTrial before;
+    for (int step = 1; !answer.trials.back().holds(); step *= 2) {
+      before = answer.trials.back();
+      few = enough;
+      if (enough == most) return answer;
+      enough = std::min(enough + step, most);
+      if (!tried(attempt, enough, answer).holds() && same_times(before, answer.trials.back()))
+        return answer;
+    }
   }
   while (enough - few > 1) {
     const int middle = few + (enough - few) / 2;
@@ -143,6 +172,10 @@ CapacitySearch::CapacitySearch(std::string file, std::vector<std::string> settin
           "or a trace; clients that wait for their answers have none");
   }
   start_ = number(path_).value();
+  for (const char* key : {"serving.workload.requests", "serving.workload.sessions"})
+    if (number("serving.workload.rate") && number(key)) count_ = key;
+  if (!count_.empty()) requests_ = *number(count_);
+  rate_ = number("serving.workload.rate").value_or(0);
   seeded_ = number("serving.workload.seed").has_value();
   seed_ = seeded_ ? std::llround(*number("serving.workload.seed")) : 0;
   fleet_.emplace(base().fleet());
@@ -154,33 +187,61 @@ std::string CapacitySearch::setting(double value) const {
          unit;
 }
 
-CapacityTrial CapacitySearch::attempt(double value, std::int64_t seed) const {
+RunRecord CapacitySearch::run(double value, std::int64_t seed, double requests) const {
   std::vector<std::string> set = settings_;
   set.push_back(setting(value));
   if (seeded_) set.push_back("serving.workload.seed=" + std::to_string(seed));
+  if (!count_.empty()) set.push_back(count_ + "=" + std::to_string(std::llround(requests)));
   const LoadedExperiment trial = load_experiment(file_, set);
-  const auto& experiment = trial.as<ServingExperiment>();
   RunRecord record;
   try {
-    experiment.serve(*fleet_, record);
+    trial.as<ServingExperiment>().serve(*fleet_, record);
   } catch (const std::overflow_error& error) {
     record.status = RunStatus::kInfeasible;
     record.reason = error.what();
   }
-  return {value,
-          value_of(record, "p99_ttft_ms"),
-          value_of(record, "p99_tpot_ms"),
-          value_of(record, "p99_e2el_ms"),
-          value_of(record, "request_goodput"),
-          says(record, "saturated", "yes"),
-          failure_of(record, experiment.serving.slo)};
+  return record;
+}
+
+/// Lengthens the run until its load is decided and its figures are steady.
+CapacityTrial CapacitySearch::attempt(double value, std::int64_t seed) const {
+  double requests = requests_;
+  RunRecord record = run(value, seed, requests);
+  const double most = std::max(kMostRequests, requests_);
+  while (!count_.empty() && requests < most) {
+    const double wanted = requests_wanted(record);
+    if (wanted == 0) break;
+    requests = std::min(std::max(wanted, requests) * kLonger, most);
+    record = run(value, seed, requests);
+  }
+  CapacityTrial trial{value};
+  trial.ttft_p99_ms = steady_value_of(record, "p99_ttft_ms");
+  trial.tpot_p99_ms = steady_value_of(record, "p99_tpot_ms");
+  trial.e2el_p99_ms = steady_value_of(record, "p99_e2el_ms");
+  trial.goodput = steady_value_of(record, "request_goodput");
+  trial.mean_e2el_ms = steady_value_of(record, "mean_e2el_ms");
+  trial.throughput = value_of(record, "request_throughput");
+  trial.requests = value_of(record, "completed");
+  trial.load = text_of(record, "load");
+  trial.fails = failure_of(record, base().serving.slo);
+  if (trial.holds() && !count_.empty() && trial.load == "undecided")
+    trial.fails = "undecided with " + std::to_string(std::llround(requests)) + " requests";
+  return trial;
+}
+
+/// The load over the capacity of one replica, as an overloaded one answers. Clients and traces have
+/// no rate: one replica.
+int CapacitySearch::first_fleet() const {
+  if (count_.empty()) return 1;
+  const double alone = value_of(run(1, seed_, requests_), "request_throughput");
+  if (alone <= 0) return 1;
+  return static_cast<int>(std::clamp(std::ceil(rate_ / alone), 1.0, 1.0 * kMostReplicas));
 }
 
 CapacityAnswer CapacitySearch::find(const Heard& heard) {
   heard_ = heard;
   const CapacityTry one = [&](double value) { return known(value, seed_); };
-  if (what_ == Capacity::kInstances)
-    return find_fewest(one, static_cast<int>(std::lround(start_)), kMostReplicas);
+  if (what_ == Capacity::kInstances) return find_fewest(one, first_fleet(), kMostReplicas);
   return find_highest(one, start_, path_.ends_with("rate") ? kRates : kSpeeds, kWidth);
 }
 

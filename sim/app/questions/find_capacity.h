@@ -13,13 +13,17 @@
 
 namespace orrery {
 
-/// A fleet under some load: whether it keeps what users were promised.
+/// A fleet under some load: whether it keeps what users were promised. Times and goodput are those
+/// of the steady window where requests arrive over time.
 struct CapacityTrial {
   double value = 0;  ///< requests in a second, speed of a trace, or replicas
   double ttft_p99_ms = 0, tpot_p99_ms = 0, e2el_p99_ms = 0;
-  double goodput = 0;  ///< requests in a second that kept all bounds
-  bool saturated = false;
-  std::string fails = {};  ///< what is not kept; empty: all is
+  double goodput = 0;       ///< requests in a second that kept all bounds
+  double mean_e2el_ms = 0;  ///< mean time of whole requests
+  double throughput = 0;    ///< requests answered in a second, over the whole run
+  double requests = 0;      ///< requests of the run, lengthened where they were too few
+  std::string load = {};    ///< stable, saturated or undecided
+  std::string fails = {};   ///< the bound that is not kept; empty: all are
 
   bool holds() const { return fails.empty(); }
 };
@@ -42,7 +46,9 @@ struct CapacityRange {
 CapacityAnswer find_highest(const CapacityTry& attempt, double start, const CapacityRange& range,
                             double width);
 
-/// The least whole number that holds, taking all above one that holds to hold.
+/// The least whole number that holds, taking all above one that holds to hold: goes from `start` by
+/// 1, 2, 4 and so on to where it changes, then bisects. Ends without a value where a larger number
+/// changes nothing.
 CapacityAnswer find_fewest(const CapacityTry& attempt, int start, int most);
 
 /// What is looked for.
@@ -59,7 +65,7 @@ class CapacitySearch {
   using Heard = std::function<void(const CapacityTrial&)>;
   /// @param heard hears of each trial, those with other seeds too; may be empty
   CapacityAnswer find(const Heard& heard);
-  /// Seeds that an answer is tried with; a trace is what it is.
+  /// Seeds that an answer is tried with; a trace has none.
   int seeds() const { return seeded_ ? 5 : 1; }
   /// The number of seeds, the given one first, with which a value holds.
   int seeds_that_hold(double value);
@@ -73,7 +79,9 @@ class CapacitySearch {
   std::string bounds() const;
 
  private:
+  RunRecord run(double value, std::int64_t seed, double requests) const;
   CapacityTrial attempt(double value, std::int64_t seed) const;
+  int first_fleet() const;
   const CapacityTrial& known(double value, std::int64_t seed);
   bool all_hold(double value);
   const ServingExperiment& base() const { return loaded_.as<ServingExperiment>(); }
@@ -84,6 +92,9 @@ class CapacitySearch {
   Capacity what_;
   LoadedExperiment loaded_;
   std::string path_;
+  std::string count_;    ///< key of the number of requests or sessions; empty: a trace or clients
+  double requests_ = 0;  ///< its value
+  double rate_ = 0;      ///< requests or sessions in a second
   double start_ = 1;
   std::int64_t seed_ = 0;
   bool seeded_ = false;

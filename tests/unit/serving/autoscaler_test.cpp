@@ -26,15 +26,18 @@ class Scaled : public ::testing::Test {
     rules.cool_down = Seconds(60);
   }
   void add(std::size_t instance, int count) {
-    for (int i = 0; i < count; ++i) instances[instance].add({.id = i, .prompt = 8, .output = 1}, 0);
+    for (int i = 0; i < count; ++i) {
+      const Request request{.id = i, .prompt = 8, .output = 1};
+      instances[instance].expect(request);
+      instances[instance].add(request, 0);
+    }
   }
   /// Answers all that an instance has.
   void answer(std::size_t instance) {
     ServingLog log;
-    std::vector<RequestState> finished;
-    std::vector<Instance::Leaving> leaving;
+    Instance::Ended ended;
     while (const auto begun = instances[instance].begin(1))
-      instances[instance].end(begun->lane, log, finished, leaving);
+      instances[instance].end(begun->lane, log, ended);
   }
   int taking(const Autoscaler& scaler, Picoseconds now) const {
     int count = 0;

@@ -95,19 +95,20 @@ class Engine {
   KvPool pool;
 };
 
-/// Iterations that take as long as a function of their shape says.
+/// Iterations that take as long as a function of their shape says, and a constant energy [J].
 class PricedBy final : public IterationPricer {
  public:
-  explicit PricedBy(std::function<Picoseconds(const BatchShape&)> price)
-      : price_(std::move(price)) {}
+  explicit PricedBy(std::function<Picoseconds(const BatchShape&)> price, double energy = 0)
+      : price_(std::move(price)), energy_(energy) {}
   IterationPrice price(const BatchShape& shape) override {
     constexpr double kKernels = 10;
     if (shape.tokens() == 0) return {};
-    return {price_(shape), 0, kKernels};
+    return {price_(shape), energy_, kKernels};
   }
 
  private:
   std::function<Picoseconds(const BatchShape&)> price_;
+  double energy_;
 };
 
 /// Requests that are there as they are.

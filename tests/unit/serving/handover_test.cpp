@@ -171,23 +171,75 @@ struct Keeps final : KeptPrefixes {
   std::int64_t tokens;
 };
 
-std::size_t chosen(const std::string& router, const std::vector<InstanceView>& views) {
-  return Routers::at("router", router)()->choose(request(0, 1000, 1), views);
+/// Replicas of a fleet without load, of which each keeps what is given.
+std::vector<InstanceView> idle(const std::vector<const KeptPrefixes*>& kept) {
+  std::vector<InstanceView> views;
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    views.push_back({.prefixes = kept[i], .instance = i});
+  return views;
 }
 
-TEST(PrefixAware, TakesWhoKeepsMostOfThePrompt) {
-  const Keeps little(200), much(700);
-  EXPECT_EQ(chosen("prefix_aware", {{3, 3, 90, &little}, {9, 9, 900, &much}}), 1U);
-  // A fifth is not enough: the fewest tokens count then.
-  EXPECT_EQ(chosen("prefix_aware", {{3, 3, 900, &little}, {9, 9, 90, nullptr}}), 1U);
-  // 65 requests apart, and more than half as many again: whoever keeps what.
-  EXPECT_EQ(chosen("prefix_aware", {{0, 10, 90, nullptr}, {10, 65, 900, &much}}), 0U);
+Request with_prefix(std::int64_t id, std::int64_t prompt, std::vector<std::uint64_t> pieces) {
+  Request asked = request(id, prompt, 10);
+  asked.prefix = std::make_shared<const PrefixHashes>(PrefixHashes{100, std::move(pieces)});
+  return asked;
+}
+
+/// Has the router choose among idle replicas, and sends the request.
+std::size_t send(Router& router, const Request& asked, const std::vector<InstanceView>& views) {
+  const std::size_t chosen = router.choose(asked, views);
+  router.sent(asked, views[chosen].instance);
+  return chosen;
+}
+
+TEST(PrefixAware, FollowsThePrefixThatItHasSentBeforeItIsComputed) {
+  const auto router = Routers::at("router", "prefix_aware")();
+  const auto views = idle({nullptr, nullptr, nullptr});
+  EXPECT_EQ(send(*router, with_prefix(0, 1000, {1, 2, 3, 4}), views), 0U);
+  EXPECT_EQ(send(*router, with_prefix(1, 1000, {5, 6, 7, 8}), views), 1U);  // the fewest requests
+  EXPECT_EQ(send(*router, with_prefix(2, 1000, {1, 2, 3, 4}), views), 0U);
+  EXPECT_EQ(send(*router, with_prefix(3, 1000, {5, 6, 7, 8}), views), 1U);
+  // Three tenths of a prompt are not enough: again the fewest requests.
+  EXPECT_EQ(send(*router, with_prefix(4, 1000, {5, 6, 7, 9}), views), 2U);
+}
+
+TEST(PrefixAware, OutOfBalanceTheFewestRequestsCount) {
+  const auto router = Routers::at("router", "prefix_aware")();
+  const auto views = idle({nullptr, nullptr});
+  for (int i = 0; i < 65; ++i)
+    EXPECT_EQ(send(*router, with_prefix(i, 400, {1, 2, 3, 4}), views), 0U) << i;
+  EXPECT_EQ(send(*router, with_prefix(65, 400, {1, 2, 3, 4}), views), 1U);
+  router->prefilled(with_prefix(0, 400, {1, 2, 3, 4}));
+  router->answered(with_prefix(0, 400, {1, 2, 3, 4}));
+  EXPECT_EQ(send(*router, with_prefix(66, 400, {1, 2, 3, 4}), views), 0U);
 }
 
 TEST(KvAware, WeighsWhatIsToComputeAgainstWhatIsHeld) {
   const Keeps some(400);
-  EXPECT_EQ(chosen("kv_aware", {{0, 0, 5000, nullptr}, {0, 0, 5300, &some}}), 1U);
-  EXPECT_EQ(chosen("kv_aware", {{0, 0, 5000, nullptr}, {0, 0, 5500, &some}}), 0U);
+  const auto router = Routers::at("router", "kv_aware")();
+  const auto views = idle({nullptr, &some});
+  EXPECT_EQ(send(*router, request(0, 1000, 1), views), 1U);  // 600 + 1000 against 1000 + 1000
+  // Its 600 are still to be computed, and its 1,000 are held: 600 + 600 + 2000 against 2000.
+  EXPECT_EQ(send(*router, request(1, 1000, 1), views), 0U);
+  router->prefilled(request(1, 1000, 1));
+  // 1000 + 2000 against 600 + 600 + 2000.
+  EXPECT_EQ(send(*router, request(2, 1000, 1), views), 0U);
+  router->answered(request(0, 1000, 1));
+  EXPECT_EQ(send(*router, request(3, 1000, 1), views), 1U);
+}
+
+TEST(KvAware, APrefixThatRequestsShareIsHeldOnce) {
+  const auto router = Routers::at("router", "kv_aware")();
+  const Keeps all(900);
+  const auto views = idle({&all, nullptr});
+  // 100 to compute and 1,000 to hold; then 100 more of each, until 1,000 + 1,000 elsewhere are
+  // less.
+  std::vector<std::size_t> chosen;
+  for (int i = 0; i < 6; ++i) {
+    const Request asked = with_prefix(i, 1000, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+    chosen.push_back(send(*router, asked, views));
+  }
+  EXPECT_EQ(chosen, (std::vector<std::size_t>{0, 0, 0, 0, 0, 1}));
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct Fleet {
   int replicas = 1, ranks = 1, lanes = 1;
   std::string router = "round_robin";
   Slowness slowness = {};
+  Seconds report_interval = {};
 };
 
 struct Ran {
@@ -55,7 +56,8 @@ Ran serve(RequestSource& source, const Fleet& fleet = {},
                       .lanes = fleet.lanes,
                       .slowness = fleet.slowness});
   const auto router = Routers::at("router", fleet.router)();
-  Service service(ran.instances, *router, source, ran.log);
+  Service service(ran.instances, *router, source, ran.log, nullptr,
+                  LoadReports(fleet.report_interval));
   service.run();
   ran.end = service.now();
   return ran;
@@ -205,6 +207,56 @@ TEST(Service, LeastLoadedAvoidsTheBusyInstance) {
             {.replicas = 2, .router = "least_loaded"});
   EXPECT_EQ(ran.of(1).instance, 1);
   EXPECT_EQ(ran.of(2).instance, 1);
+}
+
+/// Requests by the number of the instance that answered them.
+std::vector<int> by_instance(const Ran& ran) {
+  std::vector<int> counts(ran.instances.size());
+  for (const ServedRequest& a : ran.log.answers()) ++counts[static_cast<std::size_t>(a.instance)];
+  return counts;
+}
+
+/// vLLM's time of a request before it waits, in which routers saw nothing of it once.
+constexpr const char* kParses = "{kind: vllm, host: {request: 21.6 ms}}";
+
+TEST(Service, ClientsThatBeginTogetherAreSpreadEvenly) {
+  const auto clients = test::read_of<RequestSourceConfig>(
+      "{concurrency: 64, requests: 256, input: 1024, output: 256}");
+  for (const char* router : {"least_loaded", "kv_aware", "prefix_aware", "round_robin"}) {
+    const auto source = clients->make();
+    const Ran ran = serve(*source, {.engine = kParses, .replicas = 8, .router = router});
+    EXPECT_EQ(by_instance(ran), std::vector<int>(8, 32)) << router;
+  }
+}
+
+TEST(Service, ARequestThatIsParsedCountsForTheRouter) {
+  // Two requests within the time that one is parsed.
+  const Ran ran = serve({{0, 0, 100, 2}, {1, kMicrosecond, 100, 2}},
+                        {.engine = kParses, .replicas = 2, .router = "least_loaded"});
+  EXPECT_EQ(ran.of(0).instance, 0);
+  EXPECT_EQ(ran.of(1).instance, 1);
+}
+
+TEST(Service, BetweenReportsTheRouterKnowsOnlyWhatItHasSent) {
+  // Instance 0 runs request 0 for 1.1 s; instance 1 answers request 1 at 110 us.
+  std::vector<Request> requests = {
+      {0, 0, 100, 100000}, {1, 0, 100, 1}, {2, 500 * kMicrosecond, 100, 1}};
+  Fleet fleet{.replicas = 2, .router = "least_loaded"};
+  EXPECT_EQ(serve(requests, fleet).of(2).instance, 1);
+  // Without a report it still counts request 1: both have one, and instance 0 was chosen before.
+  fleet.report_interval = Seconds(1);
+  EXPECT_EQ(serve(requests, fleet).of(2).instance, 0);
+  // The report of 1 s tells that instance 1 is idle.
+  requests[2].arrival = 1000500 * kMicrosecond;
+  EXPECT_EQ(serve(requests, fleet).of(2).instance, 1);
+}
+
+TEST(Service, RandomSpreadsRequestsEvenly) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 4000; ++i)
+    requests.push_back({i, static_cast<Picoseconds>(i) * 200 * kMicrosecond, 10, 1});
+  for (const int count : by_instance(serve(requests, {.replicas = 4, .router = "random"})))
+    EXPECT_NEAR(count, 1000, 4 * std::sqrt(1000 * 0.75));
 }
 
 TEST(Service, DataParallelRanksWaitForTheSlowest) {
@@ -422,37 +474,6 @@ TEST(Quantile, LiesBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(quantile({1, 2, 4}, 0.5), 2);
   EXPECT_DOUBLE_EQ(quantile({1, 2, 4}, 0.75), 3);
   EXPECT_DOUBLE_EQ(quantile({7}, 0.99), 7);
-}
-
-std::vector<ServedRequest> answers_of(const std::function<double(double)>& wait) {
-  std::vector<ServedRequest> answers;
-  for (int i = 0; i < 2000; ++i) {
-    const double arrival = i * 0.01;
-    answers.push_back(
-        {i, to_picoseconds(Seconds(arrival)), to_picoseconds(Seconds(arrival + wait(arrival)))});
-  }
-  return answers;
-}
-
-TEST(QueueTrend, GrowsWhereWaitsDo) {
-  // 100 requests a second that wait 0.1 s for each second that has passed: 10 more each second,
-  // less what leaves late: in the system after t are those since t / 1.1.
-  const QueueTrend trend = queue_trend(answers_of([](double t) { return 0.1 * t; }));
-  EXPECT_TRUE(trend.saturated);
-  EXPECT_NEAR(trend.slope, 100 * (1 - 1 / 1.1), 0.1);
-  EXPECT_EQ(trend.since, trend.from);
-  const QueueTrend steady =
-      queue_trend(answers_of([](double t) { return 0.05 + 0.02 * std::sin(7 * t); }));
-  EXPECT_FALSE(steady.saturated);
-  EXPECT_NEAR(steady.mean, 5, 0.2);
-}
-
-TEST(QueueTrend, TellsSinceWhenItGrows) {
-  // Of 20 s those after 12.
-  const QueueTrend trend =
-      queue_trend(answers_of([](double t) { return 0.05 + 0.5 * std::max(0.0, t - 12); }));
-  EXPECT_TRUE(trend.saturated);
-  EXPECT_NEAR(to_seconds(trend.since).base(), 12, 0.9);  // to a stretch
 }
 
 }  // namespace

@@ -145,6 +145,12 @@ bool ServingConfig::autoscaled() const {
                      [](const ServingGroup& group) { return group.autoscale.has_value(); });
 }
 
+double ServingConfig::accelerators() const {
+  double all = 0;
+  for (const ServingGroup& group : fleet) all += group.replicas * group.accelerators();
+  return all;
+}
+
 bool ServingConfig::disaggregated() const {
   return std::any_of(fleet.begin(), fleet.end(), [](const ServingGroup& group) {
     return group.role == InstanceRole::kPrefill;
@@ -165,8 +171,13 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
                     "size of each image; models that resize all images alike need none")
           .required("fleet", &S::fleet, "groups of replicas")
           .optional("router", &S::router,
-                    "which replica takes a request; one of `orrery describe "
-                    "routers`")
+                    "which replica takes a request; one of `orrery describe routers`. A router "
+                    "counts a request from the moment it sends it, and sees at once which "
+                    "prefixes replicas keep")
+          .optional("report_interval", &S::report_interval,
+                    "time between two load reports of replicas to the router; 0 s: at once. "
+                    "vLLM's data parallel coordinator reports every 0.1 s",
+                    config::at_least(0))
           .optional("kv_transfer", &S::kv_transfer,
                     "how caches go from instances of prompts to those of answers")
           .optional("slo", &S::slo, "what users were promised")

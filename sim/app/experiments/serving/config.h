@@ -152,6 +152,7 @@ struct ServingConfig {
   std::optional<ImageConfig> image;
   std::vector<ServingGroup> fleet;
   std::string router = "least_loaded";
+  Seconds report_interval{};  ///< time between two load reports; 0: at once
   KvTransferConfig kv_transfer;
   ServingSlo slo;
   ServingRecord record = ServingRecord::kMetrics;
@@ -160,6 +161,8 @@ struct ServingConfig {
   /// Whether prompts and answers are the work of different instances.
   bool disaggregated() const;
   bool autoscaled() const;
+  /// Accelerators of all replicas.
+  double accelerators() const;
   static const config::Schema<ServingConfig>& schema();
 };
 

@@ -2,21 +2,19 @@
 #include "sim/app/experiments/serving/metrics.h"
 
 #include <algorithm>
-#include <array>
-#include <functional>
-#include <optional>
 #include <string>
 
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/serving/request_times.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/results/metric_table.h"
+#include "sim/serving/queue_trend.h"
 #include "sim/units/text.h"
 
 namespace orrery {
 namespace {
 
 constexpr const char* kServing = "serving";
-constexpr double kMs = 1e3;  ///< ms of a second
 
 const DeclaredMetric kCompleted{{"completed", "1", "requests that were answered", kServing}};
 const DeclaredMetric kDuration{
@@ -70,12 +68,16 @@ const DeclaredMetric kKvBlocks{
 const DeclaredMetric kKvTokens{
     {"kv_tokens", "1", "tokens that the KV cache of a rank has room for, least of all groups",
      kServing}};
-const DeclaredMetric kSaturated{
-    {"saturated", "",
-     "yes where the requests that wait grow without end: the slope of a line through 20 means over "
-     "the arrivals, after a tenth that is cut as warm-up, is above zero with 95 % confidence, and "
-     "they come to more than one at a time",
+const DeclaredMetric kLoad{
+    {"load", "",
+     "stable: the queue returns to its level of the first quarter, or gains at most 2 % of the "
+     "arrivals; saturated: it gains more, with 95 % confidence; undecided: too few arrivals",
      kServing}};
+const DeclaredMetric kDeciding{{"deciding_requests", "1",
+                                "requests that would decide an undecided load (estimate)",
+                                kServing}};
+const DeclaredMetric kSaturated{
+    {"saturated", "", "yes if the load is saturated; no if it is stable or undecided", kServing}};
 const DeclaredMetric kSaturatedSince{
     {"saturated_since_s", "s",
      "time from the first arrival at which the growth of those that wait begins: a level and, from "
@@ -94,118 +96,23 @@ const DeclaredMetric kShortfall{{"kv_memory_shortfall_bytes", "B",
 const DeclaredMetric kMoved{{"kv_transferred_bytes", "B",
                              "keys and values that went from one instance to another", kServing}};
 
-/// The mean and percentiles of a time of requests, each a metric of its own.
-class TimeMetrics {
- public:
-  TimeMetrics(const std::string& name, const std::string& what)
-      : mean_(declare("mean_", name, "mean " + what)),
-        rest_{declare("median_", name, "median " + what), declare("p90_", name, what + ", p90"),
-              declare("p95_", name, what + ", p95"), declare("p99_", name, what + ", p99")} {}
-
-  /// @param at the value, in ms, below which a share lies
-  void report(double mean, const std::function<double(double share)>& at, RunRecord& record) const {
-    constexpr std::array<double, 4> kShares = {0.5, 0.9, 0.95, 0.99};
-    add_metric(record, mean_, mean);
-    for (std::size_t i = 0; i < kShares.size(); ++i) add_metric(record, rest_[i], at(kShares[i]));
-  }
-
- private:
-  static DeclaredMetric declare(const std::string& which, const std::string& name,
-                                const std::string& meaning) {
-    return DeclaredMetric{{which + name + "_ms", "ms", meaning, kServing}};
-  }
-
-  DeclaredMetric mean_;
-  std::array<DeclaredMetric, 4> rest_;
-};
-
-const TimeMetrics kTtft("ttft", "time from arrival to the first token");
-const TimeMetrics kTpot("tpot", "time per further token of a request");
-const TimeMetrics kItl("itl", "time between two tokens that follow each other");
-const TimeMetrics kE2el("e2el", "time from arrival to the last token");
-
+const UserTimeMetrics kUserTimes("");
 const TimeMetrics kUrgentTtft("urgent_ttft",
                               "time from arrival to the first token of requests of priority 0");
 const TimeMetrics kTransfer("kv_transfer",
                             "time from the first token to the cache being where answers go on");
 
-/// A time of every request, in ms.
-struct Times {
-  std::vector<double> values;
-
-  void report(const TimeMetrics& metrics, RunRecord& record) {
-    if (values.empty()) return;
-    double sum = 0;
-    for (const double value : values) sum += value;
-    std::sort(values.begin(), values.end());
-    metrics.report(
-        sum / static_cast<double>(values.size()),
-        [this](double share) { return quantile(values, share); }, record);
-  }
-  double p99() const { return quantile(values, 0.99); }
-};
-
-double ms(Picoseconds begin, Picoseconds end) { return to_seconds(end - begin).base() * kMs; }
-
-/// Within a bound that may not be there.
-bool keeps(const std::optional<Seconds>& bound, double time_ms) {
-  return !bound || time_ms <= bound->base() * kMs;
-}
-
-struct RequestTimes {
-  Times ttft, tpot, e2el, urgent;  ///< urgent: TTFT of those that go before others
-  std::int64_t good = 0, prompt = 0, output = 0, preemptions = 0, found = 0;
-
-  RequestTimes(const ServingLog& log, const ServingSlo& slo);
-  bool meets(const ServingSlo& slo) const;
-};
-
-RequestTimes::RequestTimes(const ServingLog& log, const ServingSlo& slo) {
-  const auto ttft_bound = ServingSlo::bound(slo.ttft, slo.ttft_p99);
-  const auto tpot_bound = ServingSlo::bound(slo.tpot, slo.tpot_p99);
-  const auto e2el_bound = ServingSlo::bound(slo.e2el, slo.e2el_p99);
-  for (const ServedRequest& a : log.answers()) {
-    const double first = ms(a.arrival, a.first_token), all = ms(a.arrival, a.last_token);
-    // A request with one token has no further ones: vLLM's benchmark leaves it out too.
-    const double each = a.output > 1 ? ms(a.first_token, a.last_token) / (a.output - 1) : 0;
-    ttft.values.push_back(first);
-    e2el.values.push_back(all);
-    if (a.output > 1) tpot.values.push_back(each);
-    if (a.priority == 0) urgent.values.push_back(first);
-    good += keeps(ttft_bound, first) && keeps(tpot_bound, each) && keeps(e2el_bound, all) ? 1 : 0;
-    prompt += a.prompt;
-    output += a.output;
-    preemptions += a.preemptions;
-    found += a.found;
-  }
-}
-
-/// Once all are sorted.
-bool RequestTimes::meets(const ServingSlo& slo) const {
-  return keeps(slo.ttft_p99, ttft.p99()) && keeps(slo.e2el_p99, e2el.p99()) &&
-         (tpot.values.empty() || keeps(slo.tpot_p99, tpot.p99()));
-}
-
-void report(const TimeMetrics& metrics, const Histogram& times, RunRecord& record) {
-  if (times.count() == 0) return;
-  const auto in_ms = [](double picoseconds) { return picoseconds * 1e-12 * kMs; };
-  metrics.report(
-      in_ms(times.mean()), [&](double share) { return in_ms(times.quantile(share)); }, record);
-}
-
-void report_times(RequestTimes& times, const ServingLog& log, RunRecord& record) {
-  times.ttft.report(kTtft, record);
-  times.tpot.report(kTpot, record);
-  report(kItl, log.gaps(), record);
-  times.e2el.report(kE2el, record);
-  if (times.urgent.values.size() < times.ttft.values.size())
-    times.urgent.report(kUrgentTtft, record);
+const char* load_text(LoadState load) {
+  if (load == LoadState::kUndecided) return "undecided";
+  return load == LoadState::kSaturated ? "saturated" : "stable";
 }
 
 void report_queue(const ServingLog& log, RunRecord& record) {
   const QueueTrend trend = queue_trend(log.answers());
-  const bool saturated = trend.saturated && trend.mean > 1;
+  const bool saturated = trend.load == LoadState::kSaturated;
+  add_label(record, kLoad, load_text(trend.load));
   add_label(record, kSaturated, saturated ? "yes" : "no");
+  if (trend.deciding > 0) add_metric(record, kDeciding, trend.deciding);
   if (saturated) add_metric(record, kSaturatedSince, to_seconds(trend.since).base());
   add_metric(record, kQueueSlope, trend.slope);
   add_metric(record, kMeanWaiting, trend.mean);
@@ -250,7 +157,7 @@ bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRe
 
 void report_handover(const Handover& handover, RunRecord& record) {
   add_metric(record, kMoved, handover.moved().base());
-  report(kTransfer, handover.times(), record);
+  kTransfer.report(handover.times(), record);
 }
 
 bool was_stopped(const RunRecord& record) {
@@ -267,9 +174,8 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
     return;
   }
   const double duration = to_seconds(service.now() - service.first_arrival()).base();
-  double accelerators = 0, busy = 0, iterations = 0;
-  for (const ServingGroup& group : serving.fleet)
-    accelerators += group.replicas * group.accelerators();
+  const double accelerators = serving.accelerators();
+  double busy = 0, iterations = 0;
   for (const Instance& instance : instances) {
     busy += to_seconds(instance.busy_time()).base();
     iterations += static_cast<double>(instance.iterations());
@@ -284,7 +190,8 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
   add_metric(record, kRequestGoodput, static_cast<double>(times.good) / duration);
   add_metric(record, kOutputThroughput, output / duration);
   add_metric(record, kTotalThroughput, total / duration);
-  report_times(times, log, record);
+  times.report(kUserTimes, log.gaps(), record);
+  if (times.urgent.values.size() < log.answers().size()) times.urgent.report(kUrgentTtft, record);
   add_metric(record, kOutputPerAccelerator, output / duration / accelerators);
   add_metric(record, kTotalPerAccelerator, total / duration / accelerators);
   if (const Metric* tpot = record.find("mean_tpot_ms"); tpot != nullptr && tpot->value > 0)

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/serving/steady.h"
+
+#include <algorithm>
+
+#include "sim/app/experiments/serving/request_times.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/results/metric_table.h"
+#include "sim/units/text.h"
+
+namespace orrery {
+namespace {
+
+const DeclaredMetric kIsSteady{
+    {"steady", "",
+     "yes if requests arrive for at least three mean lifetimes of a request (from its start to its "
+     "last token), so that steady_* are reported; otherwise no, and why",
+     "serving"}};
+const DeclaredMetric kSteadyDuration{
+    {"steady_duration_s", "s",
+     "time from the end of the first request to the last arrival, which steady_* are taken over",
+     "serving", Follows::kTime}};
+const DeclaredMetric kSteadyRequests{{"steady_request_throughput", "1/s",
+                                      "requests answered in the steady window, over its length",
+                                      "serving", Follows::kRate}};
+const DeclaredMetric kSteadyGoodput{
+    {"steady_request_goodput", "1/s",
+     "requests answered in the steady window that kept all bounds of serving.slo, over its length",
+     "serving"}};
+const DeclaredMetric kSteadyAttainment{
+    {"steady_slo_attainment", "1",
+     "share of the requests that arrive in the steady window and keep all bounds of serving.slo",
+     "serving"}};
+const DeclaredMetric kSteadyOutput{{"steady_output_throughput", "1/s",
+                                    "output tokens in the steady window, over its length",
+                                    "serving", Follows::kRate}};
+const DeclaredMetric kSteadyTotal{{"steady_total_token_throughput", "1/s",
+                                   "prompt and output tokens in the steady window, over its length",
+                                   "serving", Follows::kRate}};
+const DeclaredMetric kSteadyOutputPerAccelerator{
+    {"steady_output_throughput_per_accelerator", "1/s",
+     "output tokens in the steady window, over its length and for each accelerator", "serving",
+     Follows::kRate}};
+const DeclaredMetric kSteadyTotalPerAccelerator{
+    {"steady_total_throughput_per_accelerator", "1/s",
+     "prompt and output tokens in the steady window, over its length and for each accelerator",
+     "serving", Follows::kRate}};
+const DeclaredMetric kSteadyOutputPerUser{
+    {"steady_output_throughput_per_user", "1/s",
+     "1 over the mean time per further token of a request that "
+     "arrives in the steady window",
+     "serving", Follows::kRate}};
+
+const UserTimeMetrics kSteadyTimes("steady_");
+
+/// The part of a time span that the window covers.
+double share_inside(const SteadyWindow& window, Picoseconds begin, Picoseconds end) {
+  const Picoseconds low = std::max(begin, window.from()), high = std::min(end, window.until());
+  if (high <= low) return 0;
+  return static_cast<double>(high - low) / static_cast<double>(end - begin);
+}
+
+bool inside(const SteadyWindow& window, Picoseconds time) {
+  return time > window.from() && time <= window.until();
+}
+
+/// Prompt tokens inside the window; those of a request are spread from its start to its first
+/// token.
+double steady_prompt_tokens(const SteadyWindow& window, const ServingLog& log) {
+  double tokens = 0;
+  for (const ServedRequest& a : log.answers())
+    tokens += a.prompt * share_inside(window, a.started, a.first_token);
+  return tokens;
+}
+
+std::string why_not(const SteadyWindow& window, const ServingLog& log) {
+  return "no: requests arrive for " + format_si(window.horizon().base(), "s") +
+         ", three lifetimes are " +
+         format_si(mean_lifetime(log.answers()).base() * kLifetimes, "s");
+}
+
+}  // namespace
+
+bool is_steady(const SteadyWindow& window, const ServingLog& log) {
+  return !window.empty() && window.horizon() >= mean_lifetime(log.answers()) * kLifetimes;
+}
+
+double steady_output_tokens(const SteadyWindow& window, const ServingLog& log) {
+  double tokens = 0;
+  for (const ServedRequest& a : log.answers())
+    tokens += (inside(window, a.first_token) ? 1 : 0) +
+              (a.output - 1) * share_inside(window, a.first_token, a.last_token);
+  return tokens;
+}
+
+void report_steady(const ServingConfig& serving, const SteadyWindow& window, const ServingLog& log,
+                   RunRecord& record) {
+  if (!is_steady(window, log)) {
+    add_label(record, kIsSteady, why_not(window, log));
+    return;
+  }
+  add_label(record, kIsSteady, "yes");
+  const double length = window.length().base();
+  std::int64_t answered = 0, good = 0;
+  for (const ServedRequest& a : log.answers()) {
+    if (!inside(window, a.last_token)) continue;
+    ++answered;
+    good += is_good(a, serving.slo) ? 1 : 0;
+  }
+  const double output = steady_output_tokens(window, log);
+  const double total = output + steady_prompt_tokens(window, log);
+  const double accelerators = serving.accelerators();
+  const RequestTimes times(log, serving.slo, [&](const ServedRequest& a) {
+    return a.arrival >= window.from() && a.arrival <= window.until();
+  });
+  add_metric(record, kSteadyDuration, length);
+  add_metric(record, kSteadyRequests, static_cast<double>(answered) / length);
+  add_metric(record, kSteadyGoodput, static_cast<double>(good) / length);
+  add_metric(record, kSteadyOutput, output / length);
+  add_metric(record, kSteadyTotal, total / length);
+  times.report(kSteadyTimes, log.steady_gaps(), record);
+  add_metric(record, kSteadyOutputPerAccelerator, output / length / accelerators);
+  add_metric(record, kSteadyTotalPerAccelerator, total / length / accelerators);
+  if (const Metric* tpot = record.find("steady_mean_tpot_ms"); tpot != nullptr && tpot->value > 0)
+    add_metric(record, kSteadyOutputPerUser, kMs / tpot->value);
+  if (!serving.slo.empty())
+    add_metric(record, kSteadyAttainment,
+               static_cast<double>(times.good) / static_cast<double>(times.ttft.values.size()));
+}
+
+}  // namespace orrery
