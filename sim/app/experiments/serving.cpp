@@ -22,6 +22,7 @@
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/place.h"
+#include "sim/machine/what_if.h"
 #include "sim/serving/service.h"
 
 namespace orrery {
@@ -95,9 +96,10 @@ bool ServingExperiment::of_machines(const std::string& path) const {
 
 std::vector<std::string> ServingExperiment::followed() const {
   std::vector<std::string> all;
-  for (const ServingGroup& group : serving.fleet)
-    all.insert(all.end(), group.system.accelerator.followed.begin(),
-               group.system.accelerator.followed.end());
+  for (const ServingGroup& group : serving.fleet) {
+    const std::vector<std::string> of_group = orrery::followed(group.system);
+    all.insert(all.end(), of_group.begin(), of_group.end());
+  }
   return all;
 }
 
