@@ -240,9 +240,10 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
   if (timeline) close_timeline(*timeline, options);
   report_serving(serving, service, log, instances, record);
   const ServedWork work =
-      served_work(fleet.model(), service, log, instances, scales ? &autoscaler : nullptr);
+      served_work(serving, fleet.model(), service, log, scales ? &autoscaler : nullptr);
   if (record.status == RunStatus::kOk) {
     report_serving_utilization(serving, work, record);
+    report_serving_servers(serving, work, record);
     report_serving_energy(serving, fleet, instances, work, record);
     report_serving_cost(serving, work, record);
   }
