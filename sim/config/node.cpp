@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "sim/config/proportional.h"
+
 namespace orrery::config {
 namespace {
 
@@ -114,6 +116,10 @@ Node merge(const Node& base, const Node& over) {
     const Node* below = base.find(entry.key);
     result.set(entry.key, below != nullptr ? merge(*below, entry.value) : entry.value,
                entry.key_origin);
+  }
+  for (const Node::Entry& entry : over.entries()) {
+    const Node* before = has_proportional(entry.key) ? base.find(entry.key) : nullptr;
+    if (before != nullptr) scale_proportional(result, entry.key, *before);
   }
   return result;
 }

@@ -11,6 +11,7 @@
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/loader.h"
+#include "sim/config/proportional.h"
 #include "sim/units/spelling.h"
 
 namespace orrery::config {
@@ -94,7 +95,10 @@ class Override {
     if (depth + 1 < parts_.size() && !field->library.empty() && !load(*child, field->library)) {
       return;
     }
+    if (!has_proportional(field->key)) return into(*child, *field->type, depth + 1);
+    const Node before = *child;
     into(*child, *field->type, depth + 1);
+    scale_proportional(node, field->key, before);
   }
 
   /// Replaces a name or an extended map by what it stands for.

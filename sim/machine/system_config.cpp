@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "sim/config/proportional.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -18,6 +19,8 @@ using namespace literals;
 const Bounds kCount = between(0, 1e6);
 const Bounds kFraction = between(1e-3, 1);
 const Bounds kLatency = between(Seconds(0), Seconds(1));
+
+const config::RegisterProportional all_in_power("accelerators", "all_in_power");
 
 bool links_add_up(const SystemConfig& system) {
   const auto& links = system.scale_up.links_per_switch;
@@ -259,8 +262,9 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .required("host", &C::host, "the CPUs of the system")
           .optional("remarks", &C::remarks, "notes for readers of published tables")
           .optional("all_in_power", &C::all_in_power,
-                    "all that the system draws at load, network and storage included [W]; absent: "
-                    "no figures of the system's power",
+                    "all that the system draws at load, network and storage included [W]; in "
+                    "proportion to `accelerators` if `extends` or `--set` changes them alone; "
+                    "absent: no figures of the system's power",
                     between(Watts(1e-3), Watts(1e9)))
           .optional("installation", &C::installation,
                     "the machine that was built of copies of the system, for readers: simulations "

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/config/proportional.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -241,6 +242,18 @@ void follow_changes(AcceleratorConfig& device) {
   follow_compute(device, follower);
   follow_memory(device.memory, follower);
   if (before) before->memory.sold = device.memory.sold;
+}
+
+std::vector<std::string> followed(const SystemConfig& system) {
+  std::vector<std::string> all = system.accelerator.followed;
+  if (!system.all_in_power || !system.all_in_power->source.starts_with(config::kDerived))
+    return all;
+  const std::string& source = system.all_in_power->source;
+  const std::size_t begin = config::kDerived.size();
+  all.push_back("all_in_power became " + print(rounded(system.all_in_power->value)) + ": " +
+                source.substr(begin, source.find(';') - begin) +
+                "; write it if hosts and fans draw otherwise");
+  return all;
 }
 
 std::string per_clock_fault(const ComputeConfig& compute) {

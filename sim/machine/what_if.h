@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/machine/accelerator_config.h"
+#include "sim/machine/system_config.h"
 
 namespace orrery {
 
@@ -21,6 +23,10 @@ namespace orrery {
 /// losses. What was changed is told in `device.followed`. The schema applies it to every
 /// accelerator that is read; not to be applied twice.
 void follow_changes(AcceleratorConfig& device);
+
+/// Figures of a system that follow others which were changed, one line each: those of its
+/// accelerator, and `all_in_power` where `extends` or `--set` changed the accelerators alone.
+std::vector<std::string> followed(const SystemConfig& system);
 
 /// What is wrong with matrix rates whose figures all have sources: units x clock x matrix_per_clock
 /// must be the rate. Empty: nothing.

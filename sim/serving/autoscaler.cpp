@@ -56,7 +56,7 @@ void Autoscaler::look(Group& group, const std::vector<Instance>& instances, Pico
     if (member.state == State::kStarting && member.ready <= now) member.state = State::kOn;
     if (member.state == State::kEnding && own == 0) {
       member.state = State::kOff;
-      member.held += now - member.since;
+      member.held.push_back({member.since, now});
     }
     if (member.state == State::kOn || member.state == State::kStarting) ++running;
     requests += own;
@@ -96,9 +96,17 @@ Picoseconds Autoscaler::look(const std::vector<Instance>& instances, Picoseconds
 }
 
 Picoseconds Autoscaler::held(std::size_t instance, Picoseconds now) const {
+  Picoseconds held = 0;
+  for (const HeldPeriod& period : periods(instance, now)) held += period.end - period.begin;
+  return held;
+}
+
+std::vector<HeldPeriod> Autoscaler::periods(std::size_t instance, Picoseconds now) const {
   const Group& group = group_of(instance);
   const Member& member = group.members[instance - group.rules.first];
-  return member.held + (member.state == State::kOff ? 0 : now - member.since);
+  std::vector<HeldPeriod> periods = member.held;
+  if (member.state != State::kOff) periods.push_back({member.since, now});
+  return periods;
 }
 
 }  // namespace orrery

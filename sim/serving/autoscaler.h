@@ -11,6 +11,11 @@
 
 namespace orrery {
 
+/// Time for which an instance is held, from `begin` until `end`.
+struct HeldPeriod {
+  Picoseconds begin = 0, end = 0;
+};
+
 /// How many instances of a group run.
 struct ScaleRules {
   std::size_t first = 0;  ///< first instance of the group
@@ -37,14 +42,16 @@ class Autoscaler {
   Picoseconds look(const std::vector<Instance>& instances, Picoseconds now);
   /// Time for which an instance was held until `now`, starting and ending included.
   Picoseconds held(std::size_t instance, Picoseconds now) const;
+  /// The periods that add up to held(), in their order.
+  std::vector<HeldPeriod> periods(std::size_t instance, Picoseconds now) const;
 
  private:
   enum class State : std::uint8_t { kOff, kStarting, kOn, kEnding };
   struct Member {
     State state = State::kOn;
-    Picoseconds since = 0;  ///< when it began to be held
-    Picoseconds ready = 0;  ///< when it takes requests
-    Picoseconds held = 0;   ///< before `since`
+    Picoseconds since = 0;         ///< when it began to be held
+    Picoseconds ready = 0;         ///< when it takes requests
+    std::vector<HeldPeriod> held;  ///< periods before `since`
   };
   struct Group {
     ScaleRules rules;

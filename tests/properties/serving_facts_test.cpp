@@ -294,6 +294,7 @@ TEST(Facts, OfServingMoveResults) {
        {"serving.fleet.0.lora.target_modules=[o_proj]"}},
       {"serving.record", plain, {"serving.record=requests"}},
       {"serving.prices", plain, {"serving.prices=rental_3yr"}},
+      {"serving.fleet.unused", plain, {"serving.fleet.0.unused=absent"}},
       {"serving.fleet.usd_per_hour", plain, {"serving.fleet.0.usd_per_hour=9"}},
       {"serving.router", many, {"serving.router=round_robin"}},
   };

@@ -32,16 +32,18 @@ inline const DeclaredMetric kTokensPerJoule{
      "training, inference, serving"}};
 inline const DeclaredMetric kSystemPower{
     {"system_power_w", "W",
-     "average power of all systems: their accelerators', those without a rank idle, and what "
-     "all-in power leaves beside the design power of accelerators",
+     "average power of the systems that are charged: used accelerators, unused ones at idle power "
+     "(`unused: idle`), and hosts, switches, NICs, fans and losses (all_in_power less the design "
+     "power of the accelerators; with `unused: absent` the used share)",
      "training, inference, serving, layers"}};
 inline const DeclaredMetric kSystemTokensPerJoule{
     {"system_tokens_per_joule", "1/J",
-     "tokens (of serving: of answers) over the energy of all systems",
+     "tokens (of serving: output tokens) over the energy of the systems that are charged",
      "training, inference, serving"}};
 inline const DeclaredMetric kUsdPerHour{
     {"usd_per_hour", "USD/h",
-     "price of the accelerators that are used (of serving: held, on average) for an hour",
+     "price of an hour of the accelerators that are charged: all of the systems, or the used ones "
+     "(`unused: absent`); of serving: while they are held, on average over the duration",
      "training, inference, serving, layers"}};
 inline const DeclaredMetric kPrices{
     {"prices", "", "list of prices that costs rest on", "training, inference, serving, layers"}};

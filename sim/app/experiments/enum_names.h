@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "sim/app/pricing/machine.h"
 #include "sim/config/type.h"
 #include "sim/graph/costs.h"
 #include "sim/machine/precision_names.h"
@@ -33,6 +34,12 @@ template <>
 struct EnumNames<Folding> {
   static constexpr std::pair<Folding, const char*> values[] = {{Folding::kAuto, "auto"},
                                                                {Folding::kOff, "off"}};
+};
+
+template <>
+struct EnumNames<Unused> {
+  static constexpr std::pair<Unused, const char*> values[] = {{Unused::kIdle, "idle"},
+                                                              {Unused::kAbsent, "absent"}};
 };
 
 template <>

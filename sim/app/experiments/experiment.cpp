@@ -11,6 +11,7 @@
 #include "sim/config/override.h"
 #include "sim/config/relations.h"
 #include "sim/machine/doubts.h"
+#include "sim/machine/what_if.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -69,6 +70,8 @@ void MachineExperiment::bind_machines() {
   machine_ = std::make_shared<const Machine>(system, nodes, calibration, part());
   system = machine_->system();
 }
+
+std::vector<std::string> MachineExperiment::followed() const { return orrery::followed(system); }
 
 std::vector<config::KeyError> MachineExperiment::doubts() const {
   return orrery::doubts(system.accelerator, "system.accelerator.");
@@ -160,7 +163,7 @@ LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagn
   const std::vector<std::string> followed = loaded.experiment->followed();
   if (!followed.empty()) {
     diagnostics.warning(loaded.node.where(), 1,
-                        "figures of the accelerator follow those that were changed", followed);
+                        "figures of the machine follow those that were changed", followed);
   }
   for (const config::KeyError& doubt : loaded.experiment->doubts())
     config::report(doubt, loaded.node, diagnostics, config::Diagnostic::Severity::kWarning);

@@ -41,7 +41,7 @@ struct Experiment {
   virtual void share_machines(const std::shared_ptr<const Experiment>& other) = 0;
   /// Whether a key at a path says what the machines are.
   virtual bool of_machines(const std::string& path) const = 0;
-  /// Figures of accelerators that follow others which were changed.
+  /// Figures of systems and accelerators that follow others which were changed.
   virtual std::vector<std::string> followed() const = 0;
   /// Figures of accelerators that can hardly be true together (sim/machine/doubts.h).
   virtual std::vector<config::KeyError> doubts() const { return {}; }
@@ -99,7 +99,7 @@ struct MachineExperiment : Experiment {
   void bind_machines() override;
   void share_machines(const std::shared_ptr<const Experiment>& other) override;
   bool of_machines(const std::string& path) const override;
-  std::vector<std::string> followed() const override { return system.accelerator.followed; }
+  std::vector<std::string> followed() const override;
   std::vector<config::KeyError> doubts() const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;
 

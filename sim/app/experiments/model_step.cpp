@@ -269,7 +269,8 @@ void report_cost(const StepExperiment& experiment, double tokens_per_s, RunRecor
       list ? list->of(experiment.system.accelerator.id) : std::nullopt;
   if (!price) return;
   constexpr double kMillion = 1e6;
-  const double an_hour = *price * experiment.accelerators();
+  const double an_hour =
+      *price * experiment.machine().charged(experiment.accelerators(), experiment.unused);
   add_metric(record, kUsdPerHour, an_hour);
   if (tokens_per_s > 0)
     add_metric(record, kTokenPrice, an_hour / kSecondsAnHour / tokens_per_s * kMillion);
@@ -322,7 +323,9 @@ void report_step(const StepExperiment& experiment, const ModelStep& step,
   if (step.tokens > 0) add_metric(record, kTokensPerJoule, step.tokens / energy.total().base());
   add_metric(record, kClock, outcome.power.clock.base());
   add_metric(record, kWindowPower, outcome.power.window.base());
-  if (const auto power = experiment.machine().system_power(energy.total() / time, accelerators)) {
+  const Watts drawn = energy.total() / time;
+  if (const auto power =
+          experiment.machine().system_power(drawn, accelerators, experiment.unused)) {
     add_metric(record, kSystemPower, power->base());
     if (step.tokens > 0)
       add_metric(record, kSystemTokensPerJoule, step.tokens / (*power * time).base());

@@ -23,6 +23,7 @@
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/place.h"
+#include "sim/machine/what_if.h"
 #include "sim/serving/service.h"
 
 namespace orrery {
@@ -96,9 +97,10 @@ bool ServingExperiment::of_machines(const std::string& path) const {
 
 std::vector<std::string> ServingExperiment::followed() const {
   std::vector<std::string> all;
-  for (const ServingGroup& group : serving.fleet)
-    all.insert(all.end(), group.system.accelerator.followed.begin(),
-               group.system.accelerator.followed.end());
+  for (const ServingGroup& group : serving.fleet) {
+    const std::vector<std::string> of_group = orrery::followed(group.system);
+    all.insert(all.end(), of_group.begin(), of_group.end());
+  }
   return all;
 }
 
@@ -242,10 +244,11 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
   if (timeline) close_timeline(*timeline, options);
   report_serving(serving, service, log, instances, record);
   const ServedWork work =
-      served_work(fleet.model(), service, log, instances, scales ? &autoscaler : nullptr);
+      served_work(serving, fleet.model(), service, log, scales ? &autoscaler : nullptr);
   if (record.status == RunStatus::kOk) {
     report_steady(serving, window, log, record);
     report_serving_utilization(serving, work, record);
+    report_serving_servers(serving, work, record);
     report_serving_energy(serving, fleet, instances, work, record);
     report_serving_cost(serving, work, record);
   }

@@ -27,9 +27,10 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   StepContention contention;
   Folding fold = Folding::kAuto;
   NoiseConfig noise;
-  int steps = 1;                ///< steps that are replayed with noise
-  double memory_reserve = 0.1;  ///< share of the device memory that the job cannot use
-  std::string prices = "none";  ///< a name of the library, or a path; "none"
+  int steps = 1;                  ///< steps that are replayed with noise
+  double memory_reserve = 0.1;    ///< share of the device memory that the job cannot use
+  Unused unused = Unused::kIdle;  ///< accelerators of `nodes` systems that have no rank
+  std::string prices = "none";    ///< a name of the library, or a path; "none"
 
   virtual int ranks() const = 0;
   /// The step as it is replayed.
@@ -97,6 +98,11 @@ config::Schema<T> with_step_keys(config::Schema<T> schema) {
                 "share of device memory left to contexts, communication buffers and fragmentation; "
                 "0.1 is what vLLM leaves by default (gpu_memory_utilization 0.9)",
                 config::between(0, 0.9))
+      .optional(
+          "unused", static_cast<Unused T::*>(&S::unused),
+          "accelerators of the systems (`nodes`) without a rank. idle: they draw idle power, "
+          "hosts are charged whole, and usd_per_hour is the price of all accelerators. absent: "
+          "host power and price are those of the used share")
       .optional("prices", static_cast<std::string T::*>(&S::prices),
                 "what accelerators cost: a list of configs/prices, a path, or none");
   return schema;

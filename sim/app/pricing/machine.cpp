@@ -71,13 +71,24 @@ PowerState Machine::power_state(PowerState of_kind) const {
   return state == PowerState::kByKind ? of_kind : state;
 }
 
-std::optional<Watts> Machine::system_power(Watts accelerators, double used) const {
+double Machine::charged(double used, Unused unused) const {
+  const double all = static_cast<double>(system_.accelerators.value) * nodes_;
+  return unused == Unused::kAbsent ? used : std::max(used, all);
+}
+
+std::optional<Watts> Machine::host_power() const {
   if (!system_.all_in_power) return std::nullopt;
-  const PowerConfig& power = accelerator().power;
   const double packages = system_.accelerators.value;
-  const Watts beside = std::max(Watts(0), system_.all_in_power->value - power.tdp.value * packages);
-  const double unused = std::max(0.0, packages * nodes_ - used);
-  return accelerators + power.idle.value * unused + beside * nodes_;
+  const Watts hosts = system_.all_in_power->value - accelerator().power.tdp.value * packages;
+  return std::max(Watts(0), hosts);
+}
+
+std::optional<Watts> Machine::system_power(Watts accelerators, double used, Unused unused) const {
+  const std::optional<Watts> hosts = host_power();
+  if (!hosts) return std::nullopt;
+  const double all = charged(used, unused);
+  return accelerators + accelerator().power.idle.value * (all - used) +
+         *hosts * (all / system_.accelerators.value);
 }
 
 bool Machine::measured(const Transfer& transfer) const {

@@ -24,6 +24,10 @@ struct KernelChoice {
   std::vector<FilePath> measured = {};  ///< operator tables whose times override the model
 };
 
+/// Whether accelerators of a system that nothing runs on are there: they idle, their host is
+/// charged whole and they are paid for; or the rest of the system is somebody else's.
+enum class Unused : std::uint8_t { kIdle, kAbsent };
+
 /// Systems that stand ready to be asked what kernels and transfers cost: as configured, with the
 /// calibrations of their accelerators and of their collectives. Immutable; everything that runs on
 /// the same machine in a process may share one.
@@ -69,14 +73,20 @@ class Machine {
   /// experiment has. Never kByKind.
   PowerState power_state(PowerState of_kind) const;
 
-  /// What all systems draw while their accelerators draw `accelerators`: that, the idle power of
-  /// accelerators without a rank, and what all-in power leaves beside the design power of all
-  /// accelerators, which is taken to be drawn at any load: hosts, switches, NICs, storage, fans and
-  /// losses. NVIDIA budgets a tray of a GB300 NVL72 in the same way: 1,000 W of CPUs and 900 W
-  /// static beside its GPUs (Mission Control, power reservation). Nothing where a system tells no
-  /// all-in power.
+  /// Accelerators whose power and price are charged: the used ones, or all of the systems.
   /// @param used accelerators with a rank
-  std::optional<Watts> system_power(Watts accelerators, double used) const;
+  double charged(double used, Unused unused) const;
+
+  /// Power of hosts, switches, NICs, storage, fans and losses of one system: `all_in_power` less
+  /// the design power of all accelerators. It is taken to be drawn at any load, as NVIDIA budgets a
+  /// tray of a GB300 NVL72: 1,000 W of CPUs and 900 W static besides its GPUs (Mission Control,
+  /// power reservation). No value if the system has no `all_in_power`.
+  std::optional<Watts> host_power() const;
+
+  /// Power of all systems while their used accelerators draw `accelerators`: those, the idle power
+  /// of charged accelerators without a rank, and the share of host_power() that is charged.
+  /// @param used accelerators with a rank
+  std::optional<Watts> system_power(Watts accelerators, double used, Unused unused) const;
 
   /// What the price of a transfer rests on: kAnalytic where no measured collective tells about it
   /// (no calibration of the collectives, tokens to experts, parts of different sizes, copies to

@@ -223,11 +223,12 @@ TEST(Serving, ARequestThatFitsNoCacheIsAResult) {
 TEST(Serving, TokensCostWhatTheFleetCostsMeanwhile) {
   // Eight requests of four tokens, on one of eight GPUs at 3.60 USD an hour: 0.1 cent a second.
   const RunRecord record =
-      simulate(load(kOne, {"serving.workload.requests=8", "serving.fleet.0.usd_per_hour=3.6"}));
+      simulate(load(kOne, {"serving.workload.requests=8", "serving.fleet.0.usd_per_hour=3.6",
+                           "serving.fleet.0.unused=absent"}));
   EXPECT_NEAR(metric(record, "usd_per_million_output_tokens"),
               0.001 * metric(record, "duration_s") / 32 * 1e6, 1e-9);
   const RunRecord listed = simulate(load(kOne));
-  EXPECT_DOUBLE_EQ(metric(listed, "usd_per_hour"), 1.69);
+  EXPECT_DOUBLE_EQ(metric(listed, "usd_per_hour"), 8 * 1.69);  // the server is rented whole
   EXPECT_EQ(simulate(load(kOne, {"serving.prices=none"})).find("usd_per_hour"), nullptr);
 }
 

@@ -99,6 +99,30 @@ TEST(SweepPoints, HaveTheIdentityOfLoadedOnesForRandomSettings) {
   EXPECT_EQ(compared, 80U);
 }
 
+// all_in_power follows the accelerators, in the identity too.
+TEST(SweepPoints, HaveTheIdentityOfLoadedOnesWhereAcceleratorsOfASystemVary) {
+  const SweepFile file(
+      "sweep: sizes\ncases:\n  - name: sizes\n    base: {experiment: inference, system: {extends: "
+      "gb200_nvl72, all_in_power: 132 kW}, model: llama_3_1_8b, phase: decode, kv_length: 1024, "
+      "batch: {micro: 4}}\n    axes: {grid: {system.accelerators: [72, 36, 8], batch.micro: [4, "
+      "8]}}\n  - name: shipped\n    base: {experiment: inference, system: gb200_nvl72, model: "
+      "llama_3_1_8b, phase: decode, kv_length: 1024, batch: {micro: 4}}\n    axes: {grid: "
+      "{system.accelerators: [72, 36, 8], batch.micro: [4, 8]}}\n");
+  const Sweep sweep = load_sweep(file.path());
+  std::map<std::string, std::set<double>> powers;
+  std::size_t compared = 0;
+  for (PlanCursor cursor(sweep); !cursor.at_end(); cursor.next()) {
+    compared += same_as_loaded(sweep, cursor) ? 1 : 0;
+    const LoadedExperiment whole = sweep.load_whole(cursor.point());
+    for (const config::Leaf& leaf : whole.leaves())
+      if (leaf.path == "system.all_in_power")
+        powers[compared <= 6 ? "written" : "shipped"].insert(*leaf.value);
+  }
+  EXPECT_EQ(compared, 12U);
+  EXPECT_EQ(powers["written"], (std::set<double>{132e3}));  // beside the sweep of accelerators
+  EXPECT_EQ(powers["shipped"].size(), 3U);
+}
+
 TEST(SweepPoints, MadeTheShortWayGiveTheResultsOfLoadedOnes) {
   const SweepFile file(
       "sweep: short\ncases:\n  - name: gemm\n    base: " + kBases[0] +

@@ -11,6 +11,7 @@ namespace orrery::what_if_test {
 namespace {
 
 using namespace literals;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
@@ -36,6 +37,42 @@ TEST(WhatIf, ADeviceAsSoldFollowsNothing) {
     const AcceleratorConfig a = shipped_accelerator(name);
     EXPECT_THAT(a.followed, IsEmpty()) << name;
     EXPECT_EQ(a.sold, nullptr) << name;
+  }
+}
+
+SystemConfig system_of(const std::string& yaml) {
+  config::Diagnostics diagnostics;
+  const config::Node node =
+      config::resolve_extends(config::parse_yaml(yaml, "test.yaml", diagnostics), "systems",
+                              diagnostics, shipped_library());
+  const auto system = config::read<SystemConfig>(node, diagnostics, shipped_library());
+  EXPECT_EQ(diagnostics.render(), "");
+  return system;
+}
+
+// 13,840 W of 8 accelerators are 6,920 W of 4.
+TEST(WhatIf, HalfOfTheAcceleratorsOfASystemHaveHalfOfItsAllInPower) {
+  const SystemConfig half =
+      system_of("{extends: dgx_h100, accelerators: 4, accelerators_per_node: 4}");
+  EXPECT_EQ(half.all_in_power->value, Watts(6920));
+  EXPECT_THAT(half.all_in_power->source, HasSubstr("derived: 13840 W x 4 / 8 accelerators; 8 x "));
+  EXPECT_THAT(followed(half),
+              ElementsAre("all_in_power became 6.92 kW: 13840 W x 4 / 8 accelerators; write it if "
+                          "hosts and fans draw otherwise"));
+}
+
+TEST(WhatIf, AllInPowerThatIsWrittenWithTheAcceleratorsStays) {
+  const SystemConfig half = system_of(
+      "{extends: dgx_h100, accelerators: 4, accelerators_per_node: 4, all_in_power: 8 kW}");
+  EXPECT_EQ(half.all_in_power->value, Watts(8000));
+  EXPECT_THAT(followed(half), IsEmpty());
+}
+
+TEST(WhatIf, ASystemAsSoldFollowsNothing) {
+  for (const std::string& name : shipped_library().names("systems")) {
+    const std::string file = shipped_library().locate("systems", name, "");
+    EXPECT_THAT(followed(config::load<SystemConfig>(file, shipped_library(), "systems")), IsEmpty())
+        << name;
   }
 }
 

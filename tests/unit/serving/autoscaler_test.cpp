@@ -94,6 +94,28 @@ TEST_F(Scaled, OneEndsWhenFewerHaveDoneForLong) {
   EXPECT_EQ(scaler.held(3, 200 * kSecond), 0U);
 }
 
+// Held at the start, ended at 100 s, needed again from 200 s on.
+TEST_F(Scaled, PeriodsSayWhenAnInstanceIsHeld) {
+  Autoscaler scaler({rules});
+  add(0, 4);
+  scaler.look(instances, 0);
+  scaler.look(instances, 30 * kSecond);
+  answer(0);
+  scaler.look(instances, 40 * kSecond);
+  scaler.look(instances, 100 * kSecond);
+  scaler.look(instances, 110 * kSecond);
+  add(0, 4);
+  scaler.look(instances, 200 * kSecond);
+  const std::vector<HeldPeriod> periods = scaler.periods(1, 250 * kSecond);
+  ASSERT_EQ(periods.size(), 2U);
+  EXPECT_EQ(periods[0].begin, 0U);
+  EXPECT_EQ(periods[0].end, 110 * kSecond);
+  EXPECT_EQ(periods[1].begin, 200 * kSecond);
+  EXPECT_EQ(periods[1].end, 250 * kSecond);
+  EXPECT_EQ(scaler.held(1, 250 * kSecond), 160 * kSecond);
+  EXPECT_TRUE(scaler.periods(3, 250 * kSecond).empty());
+}
+
 TEST_F(Scaled, ANewOneGetsItsShareOfTheRamp) {
   rules.ramp = Seconds(100);
   Autoscaler scaler({rules});

@@ -45,11 +45,20 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
                     "(serving.workload.adapters)")
           .optional("autoscale", &G::autoscale,
                     "replicas that start and end with the requests that there are")
+          .optional(
+              "unused", &G::unused,
+              "accelerators of servers (`nodes` systems) that no replica uses. Replicas of a "
+              "group share servers, as many as fit; other groups have servers of their own. A "
+              "server is held while any of its replicas is. idle: a held server draws idle "
+              "power of unused accelerators and all of its host power, and all accelerators "
+              "are paid for. absent: replicas are charged their share of host power and price "
+              "alone, while they are held")
           .optional("kv_tiers", &G::kv_tiers,
                     "where pieces of prompts go that the cache has no room for, from the nearest "
                     "on")
           .optional("usd_per_hour", &G::usd_per_hour,
-                    "USD an hour of an accelerator, in place of what serving.prices says",
+                    "USD an hour of an accelerator, in place of what serving.prices says; `unused` "
+                    "says which accelerators are paid for",
                     config::at_least(0))
           .check("there are fewer replicas than autoscale.min",
                  [](const G& g) { return !g.autoscale || g.autoscale->min <= g.replicas; },

@@ -9,6 +9,7 @@
 
 #include "sim/app/experiments/image_config.h"
 #include "sim/app/experiments/speculative_config.h"
+#include "sim/app/pricing/machine.h"
 #include "sim/machine/system_config.h"
 #include "sim/serving/instance.h"
 #include "sim/serving/request_source.h"
@@ -103,6 +104,7 @@ struct ServingGroup {
   std::optional<SpeculativeConfig> speculative;
   std::optional<LoraConfig> lora;            ///< slots for adapters; none: there are none
   std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always
+  Unused unused = Unused::kIdle;             ///< accelerators of held servers that no replica uses
   std::vector<KvTierConfig> kv_tiers;        ///< tiers from the nearest on
   std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list
   std::int64_t images = 0;             ///< those of ServingConfig

@@ -9,6 +9,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/leaf.h"
 #include "sim/config/leaf_value.h"
+#include "sim/config/proportional.h"
 #include "sim/config/relations.h"
 #include "sim/results/identity.h"
 #include "sim/results/json_path.h"
@@ -31,6 +32,12 @@ bool is_plain(const config::Type& type) {
          type.kind == TypeKind::kEnum;
 }
 
+/// Whether values beside a path are scaled with its own (`accelerators`): they are part of the
+/// identity too.
+bool changes_others(const std::string& path) {
+  return config::has_proportional(path.substr(path.rfind('.') + 1));
+}
+
 /// What stands in the text of an identity where a value belongs.
 std::string mark(std::size_t path) { return "<value " + std::to_string(path) + ">"; }
 
@@ -43,7 +50,7 @@ std::vector<std::string> PointGroup::replaceable(const LoadedExperiment& base,
   std::vector<std::string> paths;
   for (const std::string& path : wanted) {
     const config::Type* type = type_at(leaves, path);
-    if (type != nullptr && is_plain(*type)) paths.push_back(path);
+    if (type != nullptr && is_plain(*type) && !changes_others(path)) paths.push_back(path);
   }
   // What is set above a path may come before or after it.
   std::erase_if(paths, [&](const std::string& path) {
