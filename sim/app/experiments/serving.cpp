@@ -203,6 +203,37 @@ void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
   serve(fleet, {}, record, options);
 }
 
+namespace {
+
+/// A run that has ended.
+struct EndedRun {
+  const std::vector<Instance>& instances;
+  const Service& service;
+  const ServingLog& log;
+  const SteadyWindow& window;
+  const Autoscaler* autoscaler;  ///< null: all instances were there always
+};
+
+/// Figures of the steady window, and of what the fleet took. Figures per token are those of the
+/// window for requests that arrive over time.
+void report_work(const ServingConfig& serving, const ServingFleet& fleet, const EndedRun& run,
+                 RunRecord& record) {
+  const ServedWork work =
+      served_work(serving, fleet.model(), run.service, run.log, run.instances, run.autoscaler);
+  std::optional<ServedWork> steady;
+  if (is_steady(run.window, run.log))
+    steady = steady_work(serving, run.window, run.log, run.autoscaler);
+  const ServedWork& per_token = steady && run.window.open() ? *steady : work;
+  report_steady(serving, run.window, run.log, record);
+  report_serving_utilization(serving, work, record);
+  report_serving_servers(serving, work, record);
+  report_serving_energy(serving, fleet, work, per_token, record);
+  report_serving_cost(serving, work, per_token, record);
+  if (steady) report_steady_cost(serving, fleet, *steady, record);
+}
+
+}  // namespace
+
 /// @return the instances once they have served; none where there was no memory for them
 std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
                                                const std::vector<Slowness>& slowness,
@@ -243,15 +274,9 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
   if (serving.record == ServingRecord::kRequests) record.rows = {request_rows(log), samples.rows()};
   if (timeline) close_timeline(*timeline, options);
   report_serving(serving, service, log, instances, record);
-  const ServedWork work =
-      served_work(serving, fleet.model(), service, log, scales ? &autoscaler : nullptr);
-  if (record.status == RunStatus::kOk) {
-    report_steady(serving, window, log, record);
-    report_serving_utilization(serving, work, record);
-    report_serving_servers(serving, work, record);
-    report_serving_energy(serving, fleet, instances, work, record);
-    report_serving_cost(serving, work, record);
-  }
+  if (record.status == RunStatus::kOk)
+    report_work(serving, fleet, {instances, service, log, window, scales ? &autoscaler : nullptr},
+                record);
   if (handover) report_handover(*handover, record);
   return instances;
 }

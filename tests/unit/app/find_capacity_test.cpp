@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "sim/app/cli/find.h"
+#include "sim/units/hash.h"
 
 namespace orrery::find_capacity_test {
 namespace {
@@ -61,6 +62,30 @@ TEST(FindFewest, FindsTheLeastThatIsEnough) {
   }
 }
 
+TEST(FindFewest, EndsWhereALargerFleetChangesNothing) {
+  // Five clients: from five replicas on each has one of its own.
+  std::vector<double> tried;
+  const auto attempt = [&tried](double value) {
+    tried.push_back(value);
+    CapacityTrial trial{value};
+    trial.ttft_p99_ms = trial.mean_e2el_ms = 100 + 10 * std::max(0.0, 5 - value);
+    trial.fails = "p99 TTFT";
+    return trial;
+  };
+  EXPECT_EQ(find_fewest(attempt, 1, 4096).value, std::nullopt);
+  EXPECT_EQ(tried, (std::vector<double>{1, 2, 4, 8, 16}));
+}
+
+TEST(FindFewest, TriesFewFromAGoodStart) {
+  const auto attempt = [](double value) {
+    CapacityTrial trial{value};
+    if (value < 51) trial.fails = "too few";
+    return trial;
+  };
+  EXPECT_EQ(find_fewest(attempt, 53, 4096).trials.size(), 4U);  // 53, 52, 50, 51
+  EXPECT_EQ(find_fewest(attempt, 49, 4096).value, 51);
+}
+
 /// A file of one experiment.
 class ExperimentFile {
  public:
@@ -99,6 +124,58 @@ TEST(CapacitySearch, TheRateThatIsFoundHoldsAndATenthMoreDoesNot) {
   EXPECT_LE(p99(*answer.value), 12);
   EXPECT_GT(p99(*answer.value * 1.1), 12);
   EXPECT_GE(search.seeds_that_hold(*answer.value), 1);
+}
+
+TEST(CapacitySearch, LengthensARunThatIsTooShortToTell) {
+  // 20 requests/s for 0.5 s, each of which takes 2 s or more.
+  const ExperimentFile file("rate: 20 /s, requests: 10, input: 500, output: 300");
+  CapacitySearch search(file.path(), {"serving.slo={tpot_p99: 1 s}"}, Capacity::kInstances);
+  const CapacityAnswer answer = search.find({});
+  EXPECT_EQ(answer.value, 1);
+  EXPECT_GT(answer.trials.back().requests, 100);
+  EXPECT_EQ(answer.trials.back().load, "stable");
+  EXPECT_NEAR(answer.trials.back().goodput, 20, 4);
+}
+
+/// Llama-3.1-70B in fp8 on DGX H100, tp 8: by hand, a replica in steady state answers 4.0 to 4.1
+/// requests/s of 4,096 and 1,024 tokens, so that 200 requests/s need 50 to 54.
+TEST(CapacitySearch, TwoHundredRequestsASecondOfA70BModelNeedFiftyToFiftyFourServers) {
+  CapacitySearch search(std::string(ORRERY_SOURCE_DIR) + "/configs/experiments/fleet_llama70b.yaml",
+                        {}, Capacity::kInstances);
+  const CapacityAnswer answer = search.find({});
+  ASSERT_TRUE(answer.value);
+  EXPECT_GE(*answer.value, 50);
+  EXPECT_LE(*answer.value, 54);
+}
+
+/// The fewest replicas for a rate, and the rates that one more and two fewer hold.
+TEST(CapacitySearch, InstancesAgreeWithMaxRateWithinOneReplica) {
+  std::uint64_t state = 40;
+  for (int drawn = 0; drawn < 20; ++drawn) {
+    const double rate = std::round(5 + 60 * next_uniform(state));
+    const std::string lengths =
+        "input: " + std::to_string(100 + static_cast<int>(1500 * next_uniform(state))) +
+        ", output: " + std::to_string(20 + static_cast<int>(180 * next_uniform(state)));
+    const ExperimentFile file("rate: " + std::to_string(rate) + " /s, requests: 200, " + lengths);
+    const std::string bounds =
+        "serving.slo={ttft_p99: " + std::to_string(0.2 + next_uniform(state)) + " s}";
+    const std::string few = "serving.fleet.0.engine.max_num_seqs=8";
+    SCOPED_TRACE(lengths + ", " + std::to_string(rate) + " /s, " + bounds);
+    const auto fewest =
+        CapacitySearch(file.path(), {bounds, few}, Capacity::kInstances).find({}).value;
+    if (!fewest) continue;
+    const auto most_with = [&](double replicas) {
+      return CapacitySearch(file.path(),
+                            {bounds, few, "serving.fleet.0.replicas=" + std::to_string(replicas)},
+                            Capacity::kMaxRate)
+          .find({})
+          .value.value_or(0);
+    };
+    EXPECT_GE(most_with(*fewest + 1) * 1.01, rate);
+    if (*fewest > 2) {
+      EXPECT_LT(most_with(*fewest - 2), rate);
+    }
+  }
 }
 
 TEST(CapacitySearch, RefusesWhatHasNoRateOrNoBounds) {

@@ -26,7 +26,7 @@ struct Windowed {
   SteadyWindow window{instances, log};
 };
 
-TEST(SteadyWindow, GoesFromTheEndOfTheFirstRequestToTheLastArrival) {
+TEST(SteadyWindow, GoesFromTheFirstLifetimeToTheLastArrival) {
   // Ten tokens take 10 ms; a request every 5 ms, the last at 100 ms.
   std::vector<Request> requests;
   for (int i = 0; i <= 20; ++i)
@@ -37,7 +37,7 @@ TEST(SteadyWindow, GoesFromTheEndOfTheFirstRequestToTheLastArrival) {
   EXPECT_TRUE(run.window.open());
   EXPECT_EQ(run.window.from(), 10 * kMs);
   EXPECT_EQ(run.window.until(), 100 * kMs);
-  EXPECT_NEAR(run.window.energy(0), 90, 1);  // an iteration a ms
+  EXPECT_NEAR(run.window.energies()[0], 90, 1);  // an iteration a ms
   EXPECT_EQ(run.log.gaps().count(), 21 * 9);
   EXPECT_NEAR(static_cast<double>(run.log.steady_gaps().count()), 2 * 90 - 90 / 5, 3);
 }
@@ -57,6 +57,24 @@ TEST(SteadyWindow, OfClientsGoesToTheLastRequestThatOneSends) {
   EXPECT_FALSE(run.window.open());
   EXPECT_EQ(run.window.from(), 10 * kMs);
   EXPECT_EQ(run.window.until(), 40 * kMs);  // five rounds of 10 ms; the last begins at 40 ms
+}
+
+TEST(SteadyWindow, BeginsAfterTheMeanLifetimeWhereTheFirstRequestIsShorter) {
+  std::vector<Request> requests;
+  for (int i = 0; i <= 20; ++i)
+    requests.push_back({i, static_cast<Picoseconds>(i) * 5 * kMs, 100, i == 0 ? 10 : 31});
+  test::Given source(requests);
+  const Windowed run(source);
+  EXPECT_EQ(run.window.from(), 30 * kMs);  // (10 + 20 x 31) / 21
+}
+
+TEST(SteadyWindow, EnergyOfManyArrivalsIsExactToAThousandth) {
+  std::vector<Request> requests;
+  for (int i = 0; i < 10000; ++i)
+    requests.push_back({i, static_cast<Picoseconds>(i) * kMs / 2, 10, 20});
+  test::Given source(requests);
+  const Windowed run(source);
+  EXPECT_NEAR(run.window.energies()[0], run.window.length().base() * 1e3, 6);  // 1 J a ms of 5 s
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/price_list.h"
+#include "sim/app/experiments/serving/steady.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/machine/kernel_model.h"
 #include "workloads/llm/closed_forms.h"
@@ -13,9 +14,32 @@
 namespace orrery {
 namespace {
 
+constexpr double kMillion = 1e6;
+
 const DeclaredMetric kTokenCost{
     {"usd_per_million_output_tokens", "USD",
-     "price of the accelerators that are charged over the duration, for 10^6 output tokens",
+     "price of the accelerators that are charged, for 10^6 output tokens: over the steady window "
+     "of requests that arrive over time, otherwise over the duration",
+     "serving", Follows::kTime}};
+const DeclaredMetric kSteadyPower{{"steady_average_power_w", "W",
+                                   "average power of the accelerators in the steady window",
+                                   "serving"}};
+const DeclaredMetric kSteadyTokensPerJoule{{"steady_tokens_per_joule", "1/J",
+                                            "output tokens per joule of the accelerators in the "
+                                            "steady window",
+                                            "serving"}};
+const DeclaredMetric kSteadySystemPower{
+    {"steady_system_power_w", "W", "average power of the systems in the steady window", "serving"}};
+const DeclaredMetric kSteadySystemTokensPerJoule{
+    {"steady_system_tokens_per_joule", "1/J",
+     "output tokens per joule of the systems in the steady window", "serving"}};
+const DeclaredMetric kSteadyUsdPerHour{{"steady_usd_per_hour", "USD/h",
+                                        "price of the accelerators that are charged in the steady "
+                                        "window, per hour",
+                                        "serving"}};
+const DeclaredMetric kSteadyTokenCost{
+    {"steady_usd_per_million_output_tokens", "USD",
+     "price of the accelerators that are charged in the steady window, for its 10^6 output tokens",
      "serving", Follows::kTime}};
 const DeclaredMetric kReplicas{
     {"mean_replicas", "1", "replicas that are held, on average over the duration", "serving"}};
@@ -25,23 +49,65 @@ const DeclaredMetric kServers{{"mean_servers", "1",
                                "or the shares of them that replicas use (`unused: absent`)",
                                "serving"}};
 
-/// When each instance was held, from the first arrival on.
+/// When each instance was held within a time.
 std::vector<std::vector<HeldPeriod>> held_periods(const ServingConfig& serving,
-                                                  const Service& service,
+                                                  const HeldPeriod& within,
                                                   const Autoscaler* autoscaler) {
-  const HeldPeriod whole{service.first_arrival(), service.now()};
   std::size_t instances = 0;
   for (const ServingGroup& group : serving.fleet)
     instances += static_cast<std::size_t>(group.replicas);
-  std::vector<std::vector<HeldPeriod>> held(instances, {whole});
+  std::vector<std::vector<HeldPeriod>> held(instances, {within});
   for (std::size_t i = 0; autoscaler != nullptr && i < instances; ++i) {
     held[i].clear();
-    for (HeldPeriod period : autoscaler->periods(i, whole.end)) {
-      period.begin = std::max(period.begin, whole.begin);
+    for (HeldPeriod period : autoscaler->periods(i, within.end)) {
+      period.begin = std::max(period.begin, within.begin);
+      period.end = std::min(period.end, within.end);
       if (period.begin < period.end) held[i].push_back(period);
     }
   }
   return held;
+}
+
+/// The accelerators that are held within a time.
+ServedWork held_work(const ServingConfig& serving, const HeldPeriod& within,
+                     const Autoscaler* autoscaler) {
+  ServedWork work;
+  work.duration = to_seconds(within.end - within.begin);
+  const std::vector<std::vector<HeldPeriod>> held = held_periods(serving, within, autoscaler);
+  for (const std::vector<HeldPeriod>& periods : held) {
+    Picoseconds all = 0;
+    for (const HeldPeriod& period : periods) all += period.end - period.begin;
+    work.held.push_back(to_seconds(all));
+  }
+  work.accelerators = held_accelerators(serving, held);
+  return work;
+}
+
+/// Energy of the accelerators of replicas, and of their systems if all tell their power.
+struct FleetEnergy {
+  Joules accelerators{};
+  std::optional<Joules> systems;
+};
+
+FleetEnergy energy_of(const ServingConfig& serving, const ServingFleet& fleet,
+                      const ServedWork& work) {
+  FleetEnergy energy{{}, Joules(0)};
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const ServingGroup& group = serving.fleet[i];
+    const HeldAccelerators& held = work.accelerators[i];
+    const Watts idle = group.system.accelerator.power.idle.value;
+    Joules used = idle * held.used;
+    for (int replica = 0; replica < group.replicas; ++replica, ++next)
+      used += Joules(work.energy[next]);
+    energy.accelerators += used;
+    const std::optional<Watts> hosts = fleet.machine(i).host_power();
+    if (!hosts) energy.systems.reset();
+    if (!energy.systems) continue;
+    const Seconds of_systems = held.charged / group.system.accelerators.value;
+    *energy.systems += used + idle * (held.charged - held.used) + *hosts * of_systems;
+  }
+  return energy;
 }
 
 std::optional<double> group_price(const ServingGroup& group, const std::optional<PriceList>& list) {
@@ -49,24 +115,38 @@ std::optional<double> group_price(const ServingGroup& group, const std::optional
   return list ? list->of(group.system.accelerator.id) : std::nullopt;
 }
 
+/// USD of the accelerators that are charged; none where a price is unknown.
+std::optional<double> cost_of(const ServingConfig& serving, const ServedWork& work,
+                              const std::optional<PriceList>& list) {
+  double cost = 0;
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const std::optional<double> price = group_price(serving.fleet[i], list);
+    if (!price) return std::nullopt;
+    cost += *price * work.accelerators[i].charged.base() / kSecondsAnHour;
+  }
+  return cost;
+}
+
 }  // namespace
 
 ServedWork served_work(const ServingConfig& serving, const LlmConfig& model, const Service& service,
-                       const ServingLog& log, const Autoscaler* autoscaler) {
-  ServedWork work;
-  work.duration = to_seconds(service.now() - service.first_arrival());
+                       const ServingLog& log, const std::vector<Instance>& instances,
+                       const Autoscaler* autoscaler) {
+  ServedWork work = held_work(serving, {service.first_arrival(), service.now()}, autoscaler);
   const AnswerFlops flops(model);
   for (const ServedRequest& answer : log.answers()) {
     work.output_tokens += answer.output;
     work.flops += flops.of(answer.prompt, answer.found, answer.output);
   }
-  const std::vector<std::vector<HeldPeriod>> held = held_periods(serving, service, autoscaler);
-  for (const std::vector<HeldPeriod>& periods : held) {
-    Picoseconds all = 0;
-    for (const HeldPeriod& period : periods) all += period.end - period.begin;
-    work.held.push_back(to_seconds(all));
-  }
-  work.accelerators = held_accelerators(serving, held);
+  for (const Instance& instance : instances) work.energy.push_back(instance.energy());
+  return work;
+}
+
+ServedWork steady_work(const ServingConfig& serving, const SteadyWindow& window,
+                       const ServingLog& log, const Autoscaler* autoscaler) {
+  ServedWork work = held_work(serving, {window.from(), window.until()}, autoscaler);
+  work.output_tokens = steady_output_tokens(window, log);
+  work.energy = window.energies();
   return work;
 }
 
@@ -95,49 +175,43 @@ void report_serving_servers(const ServingConfig& serving, const ServedWork& work
 }
 
 void report_serving_energy(const ServingConfig& serving, const ServingFleet& fleet,
-                           const std::vector<Instance>& instances, const ServedWork& work,
-                           RunRecord& record) {
-  Joules all{}, systems{};
-  bool told = true;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
-    const ServingGroup& group = serving.fleet[i];
-    const HeldAccelerators& held = work.accelerators[i];
-    const Watts idle = group.system.accelerator.power.idle.value;
-    Joules used = idle * held.used;
-    for (int replica = 0; replica < group.replicas; ++replica, ++next)
-      used += Joules(instances[next].energy());
-    all += used;
-    const std::optional<Watts> hosts = fleet.machine(i).host_power();
-    told = told && hosts.has_value();
-    if (!hosts) continue;
-    const Seconds of_systems = held.charged / group.system.accelerators.value;
-    systems += used + idle * (held.charged - held.used) + *hosts * of_systems;
-  }
-  add_metric(record, kEnergy, all.base());
-  add_metric(record, kAveragePower, all.base() / work.duration.base());
-  add_metric(record, kTokensPerJoule, work.output_tokens / all.base());
-  if (!told) return;
-  add_metric(record, kSystemPower, (systems / work.duration).base());
-  add_metric(record, kSystemTokensPerJoule, work.output_tokens / systems.base());
+                           const ServedWork& work, const ServedWork& per_token, RunRecord& record) {
+  const FleetEnergy all = energy_of(serving, fleet, work);
+  const FleetEnergy part = energy_of(serving, fleet, per_token);
+  add_metric(record, kEnergy, all.accelerators.base());
+  add_metric(record, kAveragePower, all.accelerators.base() / work.duration.base());
+  add_metric(record, kTokensPerJoule, per_token.output_tokens / part.accelerators.base());
+  if (!all.systems) return;
+  add_metric(record, kSystemPower, (*all.systems / work.duration).base());
+  add_metric(record, kSystemTokensPerJoule, per_token.output_tokens / part.systems->base());
 }
 
-void report_serving_cost(const ServingConfig& serving, const ServedWork& work, RunRecord& record) {
-  constexpr double kMillion = 1e6;
+void report_serving_cost(const ServingConfig& serving, const ServedWork& work,
+                         const ServedWork& per_token, RunRecord& record) {
   const std::optional<PriceList> list = price_list(serving.prices);
-  double cost = 0;
-  bool from_list = false;
-  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
-    const ServingGroup& group = serving.fleet[i];
-    const Seconds charged = work.accelerators[i].charged;
-    const std::optional<double> price = group_price(group, list);
-    if (!price) return;
-    from_list = from_list || !group.usd_per_hour;
-    cost += *price * charged.base() / kSecondsAnHour;
+  const std::optional<double> cost = cost_of(serving, work, list);
+  if (!cost) return;
+  add_metric(record, kUsdPerHour, *cost / work.duration.base() * kSecondsAnHour);
+  add_metric(record, kTokenCost,
+             *cost_of(serving, per_token, list) / per_token.output_tokens * kMillion);
+  if (std::any_of(serving.fleet.begin(), serving.fleet.end(),
+                  [](const ServingGroup& group) { return !group.usd_per_hour; }))
+    add_label(record, kPrices, list->text());
+}
+
+void report_steady_cost(const ServingConfig& serving, const ServingFleet& fleet,
+                        const ServedWork& steady, RunRecord& record) {
+  const FleetEnergy energy = energy_of(serving, fleet, steady);
+  add_metric(record, kSteadyPower, (energy.accelerators / steady.duration).base());
+  add_metric(record, kSteadyTokensPerJoule, steady.output_tokens / energy.accelerators.base());
+  if (energy.systems) {
+    add_metric(record, kSteadySystemPower, (*energy.systems / steady.duration).base());
+    add_metric(record, kSteadySystemTokensPerJoule, steady.output_tokens / energy.systems->base());
   }
-  add_metric(record, kUsdPerHour, cost / work.duration.base() * kSecondsAnHour);
-  add_metric(record, kTokenCost, cost / work.output_tokens * kMillion);
-  if (from_list) add_label(record, kPrices, list->text());
+  const std::optional<double> cost = cost_of(serving, steady, price_list(serving.prices));
+  if (!cost) return;
+  add_metric(record, kSteadyUsdPerHour, *cost / steady.duration.base() * kSecondsAnHour);
+  add_metric(record, kSteadyTokenCost, *cost / steady.output_tokens * kMillion);
 }
 
 }  // namespace orrery

@@ -18,15 +18,16 @@ const DeclaredMetric kIsSteady{
      "serving"}};
 const DeclaredMetric kSteadyDuration{
     {"steady_duration_s", "s",
-     "time from the end of the first request to the last arrival, which steady_* are taken over",
+     "time from one lifetime of a request after the first arrival until the last arrival, which "
+     "steady_* are taken over",
      "serving", Follows::kTime}};
 const DeclaredMetric kSteadyRequests{{"steady_request_throughput", "1/s",
                                       "requests answered in the steady window, over its length",
                                       "serving", Follows::kRate}};
-const DeclaredMetric kSteadyGoodput{
-    {"steady_request_goodput", "1/s",
-     "requests answered in the steady window that kept all bounds of serving.slo, over its length",
-     "serving"}};
+const DeclaredMetric kSteadyGoodput{{"steady_request_goodput", "1/s",
+                                     "requests that arrive in the steady window and keep all "
+                                     "bounds of serving.slo, over its length",
+                                     "serving"}};
 const DeclaredMetric kSteadyAttainment{
     {"steady_slo_attainment", "1",
      "share of the requests that arrive in the steady window and keep all bounds of serving.slo",
@@ -53,20 +54,26 @@ const DeclaredMetric kSteadyOutputPerUser{
 
 const UserTimeMetrics kSteadyTimes("steady_");
 
+/// The window of a run, computed once.
+struct Window {
+  Picoseconds from = 0, until = 0;
+  explicit Window(const SteadyWindow& window) : from(window.from()), until(window.until()) {}
+};
+
 /// The part of a time span that the window covers.
-double share_inside(const SteadyWindow& window, Picoseconds begin, Picoseconds end) {
-  const Picoseconds low = std::max(begin, window.from()), high = std::min(end, window.until());
+double share_inside(const Window& window, Picoseconds begin, Picoseconds end) {
+  const Picoseconds low = std::max(begin, window.from), high = std::min(end, window.until);
   if (high <= low) return 0;
   return static_cast<double>(high - low) / static_cast<double>(end - begin);
 }
 
-bool inside(const SteadyWindow& window, Picoseconds time) {
-  return time > window.from() && time <= window.until();
+bool inside(const Window& window, Picoseconds time) {
+  return time > window.from && time <= window.until;
 }
 
 /// Prompt tokens inside the window; those of a request are spread from its start to its first
 /// token.
-double steady_prompt_tokens(const SteadyWindow& window, const ServingLog& log) {
+double steady_prompt_tokens(const Window& window, const ServingLog& log) {
   double tokens = 0;
   for (const ServedRequest& a : log.answers())
     tokens += a.prompt * share_inside(window, a.started, a.first_token);
@@ -85,7 +92,8 @@ bool is_steady(const SteadyWindow& window, const ServingLog& log) {
   return !window.empty() && window.horizon() >= mean_lifetime(log.answers()) * kLifetimes;
 }
 
-double steady_output_tokens(const SteadyWindow& window, const ServingLog& log) {
+double steady_output_tokens(const SteadyWindow& steady, const ServingLog& log) {
+  const Window window(steady);
   double tokens = 0;
   for (const ServedRequest& a : log.answers())
     tokens += (inside(window, a.first_token) ? 1 : 0) +
@@ -93,29 +101,27 @@ double steady_output_tokens(const SteadyWindow& window, const ServingLog& log) {
   return tokens;
 }
 
-void report_steady(const ServingConfig& serving, const SteadyWindow& window, const ServingLog& log,
+void report_steady(const ServingConfig& serving, const SteadyWindow& steady, const ServingLog& log,
                    RunRecord& record) {
-  if (!is_steady(window, log)) {
-    add_label(record, kIsSteady, why_not(window, log));
+  if (!is_steady(steady, log)) {
+    add_label(record, kIsSteady, why_not(steady, log));
     return;
   }
+  const Window window(steady);
   add_label(record, kIsSteady, "yes");
-  const double length = window.length().base();
-  std::int64_t answered = 0, good = 0;
-  for (const ServedRequest& a : log.answers()) {
-    if (!inside(window, a.last_token)) continue;
-    ++answered;
-    good += is_good(a, serving.slo) ? 1 : 0;
-  }
-  const double output = steady_output_tokens(window, log);
+  const double length = steady.length().base();
+  const auto answered =
+      std::count_if(log.answers().begin(), log.answers().end(),
+                    [&](const ServedRequest& a) { return inside(window, a.last_token); });
+  const double output = steady_output_tokens(steady, log);
   const double total = output + steady_prompt_tokens(window, log);
   const double accelerators = serving.accelerators();
   const RequestTimes times(log, serving.slo, [&](const ServedRequest& a) {
-    return a.arrival >= window.from() && a.arrival <= window.until();
+    return a.arrival >= window.from && a.arrival <= window.until;
   });
   add_metric(record, kSteadyDuration, length);
   add_metric(record, kSteadyRequests, static_cast<double>(answered) / length);
-  add_metric(record, kSteadyGoodput, static_cast<double>(good) / length);
+  add_metric(record, kSteadyGoodput, static_cast<double>(times.good) / length);
   add_metric(record, kSteadyOutput, output / length);
   add_metric(record, kSteadyTotal, total / length);
   times.report(kSteadyTimes, log.steady_gaps(), record);
