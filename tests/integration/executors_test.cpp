@@ -190,7 +190,8 @@ TEST_F(Clusters, AControllerThatDoesNotAnswerLosesNoTask) {
 
 TEST_F(Clusters, ACtrlCLeavesTheTasksAndSaysHowToGoOn) {
   task("echo $name 7 $i PENDING >> " + path("queue"));
-  const Outcome left = sweep("", "run", "timeout --foreground --signal=INT 2");
+  program("squeue", "kill -INT $PPID; cat " + path("queue"));  // the sweep waits, and asks
+  const Outcome left = sweep();
   EXPECT_THAT(left.out, AllOf(HasSubstr("2 tasks wait or run without this process"),
                               HasSubstr("go on: orrery sweep resume ")));
   EXPECT_EQ(lines_of("cancelled").size(), 0U);
@@ -208,10 +209,12 @@ TEST_F(Clusters, WhatSbatchRefusesIsSaidInItsWords) {
 
 TEST_F(Clusters, OnlyOneProcessAwaitsTheTasksOfAStore) {
   task("echo $name 7 $i PENDING >> " + path("queue"));
+  // The first one awaits its tasks once it has given them, and ends after the second one has.
   const Outcome both =
       shell("export PATH=" + path("bin") + ":$PATH; sweep='" ORRERY_BINARY " sweep resume " +
             path("sweep.yaml") + " --db " + path("s.db") +
-            "'; { timeout -s INT 3 $sweep & sleep 1; $sweep; echo code $?; wait; } 2>&1");
+            "'; { $sweep & until test -s " + path("queue") +
+            "; do sleep 0.1; done; $sweep; echo code $?; kill -INT $!; wait; } 2>&1");
   EXPECT_THAT(both.out,
               AllOf(HasSubstr("another process awaits the tasks of"), HasSubstr("code 6")));
 }

@@ -31,7 +31,12 @@ TEST_P(StepPricing, OfADrawnStepIsNearItsReplay) {
               allowed(plan));
 }
 
-INSTANTIATE_TEST_SUITE_P(Plans, StepPricing, ::testing::Range<std::size_t>(0, 34));
+INSTANTIATE_TEST_SUITE_P(Plans, StepPricing, ::testing::Range<std::size_t>(0, 34),
+                         [](const auto& tested) {
+                           const SteppedPlan& plan = stepped_plans()[tested.param];
+                           return std::to_string(tested.param) + "_" + plan.model + "_" +
+                                  plan.system;
+                         });
 
 TEST(StepPricer, GivesTheSameTimeWhateverWasAskedBefore) {
   SteppedMachine first(stepped_plans()[0]), second(stepped_plans()[0]);

@@ -20,7 +20,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import Cluster, lives  # noqa: E402
+from cluster import HANGS, Cluster, lives  # noqa: E402
 
 # A point takes some hundredths of a second; with 3 ranks it cannot be.
 SWEEP = """sweep: killed
@@ -198,7 +198,7 @@ class Campaign:
         return code == 0
 
     def end_round(self):
-        until = time.time() + 300
+        until = time.time() + HANGS
         while not self.is_over():
             assert time.time() < until, f"round {self.round} does not end"
             time.sleep(1)
@@ -232,7 +232,7 @@ class Campaign:
         assert answer.returncode == 0, answer.stdout + answer.stderr
         self.begin_round()
         for action in plan:
-            until = time.time() + 300
+            until = time.time() + HANGS
             while True:
                 assert time.time() < until, "nothing to do this to: " + action.__name__
                 time.sleep(self.random.uniform(0.05, 0.6))

@@ -15,6 +15,7 @@ import tempfile
 import time
 
 SKIPPED = 77
+HANGS = 600  # s that a busy machine may take for one thing before it counts as hanging
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
 
 
@@ -184,7 +185,7 @@ PartitionName=batch Nodes={host} Default=YES MaxTime=INFINITE State=UP OverSubsc
         except subprocess.TimeoutExpired:
             return subprocess.CompletedProcess(words, 1, "", "no answer")
 
-    def await_idle(self, seconds=40):
+    def await_idle(self, seconds=HANGS):
         until = time.time() + seconds
         while time.time() < until:
             state = self.ask("sinfo", "--noheader", "--format=%T").stdout.strip()

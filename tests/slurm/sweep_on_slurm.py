@@ -9,7 +9,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from cluster import Cluster, require_packages  # noqa: E402
+from cluster import HANGS, Cluster, require_packages  # noqa: E402
 
 SWEEP = """sweep: ladder
 cases:
@@ -51,7 +51,7 @@ def main(program):
 
         said = orrery("sweep", "run", "sweep.yaml", "--db", "left.db", "--no-wait")
         assert "4 tasks wait or run without this process" in said, said
-        victims, until = [], time.time() + 60
+        victims, until = [], time.time() + HANGS
         while not victims and time.time() < until:  # one task is killed meanwhile
             victims = cluster.pids("sweep work")
         assert victims, "no task began"

@@ -19,6 +19,7 @@
 #include "sim/machine/calibration.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/metric_table.h"
+#include "tests/printed_name.h"
 
 namespace orrery::describe_test {
 namespace {
@@ -77,6 +78,8 @@ struct Published {
   std::string label, gb200, cm384, ratio;
 };
 
+void PrintTo(const Published& cell, std::ostream* out) { *out << cell.label; }
+
 class PublishedTable : public testing::TestWithParam<Published> {};
 
 // Huawei CloudMatrix384 against NVIDIA GB200 NVL72 as printed in the Fudan Machine Learning Systems
@@ -106,7 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
         Published{"HBM capacity, per chip", "192 GB", "128 GB", "0.7x"},
         Published{"HBM bandwidth, per chip", "8.0 TB/s", "3.2 TB/s", "0.4x"},
         Published{"scale-up bandwidth, one way, per chip", "7,200 Gb/s", "2,800 Gb/s", "0.4x"},
-        Published{"scale-out bandwidth, one way, per chip", "400 Gb/s", "400 Gb/s", "1.0x"}));
+        Published{"scale-out bandwidth, one way, per chip", "400 Gb/s", "400 Gb/s", "1.0x"}),
+    PrintedName());
 
 // What simulations use: 384 x 752 TFLOP/s = 288.8 P; 72 x 189,471 MiB = 14.30 TB; 384 x 392 GB/s x
 // 8 = 1,204,224 Gb/s; 559,378 W / 288,768 TFLOP/s = 1.937 W/TFLOP.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/app/experiments/simulate.h"
+#include "tests/printed_name.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::sparse_steps_test {
@@ -61,7 +62,8 @@ TEST_P(SparseSteps, RunOnEveryKindOfDevice) {
 INSTANTIATE_TEST_SUITE_P(Models, SparseSteps,
                          testing::Values(Plan{"qwen3_next_80b_a3b", 1}, Plan{"deepseek_v3_2", 1},
                                          Plan{"glm_5_2", 1}, Plan{"minimax_m3", 1},
-                                         Plan{"kimi_k3", 8}, Plan{"deepseek_v4_flash", 1}));
+                                         Plan{"kimi_k3", 8}, Plan{"deepseek_v4_flash", 1}),
+                         PrintedName());
 
 /// A decode step on 72 H200 in fp8, 16 sequences a rank.
 double decode_s(const char* model, std::int64_t context) {

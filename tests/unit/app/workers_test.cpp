@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <new>
 #include <set>
@@ -111,10 +112,12 @@ TEST(Workers, APointThatTakesTooLongFailsAlone) {
   LocalWorkers workers(
       2,
       [](std::size_t i) -> std::string {
-        if (i == 5) ::sleep(30);
+        if (i == 5) ::sleep(600);
         return "done";
       },
-      [](std::size_t i) { return PointLimits{std::chrono::milliseconds(i == 6 ? 0 : 200)}; });
+      [](std::size_t i) {  // points 5 and 6 apart, an hour: a busy machine may delay any of them
+        return PointLimits{std::chrono::milliseconds(i == 5 ? 200 : i == 6 ? 0 : 3'600'000)};
+      });
   workers.submit({0, 40});
   const auto all = outcomes_of(workers);
   ASSERT_EQ(all.size(), 40U);
@@ -152,15 +155,15 @@ class Shared {
   T* at_;
 };
 
-/// Takes so much memory for a while, and gives it back at once: allocators of sanitizers keep what
-/// was freed.
-std::string taking(std::int64_t bytes, int milliseconds = 0) {
+/// Takes so much memory while something else happens, and gives it back at once: allocators of
+/// sanitizers keep what was freed.
+std::string taking(std::int64_t bytes, const std::function<void()>& meanwhile = nullptr) {
   const auto size = static_cast<std::size_t>(bytes);
   void* const memory =
       ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   std::memset(memory, 'm', size);
-  if (milliseconds > 0) ::usleep(static_cast<useconds_t>(milliseconds) * 1000);
+  if (meanwhile) meanwhile();
   std::string middle(1, static_cast<const char*>(memory)[size / 2]);
   ::munmap(memory, size);
   return middle;
@@ -181,7 +184,9 @@ TEST(Workers, APointAboveItsMemoryFailsAlone) {
     LocalWorkers workers(
         2,
         [=](std::size_t i) {
-          return taking(i == 5 ? 400 * kMega : kMega, i == 5 ? milliseconds : 0);
+          if (i != 5) return taking(kMega);
+          return taking(400 * kMega,
+                        [=] { ::usleep(static_cast<useconds_t>(milliseconds) * 1000); });
         },
         [](std::size_t) {
           PointLimits limits;
@@ -264,22 +269,32 @@ TEST(Workers, AreReplacedAfterSoManyPointsOrBytes) {
 TEST(Workers, AsManyRunAsThereIsMemoryFor) {
   // Each point takes 20 MB of a machine that has 70 MB: three run at a time, of eight that might.
   for (const std::int64_t machine : {70 * kMega, 2000 * kMega}) {
-    Shared<std::atomic<int>> running, most, first;
+    const int wanted = machine == 70 * kMega ? 3 : 8;
+    Shared<std::atomic<int>> running, most, taken;
+    const auto until_so_many_run = [&] {  // or for a minute; and some time for one too many
+      ++*taken;
+      for (int i = 0; i < 6000 && *most < wanted; ++i) ::usleep(10'000);
+      ::usleep(60'000);
+    };
     LocalWorkers workers(
         8,
         [&](std::size_t) {
           const int now = ++*running;
           for (int seen = *most; seen < now && !most->compare_exchange_weak(seen, now);) {
           }
-          taking(20 * kMega, *first == 0 ? 150 : 60);
-          *first = 1;
+          taking(20 * kMega, until_so_many_run);
           --*running;
           return std::string();
         },
-        nullptr, [&, machine] { return machine - *running * 20 * kMega; });
+        // The first point has its memory before others begin: workers are looked at before each
+        // look at the machine, and the second look after `taken` sees it.
+        nullptr, [&, looks = 0]() mutable {
+          looks += *taken > 0 ? 1 : 0;
+          return looks < 2 ? -kMega : machine - *running * 20 * kMega;
+        });
     workers.submit({0, 16});
     EXPECT_EQ(outcomes_of(workers).size(), 16U);
-    EXPECT_EQ(*most, machine == 70 * kMega ? 3 : 8);
+    EXPECT_EQ(*most, wanted);
   }
 }
 
@@ -295,6 +310,16 @@ TEST(MemoryAdmission, ExpectsWhatTheLimitSaysUntilAPointIsDone) {
   EXPECT_FALSE(admission.admits({33 * giga}, 0, 150ms));
   admission.add(giga);
   EXPECT_TRUE(admission.admits({0, 0, 0, 0}, 8 * giga, 0ns)) << "they take less than they may";
+}
+
+TEST(MemoryAdmission, WhatPointsHaveTakenIsNoLongerAvailable) {
+  std::int64_t available = 30 * kMega;
+  MemoryAdmission admission([&] { return available; });
+  admission.add(20 * kMega);
+  EXPECT_TRUE(admission.admits({20 * kMega}, 0, std::chrono::seconds(0)));
+  available = 10 * kMega;  // the one that was admitted has its 20 MB
+  admission.look_again();
+  EXPECT_FALSE(admission.admits({20 * kMega, 20 * kMega}, 0, std::chrono::seconds(0)));
 }
 
 TEST(ProcessMemory, SeesWhatThereIsAndWhatThisProcessHas) {

@@ -262,6 +262,7 @@ void LocalWorkers::look_after_workers() {
   looked_ = Clock::now();
   for (const auto& worker : workers_)
     if (worker->is_busy()) look_after(*worker);
+  admission_.look_again();
 }
 
 void LocalWorkers::look_after(Worker& worker) {

@@ -22,6 +22,9 @@ class MemoryAdmission {
 
   /// A point took so much.
   void add(std::int64_t bytes);
+  /// What points that run have taken was read anew, so the available memory is read again, too:
+  /// bytes that they took since it was read would count as available a second time.
+  void look_again() { looked_ = {}; }
   /// @param running what points that run have taken until now
   /// @param limit bytes that the next point may take; 0: as many as it does
   /// @param alone how long the longest of them has been running

@@ -19,7 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kLookedAt = 400;
+/// Places that an estimate is made from, and the fewest, however long they take.
+constexpr std::uint64_t kLookedAt = 400, kFewest = 16;
 constexpr std::chrono::milliseconds kLongestLook{1000};
 constexpr std::size_t kSimulated = 3;
 constexpr std::chrono::milliseconds kLongestTrial{3000};
@@ -128,7 +129,7 @@ PlanEstimate estimate_plan(const Sweep& sweep, const ResultStore& store) {
       timed += times.empty() ? 0 : 1;
       to_do.push_back(cursor.place());
     }
-    if (Clock::now() - begin > kLongestLook) break;
+    if (estimate.looked_at >= kFewest && Clock::now() - begin > kLongestLook) break;
   }
   scale(estimate.counts, places);
   if (timed > 0) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/graph/verify.h"
+#include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/inference/inference.h"
 #include "workloads/memory.h"
@@ -191,7 +192,8 @@ FamilyRow cohere2() {
 
 INSTANTIATE_TEST_SUITE_P(Published, FamilySteps,
                          testing::Values(llama4(), gemma4(), mimo_v2(), step3(), nemotron_nas(),
-                                         phi(), gptj(), falcon(), cohere2()));
+                                         phi(), gptj(), falcon(), cohere2()),
+                         PrintedName());
 
 }  // namespace
 }  // namespace orrery::family_steps_test

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/printed_name.h"
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/parallelism/rank_parameters.h"
 
@@ -77,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(
                     PublishedFile{"falcon_40b", 41303293952, 41303293952},
                     PublishedFile{"nemotron_super_49b", 49867145216, 49867145216},
                     // Qwen3-Coder-Next, the same model without a module: all of its file.
-                    PublishedFile{"qwen3_next_80b_a3b", 79674391296, 3874929408}));
+                    PublishedFile{"qwen3_next_80b_a3b", 79674391296, 3874929408}),
+    PrintedName());
 
 struct PublishedTower {
   const char* file;    // below configs/models/hf
@@ -107,7 +109,8 @@ INSTANTIATE_TEST_SUITE_P(
                     PublishedTower{"qwen3_5_27b", 27781427952, 0},
                     PublishedTower{"qwen3_5_35b_a3b", 35951822704, 0},
                     PublishedTower{"qwen3_5_122b_a10b", 125090000000, 10000000},
-                    PublishedTower{"qwen3_5_397b_a17b", 403400000000, 100000000}));
+                    PublishedTower{"qwen3_5_397b_a17b", 403400000000, 100000000}),
+    PrintedName());
 
 // The hub counts 684,531,386,000 for DeepSeek-V3 and 685,396,921,376 for V3.2-Exp, one fp32 scale
 // for each 128 x 128 weights in fp8 included: what the second has more is an indexer in each of 61
@@ -157,13 +160,15 @@ INSTANTIATE_TEST_SUITE_P(Sparse, PublishedFigures,
                                          PublishedFigure{"kimi_k3", 57.2 + 92 * 896 * 0.033030144,
                                                          0, 1},
                                          PublishedFigure{"deepseek_v4_flash", 284, 13, 2},
-                                         PublishedFigure{"deepseek_v4_pro", 1600, 49, 100}));
+                                         PublishedFigure{"deepseek_v4_pro", 1600, 49, 100}),
+                         PrintedName());
 
 INSTANTIATE_TEST_SUITE_P(Hybrids, PublishedFigures,
                          testing::Values(PublishedFigure{"nemotron_3_nano", 31.6, 3.2, 0.1},
                                          PublishedFigure{"nemotron_3_super", 120, 12, 2},
                                          PublishedFigure{"nemotron_3_ultra", 550, 55, 2},
-                                         PublishedFigure{"nemotron_h_56b", 56, 0, 1}));
+                                         PublishedFigure{"nemotron_h_56b", 56, 0, 1}),
+                         PrintedName());
 
 // Table 1 of the gpt-oss model card (arXiv 2508.10925) counts active parameters without the
 // embedding table: 5.13 B and 3.61 B of 116.83 B and 20.91 B.
@@ -279,7 +284,8 @@ INSTANTIATE_TEST_SUITE_P(
                         774030080},
         PublishedFields{"gpt2-xl", R"({"model_type": "gpt2", "n_embd": 1600, "n_layer": 48,
             "n_head": 25, "n_positions": 1024, "vocab_size": 50257})",
-                        1557611200}));
+                        1557611200}),
+    PrintedName());
 
 }  // namespace
 }  // namespace orrery::published_parameters_test

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/parallelism/rank_parameters.h"
@@ -69,7 +70,8 @@ INSTANTIATE_TEST_SUITE_P(
             "rotary_emb_fraction": 1.0, "activation_function": "swiglu", "qkv_proj_bias": false,
             "mlp_fc1_bias": false, "mlp_fc2_bias": false, "type_vocab_size": 2,
             "vocab_size": 30528})",
-                  136731648}));
+                  136731648}),
+    PrintedName());
 
 struct StatesFile {
   const char* file;  // below configs/models
@@ -94,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Files, PublishedStatesFiles,
                                          StatesFile{"rwkv_5_3b", 3062999040},
                                          StatesFile{"rwkv_6_7b", 7635746816},
                                          StatesFile{"rwkv_7_1_5b", 1527404544},
-                                         StatesFile{"zamba2_7b", 7356749648}));
+                                         StatesFile{"zamba2_7b", 7356749648}),
+                         PrintedName());
 
 // With the layers of Zamba2-1.2B that have its shared block in front.
 INSTANTIATE_TEST_SUITE_P(
@@ -151,7 +154,8 @@ INSTANTIATE_TEST_SUITE_P(
             "num_attention_heads": 32, "intermediate_size": 8192, "adapter_rank": 128,
             "use_shared_attention_adapter": true, "use_mem_rope": true, "mamba_d_state": 128,
             "mamba_ngroups": 1, "n_mamba_heads": 64, "vocab_size": 32000})",
-                              1215064704}));
+                              1215064704}),
+    PrintedName());
 
 }  // namespace
 }  // namespace orrery::published_states_test

@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/huggingface/huggingface.h"
 
@@ -93,7 +94,8 @@ INSTANTIATE_TEST_SUITE_P(
         DenseRow{"allenai/OLMo-2-0325-32B", "olmo2", 5120, 64, 40, 8, 128, 27648, 100352, false,
                  32234279936},
         DenseRow{"internlm/internlm2-20b", "internlm2", 6144, 48, 48, 8, 128, 16384, 92544, false,
-                 19861149696}));
+                 19861149696}),
+    PrintedName());
 
 /// A figure as it is printed, in 10^9, and what of a model it counts.
 struct FigureRow {
@@ -136,7 +138,8 @@ INSTANTIATE_TEST_SUITE_P(Cards, PrintedTotals,
                                          FigureRow{"mimo_v2_flash", 15, 1, active},
                                          FigureRow{"step_3_7_flash", 196, 1, without_tables},
                                          FigureRow{"step_3_7_flash", 11, 1,
-                                                   active_without_tables}));
+                                                   active_without_tables}),
+                         PrintedName());
 
 }  // namespace
 }  // namespace orrery::published_totals_test

@@ -9,6 +9,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
+#include "tests/printed_name.h"
 #include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/inference/inference.h"
@@ -144,7 +145,8 @@ constexpr StateRow kRwkv7 = {
     24 * (32.0 * 64 * 64 * 4 + 2048 * 6 * 2)};
 
 INSTANTIATE_TEST_SUITE_P(Families, StatesSteps,
-                         testing::Values(kFalconH1, kZamba2, kFalconMamba, kRwkv5, kRwkv6, kRwkv7));
+                         testing::Values(kFalconH1, kZamba2, kFalconMamba, kRwkv5, kRwkv6, kRwkv7),
+                         PrintedName());
 
 // 7 FLOPs for each element of a state and token, 9 in version 7, and exponentials of decays.
 TEST(Rwkv, TheRecurrenceRunsOnVectorLanesTokenByToken) {

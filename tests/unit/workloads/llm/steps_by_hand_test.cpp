@@ -7,6 +7,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/inference/inference.h"
 #include "workloads/llm/layers.h"
@@ -133,7 +134,8 @@ constexpr Row kDeepSeekV4Flash = {
 
 INSTANTIATE_TEST_SUITE_P(Families, StepsByHand,
                          testing::Values(kQwen3Next, kDeepSeekV32, kGlm52, kMiniMaxM3, kKimiK3,
-                                         kDeepSeekV4Flash));
+                                         kDeepSeekV4Flash),
+                         PrintedName());
 
 }  // namespace
 }  // namespace orrery::steps_by_hand_test

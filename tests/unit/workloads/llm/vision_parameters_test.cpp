@@ -8,6 +8,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/parallelism/rank_parameters.h"
@@ -132,7 +133,8 @@ INSTANTIATE_TEST_SUITE_P(Hub, VisionTotals,
                                          Whole{"pixtral-12b", kPixtral, 12682739712},
                                          Whole{"Mistral-Small-3.1-24B", kMistralSmall, 24011361280},
                                          Whole{"GLM-4.1V-9B-Thinking", kGlm41V, 10292777472},
-                                         Whole{"InternVL2_5-8B", kInternVl, 8075365376}));
+                                         Whole{"InternVL2_5-8B", kInternVl, 8075365376}),
+                         PrintedName());
 
 // The hub counts 108,641,793,536 for Llama 4 Scout with its tower.
 TEST(VisionParameters, OfLlama4ScoutAreWhatIsBesideItsText) {
