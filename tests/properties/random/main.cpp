@@ -14,10 +14,13 @@
 #include <map>
 
 #include "sim/app/cli/progress.h"
-#include "tests/properties/random/laws.h"
+#include "tests/properties/random/fleets.h"
 
 namespace orrery {
 namespace {
+
+/// Every ninth experiment is a fleet, whose law takes dozens of runs.
+constexpr std::uint64_t kFleets = 9;
 
 struct Tally {
   std::uint64_t ran = 0, refused = 0, infeasible = 0, violations = 0;
@@ -46,8 +49,9 @@ Tally work(std::uint64_t first, std::uint64_t stride, std::uint64_t count, bool 
   if (shows) progress.emplace("random experiments", count);
   for (std::uint64_t seed = first; tally.ran < count; seed += stride) {
     Draw draw(seed);
-    const RandomExperiment experiment = draw_experiment(draw);
-    const Trial trial = try_experiment(experiment, draw);
+    const bool fleet = seed % kFleets == 0;
+    const RandomExperiment experiment = fleet ? draw_fleet(draw) : draw_experiment(draw);
+    const Trial trial = fleet ? try_fleet(experiment) : try_experiment(experiment, draw);
     for (const Violation& violation : trial.violations) report(experiment, seed, violation);
     tally.violations += trial.violations.size();
     if (trial.outcome == Trial::Outcome::kRefused) ++tally.refused;
