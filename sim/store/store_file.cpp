@@ -25,7 +25,10 @@ constexpr std::string_view kMagic("SQLite format 3\0", 16);
 enum class Content { kNothing, kStore };
 
 Content check_content(const Database& database, const fs::path& path) {
-  const std::int64_t application = database.integer("PRAGMA application_id");
+  // The statement stays open to the end, so that everything is read from one snapshot: another
+  // process may create the store between two reads.
+  Statement snapshot = database.prepare("PRAGMA application_id");
+  const std::int64_t application = snapshot.step() ? snapshot.integer(0) : 0;
   const std::int64_t version = database.integer("PRAGMA user_version");
   if (application != kStoreApplicationId) {
     const bool blank = application == 0 && version == 0 &&
