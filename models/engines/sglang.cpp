@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <deque>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 
 namespace orrery {
@@ -71,17 +73,19 @@ class SglangScheduler final : public Scheduler {
 
   const Sglang& rules_;
   double first_ratio_, ratio_;
+  /// Requests that ran when one found no room: nobody joins until one of them leaves
+  /// (batch_is_full). 0: all that asked found room.
+  std::size_t full_at_ = 0;
   std::int64_t chunk_left_ = 0, prefill_left_ = 0;
 };
 
+/// Keys of SGLang. Defaults that depend on its version are in configs/software/sglang_*.yaml; 0
+/// stands for them here.
 struct Sglang final : SchedulerConfig {
   Sglang() {
     kind = "sglang";
     quant_fusion = false;
     expert_kernels = ExpertKernels::kTriton;
-    // An estimate, that of TensorRT-LLM: first tokens were measured of DeepSeek-R1 alone, where
-    // both engines take about 0.1 s more, which other models do not with TensorRT-LLM.
-    host.request = Seconds(27.2e-3);
   }
 
   std::unique_ptr<Scheduler> make() const override {
@@ -94,21 +98,18 @@ struct Sglang final : SchedulerConfig {
             !disable_radix_cache,      mamba_track_interval,         false};
   }
 
-  /// server_args.py (read 2026) turns FlashInfer's all-reduce on for models of experts on Hopper
-  /// and Blackwell.
-  EngineFusions own_fusions() const override {
-    return {EngineSwitch::kOn, EngineSwitch::kOn, EngineSwitch::kOff};
-  }
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override {
-    return decodes && tokens <= cuda_graph_max_bs;
+    return decodes ? tokens <= cuda_graph_max_bs : prefill_graphs && tokens <= memory().most_tokens;
   }
 
-  std::int64_t cuda_graph_max_bs = 160;
-  std::int64_t max_running_requests = 256, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
+  std::string version = "0.5.5";
+  std::int64_t cuda_graph_max_bs = 0;
+  bool cuda_graph_coarse = false, prefill_graphs = false;
+  std::int64_t max_running_requests = 0, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
   std::int64_t page_size = 1, max_total_tokens = 0, mamba_track_interval = 256;
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
-  double mem_fraction_static = 0.88, schedule_conservativeness = 1;
+  double mem_fraction_static = 0, schedule_conservativeness = 1;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
   bool disable_shared_experts_fusion = false;
 
@@ -116,6 +117,9 @@ struct Sglang final : SchedulerConfig {
     using config::between;
     static const config::Schema<Sglang> schema =
         engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
+            .optional("version", &Sglang::version,
+                      "version of SGLang: keys that are left out have its defaults (`orrery "
+                      "describe software sglang`)")
             .optional("max_running_requests", &Sglang::max_running_requests,
                       "requests that run at a time at most", between(1, 1e6))
             .optional("moe_runner_backend",
@@ -129,8 +133,14 @@ struct Sglang final : SchedulerConfig {
                       "runs by kernels of its own, not as one more of the routed experts")
             .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                       "most sequences of a captured graph of decodes; smaller batches run the next "
-                      "of 1, 2, 4, 8, 12, 16 and multiples of 8; 0: none are captured",
+                      "of 1, 2, 4 and multiples of 8; 0: none are captured",
                       between(0, 1e6))
+            .optional("cuda_graph_coarse", &Sglang::cuda_graph_coarse,
+                      "whether graphs are captured for multiples of 16 from 256 sequences on and "
+                      "of 32 from 512 on, and for 12, too")
+            .optional("prefill_graphs", &Sglang::prefill_graphs,
+                      "whether prompts run as graphs of all but attention, for some numbers of "
+                      "tokens up to chunked_prefill_size")
             .optional("chunked_prefill_size", &Sglang::chunked_prefill_size,
                       "new tokens of an iteration of prompts at most; -1: prompts stay whole",
                       between(-1, 1e7))
@@ -166,17 +176,35 @@ struct Sglang final : SchedulerConfig {
             })
             .check(
                 "must be -1 or positive",
-                [](const Sglang& s) { return s.chunked_prefill_size != 0; },
-                "chunked_prefill_size");
+                [](const Sglang& s) { return s.chunked_prefill_size != 0; }, "chunked_prefill_size")
+            .check(
+                "expected a version such as 0.5.5",
+                [](const Sglang& s) { return EngineVersion::of(s.version).has_value(); },
+                "version");
     return schema;
   }
 };
 
-/// Sizes of srt/model_executor/cuda_graph_runner.py.
+/// Sizes of captured graphs up to `below` are multiples of `step`.
+struct GraphSteps {
+  std::int64_t below, step;
+};
+
+/// Sizes of srt/model_executor/cuda_graph_runner.py, of srt/server_args.py from 0.5.3 on, and for
+/// prompts of piecewise graphs.
+constexpr GraphSteps kDecodeSizes[] = {{2, 1}, {4, 4}, {INT64_MAX, 8}};
+constexpr GraphSteps kCoarseSizes[] = {{2, 1}, {16, 4}, {256, 8}, {512, 16}, {INT64_MAX, 32}};
+constexpr GraphSteps kPrefillSizes[] = {{32, 4},    {256, 16},   {512, 32},
+                                        {1024, 64}, {4096, 256}, {INT64_MAX, 512}};
+
 std::int64_t Sglang::padded(std::int64_t tokens, bool decodes) const {
-  if (!runs_graph(tokens, decodes) || tokens <= 2) return tokens;
-  const std::int64_t step = tokens <= 16 ? 4 : 8;
-  return (tokens + step - 1) / step * step;
+  if (!runs_graph(tokens, decodes)) return tokens;
+  std::span<const GraphSteps> sizes = kPrefillSizes;
+  if (decodes && cuda_graph_coarse) sizes = kCoarseSizes;
+  if (decodes && !cuda_graph_coarse) sizes = kDecodeSizes;
+  const auto steps = std::find_if(sizes.begin(), sizes.end(),
+                                  [&](const GraphSteps& s) { return tokens <= s.below; });
+  return (tokens + steps->step - 1) / steps->step * steps->step;
 }
 
 /// 0.7 of the answers at first (init_new_token_ratio), more or less by conservativeness.
@@ -255,6 +283,16 @@ void SglangScheduler::go_on_with_chunk(Queue& queue, KvPool& pool, Batch& out) {
   }
 }
 
+/// Whether a failed admission counts in later iterations, too: the flag is that of the decodes, and
+/// taken back where a prompt of the iteration leaves it half done (get_next_batch_to_run).
+bool stays_full(const Queue& queue, const Batch& batch) {
+  const bool halves = std::any_of(batch.shares.begin(), batch.shares.end(), [&](const auto& share) {
+    return queue.running[share.running].missing() > share.tokens;
+  });
+  return !halves && std::any_of(queue.running.begin(), queue.running.end(),
+                                [](const RequestState& p) { return p.decodes(); });
+}
+
 void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
   const auto most = static_cast<std::size_t>(rules_.max_running_requests);
   const auto room = [&] { return static_cast<double>(pool.available() * pool.block_tokens()); };
@@ -268,10 +306,11 @@ void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
     const std::int64_t tokens = std::min(first.missing(), chunk_left_);
     const bool whole =
         rules_.chunked_prefill_size > 0 || out.shares.empty() || first.missing() <= prefill_left_;
-    // Alone it may have all that there is.
+    // Alone it may have all that there is, which SGLang would let wait for ever.
     const bool room_for = needed + reckoned < room() || queue.running.empty();
     if (!whole || !room_for || !pool.grow(first, tokens)) {
       pool.put_back(first);
+      if (whole && stays_full(queue, out)) full_at_ = queue.running.size();
       return;
     }
     reckoned += static_cast<double>(first.missing() - tokens) + static_cast<double>(output);
@@ -283,13 +322,14 @@ void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
   }
 }
 
-/// Sends those with the shortest answers, and of them those with the longest prompts, back until
-/// all others have room for a token more.
+/// Sends those with the shortest answers, and of them those with the longest prompts, to the end of
+/// the queue until all others have room for a token more (scheduler.py,
+/// _add_request_to_queue).
 void SglangScheduler::retract(Queue& queue, KvPool& pool) {
   const auto needed = [&] {
     std::int64_t blocks = 0;
     for (const RequestState& p : queue.running)
-      if (p.decodes() && p.cached % pool.block_tokens() == 0) ++blocks;
+      if (p.decodes()) blocks += std::max<std::int64_t>(0, pool.lacking(p, 1));
     return blocks;
   };
   bool retracted = false;
@@ -301,6 +341,8 @@ void SglangScheduler::retract(Queue& queue, KvPool& pool) {
                                         });
     std::rotate(least, least + 1, queue.running.end());
     preempt_last(queue, pool);
+    queue.waiting.push_back(std::move(queue.waiting.front()));
+    queue.waiting.pop_front();
     retracted = true;
   }
   if (!retracted) {
@@ -331,9 +373,10 @@ void SglangScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
   chunk_left_ = chunks ? rules_.chunked_prefill_size : INT64_MAX;
   // Prompts are in the tree once they are computed, before any decode (cache_unfinished_req).
   for (RequestState& p : queue.running) pool.publish(p);
+  if (queue.running.size() < full_at_) full_at_ = 0;
   go_on_with_chunk(queue, pool, out);
   sort(queue, pool);
-  join(queue, pool, out);
+  if (full_at_ == 0) join(queue, pool, out);
   if (!out.shares.empty() && !rules_.enable_mixed_chunk) return;
   if (out.shares.empty()) retract(queue, pool);
   decode(queue, pool, out);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "models/engines/engine_version.h"
+#include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 
 namespace orrery {
@@ -39,11 +42,13 @@ class TensorrtLlmScheduler final : public Scheduler {
   std::int64_t unheld(const RequestState& p, const KvPool& pool) const;
   bool may_join(const RequestState& first, const Queue& queue, const KvPool& pool) const;
   void answers(Queue& queue, KvPool& pool, Batch& out);
+  void go_on(Queue& queue, KvPool& pool, Batch& out);
   void prompts(Queue& queue, KvPool& pool, Batch& out);
   std::int64_t piece(const RequestState& p) const;
 
   const TensorrtLlm& rules_;
   std::int64_t left_ = 0;
+  std::set<std::uint64_t> filled_;  ///< next pieces of the prompts of the iteration
 };
 
 /// Prompts of data parallel ranks that go into iterations together (AttentionDpConfig).
@@ -105,29 +110,10 @@ class TensorrtLlmWaits final : public RanksPolicy {
   std::int64_t waited_ = 0, waited_for_more_ = 0;
 };
 
-/// What `orrery calibrate --engine trtllm` found.
-HostCosts tensorrt_llm_host(std::pair<int, int> version) {
-  constexpr std::pair<int, int> kFirstFaster = {1, 1};
-  HostCosts host;
-  if (version < kFirstFaster) {
-    // Version 1.0: Llama-3.1-8B and Qwen3-235B on H100; TPOT of Qwen3-32B is off by 11.1 % with it
-    // and 14.0 % without. No row tells its time to first token, so that no request is delayed.
-    host.launch = Seconds(39.6e-6);
-    host.gap = Seconds(279e-6);
-    return host;
-  }
-  // InferenceX's runs of gpt-oss-120b on B200 and of Llama-3.1-70B on H200; of the others, TTFT is
-  // off by 31 % with it and 41 % without.
-  host.request = Seconds(27.2e-3);
-  host.launch = Seconds(18.9e-6);
-  return host;
-}
-
+/// Keys of TensorRT-LLM. Defaults that depend on its version are in
+/// configs/software/tensorrt_llm_*.yaml.
 struct TensorrtLlm final : SchedulerConfig {
-  TensorrtLlm() {
-    kind = "tensorrt_llm";
-    host.by_version = true;
-  }
+  TensorrtLlm() { kind = "tensorrt_llm"; }
 
   std::unique_ptr<RanksPolicy> ranks_policy() const override {
     const bool waits = batch_wait_timeout_iters > 0 || batch_wait_max_tokens_ratio > 0;
@@ -149,16 +135,10 @@ struct TensorrtLlm final : SchedulerConfig {
             mamba_state_cache_interval};
   }
 
-  /// Decoders ask for AllReduceFusionOp.RESIDUAL_RMS_NORM (_torch/models); common/envUtils.cpp has
-  /// launches early where TRTLLM_ENABLE_PDL does not say otherwise, in 1.0 where it says so.
-  EngineFusions own_fusions() const override {
-    const bool early = engine_version(version).value() > std::pair(1, 0);
-    return {EngineSwitch::kOn, EngineSwitch::kOn, early ? EngineSwitch::kOn : EngineSwitch::kOff};
-  }
   /// Masked multi-head attention was all there was before XQA (docs/source/blogs/XQA-kernel.md,
   /// January 2024: "using tensor cores, reducing data loading and conversion").
   bool decodes_by_head() const override {
-    return engine_version(version).value() < std::pair(0, 8);
+    return EngineVersion::of(version).value() < EngineVersion{0, 8};
   }
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
@@ -197,14 +177,12 @@ struct TensorrtLlm final : SchedulerConfig {
             .optional("disable_overlap_scheduler", &T::disable_overlap_scheduler,
                       "whether the host prepares no iteration while devices run the one before")
             .optional("version", &T::version,
-                      "version of TensorRT-LLM, which says what its host takes by itself")
+                      "version of TensorRT-LLM: keys that are left out have its defaults (`orrery "
+                      "describe software tensorrt_llm`)")
             .check(
                 "expected a version such as 1.2",
-                [](const T& t) { return engine_version(t.version).has_value(); }, "version")
-            .derive([](T& t) {
-              if (t.host.by_version) t.host = tensorrt_llm_host(engine_version(t.version).value());
-              t.host.overlapped = !t.disable_overlap_scheduler;
-            })
+                [](const T& t) { return EngineVersion::of(t.version).has_value(); }, "version")
+            .derive([](T& t) { t.host.overlapped = !t.disable_overlap_scheduler; })
             .optional("attention_dp_config", &T::attention_dp_config,
                       "how data parallel ranks wait for each other's prompts")
             .optional("cuda_graph_config", &T::cuda_graph_config,
@@ -253,8 +231,8 @@ bool TensorrtLlm::runs_graph(std::int64_t tokens, bool decodes) const {
 
 /// Blocks that a request needs yet until its end.
 std::int64_t TensorrtLlmScheduler::unheld(const RequestState& p, const KvPool& pool) const {
-  const std::int64_t all = pool.blocks_of(p.request.prompt + p.request.output - 1);
-  return all - pool.blocks_of(p.cached);
+  const std::int64_t tokens = p.request.prompt + p.request.output - 1;
+  return pool.blocks_of(tokens) - pool.blocks_of(p.cached) + pool.windows_of(tokens, 1) - p.windows;
 }
 
 bool TensorrtLlmScheduler::may_join(const RequestState& first, const Queue& queue,
@@ -284,7 +262,8 @@ std::int64_t TensorrtLlmScheduler::piece(const RequestState& p) const {
   return p.missing() <= left_ || alone ? p.missing() : 0;
 }
 
-void TensorrtLlmScheduler::prompts(Queue& queue, KvPool& pool, Batch& out) {
+/// Prompts that have begun to enter go on.
+void TensorrtLlmScheduler::go_on(Queue& queue, KvPool& pool, Batch& out) {
   for (std::size_t i = 0; i < queue.running.size(); ++i) {
     RequestState& p = queue.running[i];
     if (p.decodes()) continue;
@@ -292,21 +271,40 @@ void TensorrtLlmScheduler::prompts(Queue& queue, KvPool& pool, Batch& out) {
     if (tokens == 0 || !pool.grow(p, tokens)) continue;
     out.shares.push_back({i, tokens});
     left_ -= std::min(tokens, left_);
+    if (const auto next = pool.next_piece(p)) filled_.insert(*next);
   }
+}
+
+/// A prompt whose next piece another one fills in this iteration is passed over, so that it finds
+/// the piece later (capacityScheduler.cpp, beneficialToSkip).
+void TensorrtLlmScheduler::prompts(Queue& queue, KvPool& pool, Batch& out) {
+  filled_.clear();
+  go_on(queue, pool, out);
   const auto most = static_cast<std::size_t>(rules_.max_batch_size);
+  std::vector<RequestState> passed_over;
   while (!queue.waiting.empty() && queue.running.size() < most) {
     RequestState& first = queue.waiting.front();
     pool.find_prefix(first);
+    const auto next = pool.next_piece(first);
+    if (next && filled_.contains(*next)) {
+      pool.put_back(first);
+      passed_over.push_back(std::move(first));
+      queue.waiting.pop_front();
+      continue;
+    }
     const std::int64_t tokens = piece(first);
     if (tokens == 0 || !may_join(first, queue, pool) || !pool.grow(first, tokens)) {
       pool.put_back(first);
-      return;
+      break;
     }
     out.shares.push_back({queue.running.size(), tokens});
     left_ -= std::min(tokens, left_);
     queue.running.push_back(std::move(first));
     queue.waiting.pop_front();
+    if (next) filled_.insert(*next);
   }
+  queue.waiting.insert(queue.waiting.begin(), std::make_move_iterator(passed_over.begin()),
+                       std::make_move_iterator(passed_over.end()));
 }
 
 void TensorrtLlmScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/engines/engine_version.h"
+#include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 
 namespace orrery {
@@ -43,9 +43,6 @@ namespace {
 
 struct Vllm;
 
-/// The first version that schedules asynchronously unless told otherwise (release notes).
-constexpr std::pair<int, int> kFirstAsynchronous = {0, 14};
-
 /// The scheduler of vLLM's V1 engine (vllm/v1/core/sched/scheduler.py): a budget of new tokens goes
 /// first to requests that run, in order of their coming, then to those that wait. Where no block is
 /// left, the request that came last is dropped and computes its cache again later; nobody joins in
@@ -61,6 +58,8 @@ class VllmScheduler final : public Scheduler {
   bool run(Queue& queue, KvPool& pool, Batch& out);
   void join(Queue& queue, KvPool& pool, Batch& out);
   bool join_first(Queue& queue, KvPool& pool, Batch& out);
+  bool has_room(const RequestState& first, std::int64_t tokens, const Queue& queue,
+                const KvPool& pool) const;
   std::size_t drop_one(Queue& queue, KvPool& pool, Batch& out);
   void bring_first(Queue& queue) const;
 
@@ -68,24 +67,12 @@ class VllmScheduler final : public Scheduler {
   std::int64_t budget_ = 0;
 };
 
-/// What `orrery calibrate --engine vllm` found.
-HostCosts vllm_host(std::pair<int, int> version) {
-  HostCosts host;
-  // InferenceX's runs of gpt-oss-120b on B200 and of Llama-3.1-70B on H200; of the others, TTFT is
-  // off by 24 % with it and 37 % without.
-  host.request = Seconds(21.6e-3);
-  host.launch = Seconds(1e-6);
-  // Earlier versions, with the two above given: Qwen3-32B on H100 and Llama-3.1-70B on H200; of
-  // others, TPOT is off by 10.6 % with it and 13.5 % without.
-  if (version < kFirstAsynchronous) host.gap = Seconds(1.74e-3);
-  return host;
-}
-
+/// Keys of vLLM. Defaults that depend on its version are in configs/software/vllm_*.yaml, those of
+/// the device and its use among them; 0 stands for them here.
 struct Vllm final : SchedulerConfig {
   Vllm() {
     kind = "vllm";
     quant_fusion = false;
-    host.by_version = true;
     decodes_by_stages = false;  // v1/worker/ubatching.py: it yields at exchanges
   }
 
@@ -103,7 +90,6 @@ struct Vllm final : SchedulerConfig {
             mamba_block_size};
   }
 
-  EngineFusions own_fusions() const override;
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
   bool serves_adapters() const override { return true; }
@@ -112,24 +98,26 @@ struct Vllm final : SchedulerConfig {
   MoeBackend moe_backend = MoeBackend::kAuto;
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   bool enforce_eager = false;
-  std::int64_t max_cudagraph_capture_size = 0;
+  std::int64_t max_cudagraph_capture_size = 0, cudagraph_limit = 0, cudagraph_coarse = 0;
   AsyncScheduling async_scheduling = AsyncScheduling::kAuto;
-  std::int64_t max_num_seqs = 256, max_num_batched_tokens = 8192;
+  std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0;
   std::int64_t long_prefill_token_threshold = 0;
-  bool enable_chunked_prefill = true;
+  bool enable_chunked_prefill = true, scheduler_reserve_full_isl = false;
+  bool reserve_whole_windows = false;
+  double watermark = 0;
   bool prefix_caching = true;
   std::int64_t block_size = 16, num_gpu_blocks = 0, mamba_block_size = 0;
-  double gpu_memory_utilization = 0.9;
+  double gpu_memory_utilization = 0;
 
   static const config::Schema<Vllm>& schema() {
     using config::between;
     static const config::Schema<Vllm> schema =
         engine_schema<Vllm>("vllm", "continuous batching of vLLM's V1 engine")
             .optional("version", &Vllm::version,
-                      "version of vLLM, which says what async_scheduling is by itself")
+                      "version of vLLM: keys that are left out have its defaults (`orrery describe "
+                      "software vllm`)")
             .optional("async_scheduling", &Vllm::async_scheduling,
-                      "whether the host prepares an iteration while devices run the one before; "
-                      "auto: from version 0.14 on")
+                      "whether the host prepares an iteration while devices run the one before")
             .optional("moe_backend", &Vllm::moe_backend,
                       "kernels of experts whose weights are widened (moe_backend; before, "
                       "VLLM_MXFP4_USE_MARLIN): those that were measured, or Marlin's")
@@ -137,10 +125,16 @@ struct Vllm final : SchedulerConfig {
                       "order of requests: as they come, or by their priority")
             .optional("enforce_eager", &Vllm::enforce_eager,
                       "whether no graphs are captured, so that no batch is padded to one of them")
-            .optional("max_cudagraph_capture_size", &Vllm::max_cudagraph_capture_size,
-                      "most tokens of a captured graph; smaller batches run the next of 1, 2, 4, "
-                      "multiples of 8 to 256 and of 16 beyond; 0: twice max_num_seqs, at most 512",
-                      between(0, 1e6))
+            .optional(
+                "max_cudagraph_capture_size", &Vllm::max_cudagraph_capture_size,
+                "most tokens of a captured graph; smaller batches run the next of 1, 2, 4 and "
+                "multiples of 8; 0: twice max_num_seqs, at most cudagraph_limit",
+                between(0, 1e6))
+            .optional("cudagraph_limit", &Vllm::cudagraph_limit,
+                      "most tokens of a graph that vLLM captures by itself", between(1, 1e6))
+            .optional("cudagraph_coarse", &Vllm::cudagraph_coarse,
+                      "tokens beyond which graphs are captured for multiples of 16, not of 8",
+                      between(1, 1e6))
             .optional("max_num_seqs", &Vllm::max_num_seqs, "requests that run at a time at most",
                       between(1, 1e6))
             .optional("max_num_batched_tokens", &Vllm::max_num_batched_tokens,
@@ -151,6 +145,15 @@ struct Vllm final : SchedulerConfig {
                       between(0, 1e7))
             .optional("enable_chunked_prefill", &Vllm::enable_chunked_prefill,
                       "whether a prompt may enter in pieces")
+            .optional("scheduler_reserve_full_isl", &Vllm::scheduler_reserve_full_isl,
+                      "whether a request joins only when the cache has room for its whole prompt "
+                      "and the output tokens it has produced; false: for its first piece")
+            .optional("reserve_whole_windows", &Vllm::reserve_whole_windows,
+                      "whether that room has whole prompts of layers with a window, too; otherwise "
+                      "a window and the tokens of an iteration")
+            .optional("watermark", &Vllm::watermark,
+                      "share of the blocks that must stay free when a request joins running ones",
+                      between(0, 1))
             .optional("prefix_caching", &Vllm::prefix_caching,
                       "whether blocks of equal prefixes are kept and shared")
             .optional("block_size", &Vllm::block_size, "tokens of a block", between(1, 4096))
@@ -173,44 +176,28 @@ struct Vllm final : SchedulerConfig {
                 "long_prefill_token_threshold")
             .check(
                 "expected a version such as 0.11",
-                [](const Vllm& v) { return engine_version(v.version).has_value(); }, "version")
+                [](const Vllm& v) { return EngineVersion::of(v.version).has_value(); }, "version")
             .derive([](Vllm& v) {
               v.marlin = v.moe_backend == MoeBackend::kMarlin;
-              if (v.host.by_version) v.host = vllm_host(engine_version(v.version).value());
-              v.host.overlapped = v.async_scheduling == AsyncScheduling::kAuto
-                                      ? engine_version(v.version).value() >= kFirstAsynchronous
-                                      : v.async_scheduling == AsyncScheduling::kOn;
+              v.host.overlapped = v.async_scheduling == AsyncScheduling::kOn;
             });
     return schema;
   }
 };
 
-/// grouped_topk has a kernel that is on by itself from 0.11 on (VLLM_USE_FUSED_MOE_GROUPED_TOPK);
-/// 0.27.1 is the version whose optimization level 2 was read with fuse_allreduce_rms
-/// (config/vllm.py, which earlier levels leave off).
-EngineFusions Vllm::own_fusions() const {
-  const std::pair<int, int> which = engine_version(version).value();
-  const auto from = [&which](std::pair<int, int> first) {
-    return which >= first ? EngineSwitch::kOn : EngineSwitch::kOff;
-  };
-  return {from({0, 11}), from({0, 27}), EngineSwitch::kOff};
-}
-
 /// Batches with prompts run as graphs of all but attention, which is launched between them.
 bool Vllm::runs_graph(std::int64_t tokens, bool /*decodes*/) const {
-  constexpr std::int64_t kMostByItself = 512;
   const std::int64_t most = max_cudagraph_capture_size > 0
                                 ? max_cudagraph_capture_size
-                                : std::min(2 * max_num_seqs, kMostByItself);
+                                : std::min(2 * max_num_seqs, cudagraph_limit);
   return !enforce_eager && tokens <= most;
 }
 
 /// Sizes of vllm/config/compilation.py.
 std::int64_t Vllm::padded(std::int64_t tokens, bool decodes) const {
-  constexpr std::int64_t kFine = 256;
   if (!runs_graph(tokens, decodes) || tokens <= 2) return tokens;
   if (tokens <= 4) return 4;
-  const std::int64_t step = tokens <= kFine ? 8 : 16;
+  const std::int64_t step = tokens > cudagraph_coarse && cudagraph_coarse > 0 ? 16 : 8;
   return (tokens + step - 1) / step * step;
 }
 
@@ -271,13 +258,28 @@ void VllmScheduler::bring_first(Queue& queue) const {
   std::rotate(queue.waiting.begin(), first, first + 1);
 }
 
+/// Whether the cache has room for the next piece of the first that waits, and, as the rules ask,
+/// for all that it has to compute (v1/core/kv_cache_manager.py, allocate_slots). Prefix blocks that
+/// it found are held already; kept blocks that nobody holds count as free.
+bool VllmScheduler::has_room(const RequestState& first, std::int64_t tokens, const Queue& queue,
+                             const KvPool& pool) const {
+  const double kept_free = queue.running.empty() ? 0 : rules_.watermark;
+  const auto spare = static_cast<std::int64_t>(kept_free * static_cast<double>(pool.blocks()));
+  const std::int64_t room = pool.available() - spare;
+  if (pool.lacking(first, tokens) > room) return false;
+  if (!rules_.scheduler_reserve_full_isl) return true;
+  const std::int64_t all = first.missing();
+  const std::int64_t step = rules_.reserve_whole_windows ? all : rules_.max_num_batched_tokens;
+  return pool.lacking(first, all, std::min(all, step)) <= room;
+}
+
 /// The first that waits joins. False: it cannot.
 bool VllmScheduler::join_first(Queue& queue, KvPool& pool, Batch& out) {
   RequestState& first = queue.waiting.front();
   pool.find_prefix(first);
   const std::int64_t tokens = capped(first.missing());
   const bool whole = rules_.enable_chunked_prefill || tokens == first.missing();
-  if (!whole || !pool.grow(first, tokens)) {
+  if (!whole || !has_room(first, tokens, queue, pool) || !pool.grow(first, tokens)) {
     pool.put_back(first);
     return false;
   }

@@ -61,7 +61,7 @@ void Handover::leave(Instance::Leaving left, std::size_t from, Picoseconds now) 
   }
   instances_[to].expect(left.state.request);
   RequestState state = left.state;
-  state.blocks = state.states = state.shared = state.cached = 0;
+  state.blocks = state.states = state.windows = state.shared = state.cached = 0;
   moves_[slot] = {std::move(left), from, to, std::move(state), 0, 0, now};
   waiting_[to].push_back(slot);
   look_for_room(to, now);

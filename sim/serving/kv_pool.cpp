@@ -2,6 +2,7 @@
 #include "sim/serving/kv_pool.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -73,6 +74,15 @@ std::int64_t KvPool::kept(const Request& request) const {
   std::int64_t pieces = 0;
   while (pieces < most && pieces_.contains(hash_of(request, pieces))) ++pieces;
   return pieces * piece_tokens_;
+}
+
+std::optional<std::uint64_t> KvPool::next_piece(const RequestState& progress) const {
+  const PrefixHashes* prefix = progress.request.prefix.get();
+  if (!rules_.prefix_caching || prefix == nullptr || piece_tokens_ == 0 || rules_.window > 0)
+    return std::nullopt;
+  const std::int64_t whole = static_cast<std::int64_t>(prefix->pieces.size()) * prefix->tokens;
+  if ((progress.shared + 1) * piece_tokens_ > whole) return std::nullopt;
+  return hash_of(progress.request, progress.shared);
 }
 
 /// A piece goes into the first tier, whose oldest goes into the next.
@@ -147,19 +157,33 @@ void KvPool::share(RequestState& progress) {
   }
 }
 
+std::int64_t KvPool::windows_of(std::int64_t tokens, std::int64_t step) const {
+  if (rules_.window == 0) return 0;
+  const auto kept = static_cast<double>(std::min(tokens, rules_.window - 1 + step));
+  return static_cast<std::int64_t>(
+      std::ceil(kept * rules_.window_blocks / static_cast<double>(rules_.window)));
+}
+
+std::int64_t KvPool::lacking(const RequestState& progress, std::int64_t tokens,
+                             std::int64_t step) const {
+  const std::int64_t guesses = progress.decodes() ? rules_.guesses : 0;
+  const std::int64_t all = progress.cached + tokens + guesses;
+  const std::int64_t held =
+      progress.blocks - progress.states - progress.windows + progress.shared * piece_blocks_;
+  return std::max<std::int64_t>(0, blocks_of(all) - held) + running_states() - progress.states +
+         windows_of(all, step + guesses) - progress.windows;
+}
+
 bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
   publish(progress);
-  const std::int64_t held = progress.blocks - progress.states + progress.shared * piece_blocks_;
-  const std::int64_t guesses = progress.decodes() ? rules_.guesses : 0;
-  const std::int64_t states = running_states() - progress.states;
-  const std::int64_t more =
-      std::max<std::int64_t>(0, blocks_of(progress.cached + tokens + guesses) - held) + states;
-  if (more == 0) return true;
+  const std::int64_t more = lacking(progress, tokens);
   if (more > available()) return false;
   make_room(more);
   free_ -= more;
   progress.blocks += more;
-  progress.states += states;
+  progress.states = running_states();
+  const std::int64_t guesses = progress.decodes() ? rules_.guesses : 0;
+  progress.windows = windows_of(progress.cached + tokens + guesses, tokens + guesses);
   return true;
 }
 
@@ -176,7 +200,8 @@ void KvPool::release(RequestState& progress) {
     }
   }
   free_ += progress.blocks;
-  progress.blocks = progress.states = progress.shared = progress.cached = progress.moved = 0;
+  progress.blocks = progress.states = progress.windows = progress.shared = progress.cached =
+      progress.moved = 0;
 }
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct KvRules {
   std::int64_t state_blocks = 0;  ///< blocks that a state takes
   std::int64_t state_tokens = 0;  ///< tokens at least from a kept state to the next
   bool states_apart = false;      ///< those of requests that run take no blocks of the pool
+  /// Layers with a sliding window keep the latest tokens of a sequence alone.
+  std::int64_t window = 0;   ///< tokens of the longest window; 0: no such layers
+  double window_blocks = 0;  ///< blocks that a full window takes
 };
 
 /// Blocks of keys and values of an instance (Kwon et al. 2023, PagedAttention). A request holds
@@ -53,9 +57,12 @@ class KvPool {
   }
   /// Whether a request fits when it is alone, at its longest: its last token needs no place.
   bool fits_alone(const Request& request) const {
-    return blocks_of(request.prompt + request.output - 1 + rules_.guesses) + running_states() <=
-           rules_.blocks;
+    const std::int64_t tokens = request.prompt + request.output - 1 + rules_.guesses;
+    return blocks_of(tokens) + windows_of(tokens, 1) + running_states() <= rules_.blocks;
   }
+  /// Blocks that the windows of a sequence take behind `step` new tokens, each of which sees a
+  /// window: what lies before the window of the first of them is free by then.
+  std::int64_t windows_of(std::int64_t tokens, std::int64_t step) const;
   std::int64_t guesses() const { return rules_.guesses; }
 
   /// Takes what is kept of the prefix of a request without a cache: its `cached` grows by that. At
@@ -65,10 +72,20 @@ class KvPool {
   void put_back(RequestState& progress);
   /// Tokens of a prompt that are kept, and need not be computed.
   std::int64_t kept(const Request& request) const;
+  /// The hash of the first piece of a prompt that a request does not hold yet. None where the
+  /// prompt has no more whole pieces, or layers have windows.
+  std::optional<std::uint64_t> next_piece(const RequestState& progress) const;
   /// What a request has computed of its prompt is there for others from now on.
   void publish(RequestState& progress) {
     if (caches(progress.request)) share(progress);
   }
+  /// Blocks that a request needs beyond those it holds, to have `tokens` more in its cache. Less
+  /// than 0 where its windows give more back.
+  std::int64_t lacking(const RequestState& progress, std::int64_t tokens) const {
+    return lacking(progress, tokens, tokens);
+  }
+  /// The same for tokens that come in iterations of `step` tokens at most.
+  std::int64_t lacking(const RequestState& progress, std::int64_t tokens, std::int64_t step) const;
   /// Publishes, then makes room for `tokens` more in the cache of a request, and for the guesses of
   /// one that decodes. False: no room, and nothing is done.
   bool grow(RequestState& progress, std::int64_t tokens);

@@ -42,6 +42,7 @@ struct RequestState {
   std::int64_t produced = 0;      ///< tokens of the answer
   std::int64_t blocks = 0;        ///< blocks of the cache that it alone holds
   std::int64_t states = 0;        ///< blocks of those that have its recurrent states
+  std::int64_t windows = 0;       ///< blocks of those that have its sliding windows
   std::int64_t shared = 0;        ///< pieces of its prefix that it holds with others
   std::int64_t preemptions = 0;   ///< times that its cache was dropped
   std::int64_t found = 0;         ///< tokens of its prompt that were kept from others

@@ -81,8 +81,7 @@ const config::Schema<HostCosts>& HostCosts::schema() {
               "launch", &HostCosts::launch,
               "time to launch a kernel of an iteration that does not run as a captured graph, "
               "as none with prompts does; devices wait where all launches take longer",
-              config::at_least(0))
-          .derive([](HostCosts& host) { host.by_version = false; });
+              config::at_least(0));
   return schema;
 }
 

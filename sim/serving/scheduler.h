@@ -88,8 +88,6 @@ struct HostCosts {
       request{};  ///< time of a request before it waits: parsing, tokens, queues between processes
   Seconds launch{};  ///< time to launch a kernel of an iteration that does not run as a graph
   Seconds gap{};     ///< time between iterations that hides behind nothing
-  /// No key says what it takes: the engine's version does, by its own fit.
-  bool by_version = false;
   /// The host prepares an iteration while devices run the one before: engines say so by keys of
   /// their own.
   bool overlapped = false;
@@ -188,8 +186,7 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
       .optional(
           "host", static_cast<HostCosts T::*>(&SchedulerConfig::host),
           "work of the host that devices wait for; keys that are left out of it take no time. "
-          "Without it, of vllm and tensorrt_llm what `orrery calibrate --engine` found, which "
-          "sglang is taken to be like")
+          "Without it, of engines with versions what `orrery describe software` shows")
       .optional("custom_all_reduce", static_cast<Bytes T::*>(&SchedulerConfig::custom_all_reduce),
                 "size up to which all-reduces of tensor parallel ranks inside a system go by the "
                 "engine's own kernels, in one or two shots, where those take less time; 0 B: none "

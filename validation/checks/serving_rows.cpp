@@ -193,6 +193,27 @@ std::string host_key(const std::optional<HostCosts>& host) {
          key("gap", host->gap) + "}";
 }
 
+/// InferenceX's runs of TensorRT-LLM pad batches to graphs up to their clients
+/// (benchmarks/single_node/*_trt*.sh: cuda_graph_config; sizes of llmapi/llm_args.py,
+/// _generate_cuda_graph_batch_sizes). What others capture is not known: every batch has a graph.
+std::string graphs_key(const ServingRow& row) {
+  if (!row.varied_lengths()) return ", cuda_graph_config: {batch_sizes: []}";
+  std::string sizes = "1, 2, 4";
+  for (std::int64_t size = 8; size < row.concurrency; size += size < 128 ? 8 : 64)
+    sizes += ", " + std::to_string(size);
+  if (row.concurrency > 4) sizes += ", " + std::to_string(row.concurrency);
+  return ", cuda_graph_config: {enable_padding: true, batch_sizes: [" + sizes + "]}";
+}
+
+/// InferenceX's runs of DeepSeek-R1 by SGLang say how long chunks are, 32,768 tokens in fp8 and
+/// 16,384 in nvfp4, and capture graphs for all of their clients (benchmarks/single_node/dsr1_*.sh).
+std::string sglang_keys(const ServingRow& row) {
+  if (!row.varied_lengths() || row.model.find("DeepSeek") == std::string::npos) return "";
+  const std::string chunk = row.gemm_quant.starts_with("fp8") ? "32768" : "16384";
+  return ", chunked_prefill_size: " + chunk + ", max_prefill_tokens: 32768, cuda_graph_max_bs: " +
+         std::to_string(std::max<std::int64_t>(row.concurrency, 128));
+}
+
 std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& host) {
   const std::string most = std::to_string(std::max<std::int64_t>(row.concurrency, 1));
   // Runs of InferenceX are started by `vllm serve`, whose budget is 8,192 tokens on such devices;
@@ -203,11 +224,12 @@ std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& hos
            marlin_key(row) + ", max_num_batched_tokens: " + budget + ", max_num_seqs: " + most +
            host_key(host) + "}";
   if (row.backend == "sglang")
-    return "{kind: sglang, max_running_requests: " + most + host_key(host) + "}";
+    return "{kind: sglang" + version_key(row.version) + sglang_keys(row) +
+           ", max_running_requests: " + most + host_key(host) + "}";
   if (row.backend == "trtllm")
     return "{kind: tensorrt_llm" + short_version_key(row.version) + apart_key(row) +
-           ", max_num_tokens: " + std::to_string(most_tokens(row)) + waits_key(row) +
-           host_key(host) + "}";
+           ", max_num_tokens: " + std::to_string(most_tokens(row)) + graphs_key(row) +
+           waits_key(row) + host_key(host) + "}";
   throw config::ConfigError("no engine is called '" + row.backend + "'");
 }
 

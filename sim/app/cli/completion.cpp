@@ -10,6 +10,7 @@
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/config/output.h"
+#include "sim/serving/engine_release.h"
 
 namespace orrery {
 namespace {
@@ -83,7 +84,11 @@ Words values_of(const std::string& path) {
   const config::Library& library = config::default_library();
   if (path == "system") return library.names("systems");
   if (path == "model") return library.names("models");
-  if (path == "software") return library.names("software");
+  if (path == "software") {
+    Words names = library.names("software");
+    std::erase_if(names, is_engine_release);
+    return names;
+  }
   Words values;
   for (const KeySource& source : shipped_catalog().schemas) {
     for (const config::KeyHelp& key : config::describe_keys(*source.record)) {

@@ -5,6 +5,7 @@
 
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/engine_site.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/experiments/serving/fleet.h"
@@ -221,6 +222,9 @@ void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diag
   widened_bits =
       take_checkpoint_precisions(model, system.accelerator, precision, kv_precision, node);
   ask_precision(model, node, node, diagnostics);
+  if (engine)
+    follow_release(*engine, engine_site(system.accelerator, parallel, model, speculative),
+                   *node.find("engine"), diagnostics);
 }
 
 void InferenceExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {

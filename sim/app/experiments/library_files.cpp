@@ -13,6 +13,7 @@
 #include "sim/machine/doubts.h"
 #include "sim/machine/network_calibration.h"
 #include "sim/machine/system_config.h"
+#include "sim/serving/engine_release.h"
 #include "workloads/layers/layer_model.h"
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/llm/model_config.h"
@@ -225,6 +226,22 @@ const RegisterFileKind registered_software(
                  },
                  {},
                  [] { return config::json_schema(TrainingSoftware::schema().record()); }});
+
+const RegisterFileKind registered_engine_release(
+    "engine_release", {"defaults of a serving engine",
+                       "describe software",
+                       {"software"},
+                       [](const Node& own) {
+                         return has_all(own, {"software", "engine", "rules"}) ? 80 : 0;
+                       },
+                       [](const std::string& file) {
+                         const auto release = config::load<EngineRelease>(
+                             file, config::default_library(), "software");
+                         for (const auto& [key, rule] : release.rules) rule.cases();
+                         return std::string();
+                       },
+                       {},
+                       [] { return config::json_schema(EngineRelease::schema().record()); }});
 
 const RegisterFileKind registered_algorithm(
     "algorithm", {"a collective algorithm",

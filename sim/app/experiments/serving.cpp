@@ -9,6 +9,7 @@
 
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/engine_site.h"
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/price_list.h"
@@ -112,6 +113,10 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
     group.widened_bits = take_checkpoint_precisions(
         model, group.system.accelerator, group.precision, group.kv_precision, fleet->item(i));
     ask_precision(model, fleet->item(i), node, diagnostics);
+    EngineSite site =
+        engine_site(group.system.accelerator, group.parallel, model, group.speculative);
+    site.fusions = false;
+    follow_release(group.engine, site, *fleet->item(i).find("engine"), diagnostics);
   }
 }
 
@@ -320,7 +325,8 @@ void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& expl
                     {"usable_bytes", memory[i].usable.base()},
                     {"weights_bytes", memory[i].weights.base()},
                     {"working_bytes", memory[i].working.base()},
-                    {"windows_bytes", memory[i].windows.base()},
+                    {"set_aside_bytes", memory[i].set_aside.base()},
+                    {"windows_bytes", memory[i].window.base()},
                     {"states_bytes", memory[i].states.base()},
                     {"block_bytes", memory[i].block.base()},
                     {"blocks", memory[i].blocks},

@@ -63,7 +63,7 @@ TEST(HybridSteps, AStateIsInBlocksAsLargeAsThatOfALayer) {
   const double steps = std::ceil(kState / 23 / (16 * kToken / 6));
   EXPECT_NEAR(memory.block.base(), steps * 16 * kToken, 1);
   EXPECT_EQ(memory.state_blocks, std::ceil(kState / memory.block.base()));
-  EXPECT_EQ(memory.windows.base(), 0);
+  EXPECT_EQ(memory.set_aside.base(), 0);
 }
 
 TEST(HybridSteps, ARequestAloneTakesItsSteps) {

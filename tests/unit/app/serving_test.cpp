@@ -59,10 +59,10 @@ TEST(Serving, BlocksOfVllmAreAsLargeAsTheStatesOfALayer) {
   EXPECT_NEAR(528.0 * 2 * 4 * 256 * 2 / state, 1.0076, 5e-5);
   EXPECT_DOUBLE_EQ(vllm.block.base(), 528.0 * 8 * 2 * 4 * 256 * 2);
   EXPECT_EQ(vllm.state_blocks, 3);  // three layers with states to one with keys
-  EXPECT_EQ(vllm.windows.base(), 0);
+  EXPECT_EQ(vllm.set_aside.base(), 0);
   const ServingMemory sglang = memory("{kind: sglang, max_running_requests: 64}");
   EXPECT_EQ(sglang.state_tokens, 256);
-  EXPECT_DOUBLE_EQ(sglang.windows.base(), 64 * 24 * state);  // set aside
+  EXPECT_DOUBLE_EQ(sglang.set_aside.base(), 64 * 24 * state);  // set aside
   std::filesystem::remove(file);
 }
 
@@ -189,7 +189,7 @@ TEST(Serving, BlocksAreWhatMemoryLeaves) {
   EXPECT_NEAR(blocks({"serving.fleet.0.kv_precision=fp8"}) / blocks({}), 2, 1e-4);
 }
 
-TEST(Serving, WindowsAreSetAsideForEverySequence) {
+TEST(Serving, WindowsTakeBlocksOfTheSequencesThatRun) {
   const std::string text =
       "{experiment: serving, model: gemma_3_1b, serving: {workload: {rate: 1 /s, requests: 1}, "
       "fleet: [{system: dgx_h100, engine: {kind: vllm, max_num_seqs: 100}}]}}";
@@ -203,7 +203,9 @@ TEST(Serving, WindowsAreSetAsideForEverySequence) {
   const double token =
       2.0 * double(llm.attention.kv_heads * llm.attention.head_dim) * 2;  // K, V of 2 B
   EXPECT_NEAR(memory.block.base(), 16 * full * token, 1e-6 * memory.block.base());
-  EXPECT_NEAR(memory.windows.base(), 100.0 * windows * 512 * token, 1e-3 * memory.windows.base());
+  EXPECT_NEAR(memory.window.base(), windows * 512 * token, 1e-3 * memory.window.base());
+  EXPECT_EQ(memory.window_tokens, 512);
+  EXPECT_EQ(memory.set_aside.base(), 0);
 }
 
 TEST(Serving, AModelThatDoesNotFitIsAResult) {

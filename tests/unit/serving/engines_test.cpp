@@ -91,6 +91,81 @@ TEST(Vllm, SendsTheLastRequestBackWhereBlocksRunOut) {
   EXPECT_EQ(engine.pool.used(), 0);
 }
 
+/// Two prompts of six blocks in a cache of nine, iterations of two blocks; 0 has three tokens of
+/// output.
+Engine two_long(const std::string& keys) {
+  return {
+      "{kind: vllm, max_num_batched_tokens: 32, " + keys + "}", 9, {{0, 0, 90, 3}, {1, 0, 90, 3}}};
+}
+
+TEST(Vllm, WithReserveFullIslAPromptWaitsUntilTheCacheHasRoomForAllOfIt) {
+  Engine engine = two_long("scheduler_reserve_full_isl: true");
+  for (const char* step : {"P0:32", "P0:32", "P0:26", "D0", "D0"}) EXPECT_EQ(engine.step(), step);
+  EXPECT_EQ(engine.queue.waiting.size(), 1U);  // its six blocks are free only now
+  EXPECT_EQ(engine.step(), "P1:32");
+  EXPECT_EQ(engine.queue.running[0].preemptions, 0);
+}
+
+TEST(Vllm, WithoutReserveFullIslAPromptJoinsWhenItsFirstPieceFits) {
+  Engine engine = two_long("scheduler_reserve_full_isl: false");
+  for (const char* step : {"P0:32", "P0:32"}) EXPECT_EQ(engine.step(), step);
+  EXPECT_EQ(engine.step(), "P0:26 P1:6");
+}
+
+TEST(Vllm, APreemptedRequestWaitsUntilItsOutputFitsBesideItsPrompt) {
+  // 0 fills two blocks and 1 one; the 33rd token of 0 takes the block of 1, whose prompt and first
+  // token then need two.
+  Engine engine("{kind: vllm, scheduler_reserve_full_isl: true, max_num_batched_tokens: 47}", 4,
+                {{0, 0, 47, 4}, {1, 0, 16, 4}});
+  EXPECT_EQ(engine.step(), "P0:47");
+  EXPECT_EQ(engine.step(), "D0 P1:16");
+  EXPECT_EQ(engine.step(), "D0");  // 49 tokens: the fourth block
+  EXPECT_EQ(engine.queue.waiting.size(), 1U);
+  EXPECT_EQ(engine.step(), "D0");
+  EXPECT_EQ(engine.step(), "P1:17");
+}
+
+TEST(Vllm, TheWatermarkKeepsBlocksFreeBesideRunningRequestsOnly) {
+  Engine engine("{kind: vllm, watermark: 0.5}", 8, {{0, 0, 80, 3}, {1, 0, 16, 3}});
+  EXPECT_EQ(engine.step(), "P0:80");  // alone: five of eight blocks
+  EXPECT_EQ(engine.step(), "D0");     // one of the three that are left would leave two, not four
+  EXPECT_EQ(engine.step(), "D0");
+  EXPECT_EQ(engine.step(), "P1:16");
+}
+
+/// Blocks of 16 tokens; a window of 32 takes two blocks as large.
+KvRules with_windows(std::int64_t blocks) {
+  KvRules rules{16, blocks};
+  rules.window = 32;
+  rules.window_blocks = 2;
+  return rules;
+}
+
+TEST(Vllm, WindowsTakeBlocksUpToAWindowAndGiveThoseOfChunksBack) {
+  Engine engine("{kind: vllm, max_num_batched_tokens: 64}", 1, {{0, 0, 128, 3}});
+  engine.pool = KvPool(with_windows(100));
+  EXPECT_EQ(engine.step(), "P0:64");
+  EXPECT_EQ(engine.pool.used(), 4 + 4);
+  EXPECT_EQ(engine.step(), "P0:64");
+  EXPECT_EQ(engine.pool.used(), 8 + 6);  // 31 tokens before the chunk, and its 64
+  EXPECT_EQ(engine.step(), "D0");
+  EXPECT_EQ(engine.pool.used(), 9 + 2);
+}
+
+TEST(Vllm, ThePromptOfAWindowIsReservedWholeIn019AndCappedFrom021On) {
+  // 512 tokens: 32 blocks, and 32 in windows, or 6 by 31 + 64 tokens; 40 are there.
+  const auto next = [](const char* version) {
+    Engine engine(
+        std::string("{kind: vllm, max_num_batched_tokens: 64, version: \"") + version + "\"}", 1,
+        {{0, 0, 512, 3}});
+    engine.pool = KvPool(with_windows(40));
+    return engine.step();
+  };
+  EXPECT_EQ(next("0.18"), "P0:64");
+  EXPECT_EQ(next("0.19"), "");
+  EXPECT_EQ(next("0.21"), "P0:64");
+}
+
 TEST(Vllm, RunsNoMoreThanItsSequences) {
   Engine engine("{kind: vllm, max_num_seqs: 2}", 1000, {{0, 0, 5, 2}, {1, 0, 5, 3}, {2, 0, 5, 1}});
   EXPECT_EQ(engine.step(), "P0:5 P1:5");
@@ -197,6 +272,57 @@ TEST(Sglang, RetractsTheShortestAnswerWhereTheCacheIsFull) {
   // 35 + 2 n <= 64: after 14 decodes of both 63 tokens are held, and two more have no room.
   EXPECT_EQ(steps, 15);
   EXPECT_EQ(tight.queue.waiting[0].request.id, 0);  // equal answers: the longer prompt goes first
+}
+
+TEST(Sglang, ARetractedRequestGoesToTheEndOfTheQueue) {
+  Engine engine("{kind: sglang, schedule_conservativeness: 0.01}", 64,
+                {{0, 0, 20, 24}, {1, 0, 15, 20}});
+  engine.step();
+  engine.step();
+  engine.queue.waiting.push_back({.request = {2, 0, 40, 4}});
+  for (int i = 0; i < 30 && engine.queue.waiting.size() < 2; ++i) engine.step();
+  ASSERT_EQ(engine.queue.waiting.size(), 2U);
+  EXPECT_EQ(engine.queue.waiting[0].request.id, 2);
+  EXPECT_EQ(engine.queue.waiting[1].request.id, 0);
+}
+
+TEST(Sglang, AfterARequestFoundNoRoomNobodyJoinsUntilARunningOneLeaves) {
+  Engine engine("{kind: sglang}", 1000, {{0, 0, 100, 300}, {1, 0, 10, 3}});
+  EXPECT_EQ(engine.step(), "P0:100 P1:10");
+  engine.queue.waiting.push_back({.request = {2, 0, 600, 100}});
+  EXPECT_EQ(engine.step(), "D0 D1");  // no room for 2
+  engine.queue.waiting.push_front({.request = {3, 0, 1, 1}});
+  EXPECT_EQ(engine.step(), "D0 D1");  // nor is 3 looked at; 1 ends
+  EXPECT_EQ(engine.step(), "P3:1");
+}
+
+TEST(TensorrtLlm, APromptWhoseNextBlocksAnotherFillsWaitsForThem) {
+  Engine engine("{kind: tensorrt_llm}", 1000,
+                {beginning(0, 100, 7), beginning(1, 100, 7), beginning(2, 100, 8)});
+  EXPECT_EQ(engine.step(), "P0:100 P2:100");
+  EXPECT_EQ(engine.step(), "D0 D2 P1:36");
+}
+
+TEST(TensorrtLlm, From10OnGraphsAreOfSingleSizesUpTo128) {
+  const auto graph = [](const char* version, std::int64_t batch) {
+    return test::read_of<SchedulerConfig>(std::string("{kind: tensorrt_llm, version: \"") +
+                                          version + "\"}")
+        ->runs_graph(batch, true);
+  };
+  EXPECT_TRUE(graph("1.2", 32));
+  EXPECT_FALSE(graph("1.2", 33));
+  EXPECT_TRUE(graph("1.2", 128));
+  EXPECT_FALSE(graph("1.2", 129));
+}
+
+TEST(Sglang, From0510OnPromptsRunAsPaddedGraphs) {
+  const auto engine = [](const char* version) {
+    return test::read_of<SchedulerConfig>(std::string("{kind: sglang, version: ") + version + "}");
+  };
+  EXPECT_EQ(engine("0.5.9")->padded(1030, false), 1030);
+  EXPECT_EQ(engine("0.5.10")->padded(1030, false), 1280);
+  EXPECT_EQ(engine("0.5.2")->padded(9, true), 16);
+  EXPECT_EQ(engine("0.5.3")->padded(9, true), 12);
 }
 
 TEST(TensorrtLlm, GuaranteesThatNobodyIsSentBack) {
@@ -327,7 +453,8 @@ TEST(TensorrtLlm, RunsAnswersAsTheNextLargerGraph) {
 TEST(Vllm, BatchesRunTheNextLargerGraph) {
   for (const auto& [tokens, size] : std::map<std::int64_t, std::int64_t>{
            {1, 1}, {2, 2}, {3, 4}, {5, 8}, {250, 256}, {257, 272}, {512, 512}, {513, 513}})
-    EXPECT_EQ(padded("{kind: vllm}", tokens), size) << tokens;
+    EXPECT_EQ(padded("{kind: vllm, version: 0.11.1}", tokens), size) << tokens;
+  EXPECT_EQ(padded("{kind: vllm, version: 0.11}", 257), 264);
   EXPECT_EQ(padded("{kind: vllm, enforce_eager: true}", 5), 5);
   EXPECT_EQ(padded("{kind: vllm, max_num_seqs: 16}", 33), 33);
 }

@@ -6,10 +6,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "sim/config/load.h"
+#include "sim/serving/engine_release.h"
 #include "sim/serving/request_source.h"
 #include "sim/serving/scheduler.h"
 #include "sim/serving/service.h"
@@ -27,12 +29,27 @@ struct Holder {
   }
 };
 
+/// Where engines of these tests run: defaults that depend on the device are those of an H100.
+inline EngineSite on_h100() {
+  EngineSite site;
+  site.memory = Bytes(81559.0 * 1024 * 1024);
+  site.device = "NVIDIA H100 SXM5 80GB";
+  site.architecture = "Hopper GH100";
+  return site;
+}
+
 template <class Base>
 config::OneOf<Base> read_of(const std::string& yaml) {
   config::Diagnostics diagnostics;
-  const config::Node node = config::parse_yaml("of: " + yaml, "test.yaml", diagnostics);
+  const config::Record& record = Holder<Base>::schema().record();
+  config::Node node = config::parse_yaml("of: " + yaml, "test.yaml", diagnostics);
   diagnostics.throw_if_errors();
-  Holder<Base> holder = config::read<Holder<Base>>(node, diagnostics, config::default_library());
+  node = config::complete(node, record, diagnostics, config::default_library());
+  Holder<Base> holder;
+  config::fill(&holder, node, record, diagnostics);
+  diagnostics.throw_if_errors();
+  if constexpr (std::is_same_v<Base, SchedulerConfig>)
+    follow_release(*holder.of, on_h100(), *node.find("of"), diagnostics);
   diagnostics.throw_if_errors();
   return *holder.of;
 }

@@ -75,13 +75,17 @@ std::int64_t block_tokens_beside(const StateMemory& states, const EngineMemory& 
 }
 
 /// Blocks, and what of them states take.
-/// @param window of a sequence, states included
-void divide_cache(const StateMemory& states, const EngineMemory& engine, Bytes token, Bytes window,
+/// @param fixed of a sequence: windows and states
+void divide_cache(const StateMemory& states, const EngineMemory& engine, Bytes token, Bytes fixed,
                   int shards, ServingMemory& memory) {
   const bool in_blocks = states.sequence.base() > 0 && engine.states_in_blocks;
   const bool alone = states.sequence.base() > 0 && token.base() == 0;
-  if (alone || in_blocks) window -= states.sequence;
-  memory.windows = window * static_cast<double>(engine.most_sampled);
+  if (alone || in_blocks) fixed -= states.sequence;
+  if (memory.window_tokens > 0 && token.base() > 0) {
+    memory.window = in_blocks ? fixed : fixed - states.sequence;
+    fixed -= memory.window;
+  }
+  memory.set_aside = fixed * static_cast<double>(engine.most_sampled);
   if (alone) {
     memory.block_tokens = ServingMemory::kNoTokens;
     memory.block = memory.states = states.sequence;
@@ -108,15 +112,17 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   };
   const double length = long_context(llm);
   const Bytes token = (cache(2 * length) - cache(length)) / length;
-  const Bytes window = cache(length) - token * (length + 1);
+  const Bytes fixed = cache(length) - token * (length + 1);
   ServingMemory memory;
   const DraftMemory draft = draft_memory(llm, group);
   memory.weights = use.weights + draft.weights;
   memory.working = use.working + use.activations + use.logits;
-  divide_cache(state_memory(llm, step, static_cast<int>(stage)), engine, token + draft.token,
-               window, group.parallel.cache_shards(), memory);
+  for (const LayerConfig& layer : llm.layers)
+    memory.window_tokens = std::max(memory.window_tokens, layer.most_kept());
+  divide_cache(state_memory(llm, step, static_cast<int>(stage)), engine, token + draft.token, fixed,
+               group.parallel.cache_shards(), memory);
   memory.usable = machine.usable_memory(engine.of == Of::kLeftOver ? 0 : 1 - engine.share);
-  Bytes left = memory.usable - memory.weights - memory.windows;
+  Bytes left = memory.usable - memory.weights - memory.set_aside;
   if (engine.of != Of::kStatic) left = left - memory.working;
   if (engine.of == Of::kLeftOver) left = left * engine.share;
   memory.blocks = engine.blocks;
@@ -256,6 +262,10 @@ KvRules kv_rules(const ServingGroup& group, const ServingMemory& memory, std::in
   rules.state_blocks = memory.state_blocks;
   rules.state_tokens = memory.state_tokens;
   rules.states_apart = !engine.states_in_blocks;
+  if (memory.window.base() >= 1) {  // less is rounding
+    rules.window = memory.window_tokens;
+    rules.window_blocks = memory.window / memory.block;
+  }
   return rules;
 }
 

@@ -20,23 +20,27 @@ struct ServingMemory {
   Bytes usable;   ///< what the engine may use
   Bytes weights;  ///< those of a model that guesses included
   Bytes working;  ///< activations and logits of the largest iteration
-  /// Caches that do not grow with a sequence: those of sliding windows, and states of recurrent
-  /// layers that the engine sets aside.
-  Bytes windows;
+  /// States of recurrent layers that the engine sets aside, and other caches that do not grow with
+  /// a sequence.
+  Bytes set_aside;
   Bytes block;  ///< a block of the cache
   std::int64_t blocks = 0;
   /// Tokens that a block holds on all ranks that share the cache of a sequence.
   std::int64_t block_tokens = 0;
-  Bytes states;                   ///< states of a sequence that lie in blocks of the cache
-  std::int64_t state_blocks = 0;  ///< blocks of the states of a sequence, running or kept
-  std::int64_t state_tokens = 0;  ///< tokens from one state that is kept with a prefix to the next
+  Bytes window;                    ///< full sliding windows of a sequence, in blocks of the cache
+  std::int64_t window_tokens = 0;  ///< tokens of the longest window; 0: there are none
+  Bytes states;                    ///< states of a sequence that lie in blocks of the cache
+  std::int64_t state_blocks = 0;   ///< blocks of the states of a sequence, running or kept
+  std::int64_t state_tokens = 0;   ///< tokens from one state that is kept with a prefix to the next
 
   /// Only states are kept, and a block is one.
   bool states_alone() const { return block_tokens == kNoTokens; }
   static constexpr std::int64_t kNoTokens = std::int64_t{1} << 40;
 
   /// What the engine takes.
-  Bytes taken() const { return weights + working + windows + block * static_cast<double>(blocks); }
+  Bytes taken() const {
+    return weights + working + set_aside + block * static_cast<double>(blocks);
+  }
 };
 
 /// Blocks that a rank has for keys and values.

@@ -35,8 +35,9 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
                                            : group.system.scale_out.latency.value;
   if (!memory.states_alone())
     port.size.token = memory.block / static_cast<double>(memory.block_tokens) * ranks;
-  port.size.window =
-      (memory.windows / static_cast<double>(engine.most_sampled) + memory.states) * ranks;
+  port.size.window = (memory.set_aside / static_cast<double>(engine.most_sampled) + memory.window +
+                      memory.states) *
+                     ranks;
   for (const LayerConfig& layer : llm.layers)
     port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.most_kept());
   // A state is whole from the first token on.

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/describe/describe_software.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "sim/serving/engine_release.h"
 #include "workloads/llm/training_software.h"
 
 namespace orrery {
@@ -56,12 +60,85 @@ Answer switches(const std::string& name) {
   return answer;
 }
 
+/// "[1, 2, 4]", "request: 27.2 ms, launch: 18.9 us".
+std::string text_of(const config::Node& value) {
+  if (value.is_scalar()) return value.text();
+  std::string text;
+  for (const config::Node& item : value.items()) text += (text.empty() ? "" : ", ") + text_of(item);
+  for (const config::Node::Entry& entry : value.entries())
+    text += (text.empty() ? "" : ", ") + entry.key + ": " + text_of(entry.value);
+  return value.is_sequence() ? "[" + text + "]" : text;
+}
+
+/// "memory >= 70 GiB: 8192; otherwise 2048".
+std::string text_of(const EngineRule& rule) {
+  std::string text;
+  for (const RuleCase& one : rule.cases()) {
+    const std::string condition = one.text();
+    const std::string otherwise = text.empty() ? "" : "otherwise ";
+    text += (text.empty() ? "" : "; ") + (condition.empty() ? otherwise : condition + ": ") +
+            text_of(one.value);
+  }
+  return text;
+}
+
+Table rule_table() { return Table({{"key"}, {"from"}, {"default"}, {"source"}}); }
+
+void add_rule(const std::string& key, const std::string& from, const EngineRule& rule, Table& table,
+              nlohmann::ordered_json& json) {
+  table.add_row({key, from, text_of(rule), rule.source});
+  json.push_back(
+      {{"switch", key}, {"from", from}, {"value", text_of(rule)}, {"source", rule.source}});
+}
+
+/// The defaults of an engine by the versions that changed them, up to one release.
+Answer defaults(const std::string& engine, const std::string& last) {
+  Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
+  std::map<std::string, std::vector<std::pair<std::string, EngineRule>>> changes;
+  for (const auto& [version, name] : engine_releases(engine)) {
+    for (const auto& [key, rule] : load_engine_release(name).rules) {
+      auto& of_key = changes[key];
+      if (of_key.empty() || of_key.back().second.source != rule.source)
+        of_key.emplace_back(version.text(), rule);
+    }
+    if (name == last) break;
+  }
+  Table table = rule_table();
+  for (const auto& [key, of_key] : changes) {
+    const auto first = last.empty() ? of_key.begin() : std::prev(of_key.end());
+    for (auto change = first; change != of_key.end(); ++change)
+      add_rule(key, change->first, change->second, table, answer.json);
+  }
+  answer.add(std::move(table));
+  return answer;
+}
+
+/// Each engine with releases, and each of those.
+void add_engines(std::vector<CatalogEntry>& entries) {
+  for (const auto& [kind, item] : config::Registered<SchedulerConfig>::items()) {
+    const std::string engine = kind;
+    const auto releases = engine_releases(engine);
+    if (releases.empty()) continue;
+    entries.push_back({engine, "defaults of all versions of the engine",
+                       [engine] { return defaults(engine, ""); }});
+    for (const auto& release : releases) {
+      const std::string name = release.second;
+      entries.push_back({name, load_engine_release(name).name,
+                         [engine, name] { return defaults(engine, name); }});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<CatalogEntry> described_software() {
   std::vector<CatalogEntry> entries;
+  add_engines(entries);
   for (const std::string& name : config::default_library().names("software"))
-    entries.push_back({name, load(name).software.name, [name] { return switches(name); }});
+    if (!is_engine_release(name))
+      entries.push_back({name, load(name).software.name, [name] { return switches(name); }});
+  std::sort(entries.begin(), entries.end(),
+            [](const CatalogEntry& a, const CatalogEntry& b) { return a.name < b.name; });
   return entries;
 }
 

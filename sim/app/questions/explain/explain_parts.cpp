@@ -281,7 +281,8 @@ void add_groups(const ordered_json& explanation, Answer& answer) {
                {"usable", Align::kRight},
                {"weights", Align::kRight},
                {"activations", Align::kRight},
-               {"windows", Align::kRight},
+               {"set aside", Align::kRight},
+               {"windows of one", Align::kRight},
                {"states of one", Align::kRight},
                {"KV block", Align::kRight},
                {"blocks", Align::kRight},
@@ -289,8 +290,8 @@ void add_groups(const ordered_json& explanation, Answer& answer) {
   for (const ordered_json& row : *groups) {
     const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
     table.add_row({row.at("group"), bytes("usable_bytes"), bytes("weights_bytes"),
-                   bytes("working_bytes"), bytes("windows_bytes"), bytes("states_bytes"),
-                   bytes("block_bytes"), format_si(row.at("blocks"), ""),
+                   bytes("working_bytes"), bytes("set_aside_bytes"), bytes("windows_bytes"),
+                   bytes("states_bytes"), bytes("block_bytes"), format_si(row.at("blocks"), ""),
                    format_si(row.at("tokens"), "")});
   }
   answer.add("\n");

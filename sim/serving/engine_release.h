@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/config/load.h"
+#include "sim/config/schema.h"
+#include "sim/serving/engine_version.h"
+#include "sim/serving/scheduler.h"
+
+namespace orrery {
+
+/// What defaults of an engine depend on besides its version.
+struct EngineSite {
+  Bytes memory{};            ///< device memory of a rank
+  std::string device;        ///< "NVIDIA H100 SXM5 80GB"
+  std::string architecture;  ///< "Hopper GH100"
+  int tp = 1, pp = 1, dp = 1;
+  std::string speculation;               ///< "mtp", "ngram"; empty: none
+  std::function<bool()> recurrent = {};  ///< whether some layers have a recurrent state
+  std::function<bool()> experts = {};    ///< whether the model has experts
+  bool fusions = true;  ///< whether `fusions` follow the version (see engine_schema())
+};
+
+/// One of the values of a default. It applies where all of its conditions hold.
+struct RuleCase {
+  std::optional<Bytes> memory;                  ///< device memory at least
+  std::vector<std::string> device;              ///< the name of the device contains one of these
+  std::vector<std::string> not_device;          ///< the name of the device contains none of these
+  std::vector<std::string> architecture;        ///< the architecture contains one of these
+  std::optional<int> below_tp, from_tp;         ///< tensor parallel ranks: fewer than, at least
+  std::optional<bool> pipeline, data_parallel;  ///< several stages, several such ranks
+  std::vector<std::string> speculation;         ///< methods of speculative decoding
+  std::optional<bool> recurrent, experts;       ///< kinds of models
+  config::Node value;
+
+  bool holds(const EngineSite& site) const;
+  /// "memory >= 70 GiB, device not A100"; empty: no condition.
+  std::string text() const;
+  static const config::Schema<RuleCase>& schema();
+};
+
+/// A default of an engine: a value, or a list of cases of which the first that holds applies.
+struct EngineRule {
+  config::Node value;
+  std::string source;  ///< pull request and file
+
+  std::vector<RuleCase> cases() const;
+  static const config::Schema<EngineRule>& schema();
+};
+
+/// Defaults of a serving engine from one of its versions on: a file of configs/software, laid over
+/// the file of the version before it. Rules are named by the keys of the engine.
+struct EngineRelease {
+  std::string id, name, engine, version;
+  std::map<std::string, EngineRule> rules;
+  static const config::Schema<EngineRelease>& schema();
+};
+
+/// The names of an engine's releases in configs/software with their versions, oldest first:
+/// vllm_0_11_1 is version 0.11.1.
+std::map<EngineVersion, std::string> engine_releases(const std::string& engine);
+
+/// Whether a file of configs/software is a release of a registered engine, by its name.
+bool is_engine_release(const std::string& name);
+
+/// A release by its name in configs/software. @throws config::ConfigError
+EngineRelease load_engine_release(const std::string& name);
+
+/// Fills in the keys of an engine that nobody wrote, from the newest release that is not newer than
+/// its version. Each key then names the file as its origin. Engines without releases stay as they
+/// are.
+/// @param node the completed configuration of the engine
+void follow_release(config::OneOf<SchedulerConfig>& engine, const EngineSite& site,
+                    config::Node& node, config::Diagnostics& diagnostics);
+
+}  // namespace orrery

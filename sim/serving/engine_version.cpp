@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/serving/engine_version.h"
+
+#include <charconv>
+
+namespace orrery {
+
+std::string EngineVersion::text() const {
+  const std::string minors = std::to_string(major) + "." + std::to_string(minor);
+  return patch == 0 ? minors : minors + "." + std::to_string(patch);
+}
+
+std::optional<EngineVersion> EngineVersion::of(const std::string& text) {
+  EngineVersion version;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, version.major);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return std::nullopt;
+  const auto second = std::from_chars(first.ptr + 1, end, version.minor);
+  if (second.ec != std::errc() || (second.ptr != end && *second.ptr != '.')) return std::nullopt;
+  if (second.ptr != end) std::from_chars(second.ptr + 1, end, version.patch);
+  return version;
+}
+
+}  // namespace orrery

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Defaults of serving engines by version, from configs/software.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/app/experiments/serving.h"
+#include "sim/app/experiments/simulate.h"
+#include "sim/app/questions/describe/catalog.h"
+#include "sim/app/questions/describe/describe.h"
+#include "sim/config/output.h"
+#include "sim/serving/engine_release.h"
+#include "tests/unit/app/loaded_text.h"
+
+namespace orrery::engine_releases_test {
+namespace {
+
+using test::load;
+using testing::HasSubstr;
+
+std::string on(const std::string& system, const std::string& engine,
+               const std::string& model = "llama_3_1_8b") {
+  return "experiment: serving\nmodel: " + model +
+         "\nserving:\n  workload: {rate: 1 /s, requests: 1, input: 512, output: 4}\n  fleet:\n"
+         "    - {system: " +
+         system + ", engine: " + engine + "}\n";
+}
+
+/// The value of a key of the engine once it is resolved.
+std::string value(const LoadedExperiment& loaded, const std::string& key) {
+  return loaded.node.at_path("serving.fleet.0.engine." + key)->text();
+}
+
+std::string value(const std::string& system, const std::string& engine, const std::string& key,
+                  const std::string& model = "llama_3_1_8b") {
+  return value(load(on(system, engine, model)), key);
+}
+
+TEST(EngineReleases, AVersionFollowsTheNewestReleaseThatIsNotNewer) {
+  const auto utilization = [](const char* version) {
+    return value("dgx_h100", std::string("{kind: vllm, version: \"") + version + "\"}",
+                 "gpu_memory_utilization");
+  };
+  EXPECT_EQ(utilization("0.19.1"), "0.9");
+  EXPECT_EQ(utilization("0.20"), "0.92");
+  EXPECT_EQ(utilization("0.22"), "0.92");
+}
+
+TEST(EngineReleases, WrittenKeysWin) {
+  const std::string engine =
+      "{kind: vllm, version: \"0.28\", max_num_seqs: 7, scheduler_reserve_full_isl: false}";
+  EXPECT_EQ(value("dgx_h100", engine, "max_num_seqs"), "7");
+  EXPECT_EQ(value("dgx_h100", engine, "scheduler_reserve_full_isl"), "false");
+  EXPECT_EQ(value("dgx_h100", engine, "max_num_batched_tokens"), "8192");
+}
+
+TEST(EngineReleases, BatchesOfVllmDependOnTheDevice) {
+  const auto batch = [](const char* system, const char* version) {
+    const LoadedExperiment loaded =
+        load(on(system, std::string("{kind: vllm, version: \"") + version + "\"}"));
+    return value(loaded, "max_num_batched_tokens") + " " + value(loaded, "max_num_seqs");
+  };
+  EXPECT_EQ(batch("dgx_a100", "0.8"), "2048 1024");
+  EXPECT_EQ(batch("dgx_a100", "0.8.5"), "8192 1024");
+  EXPECT_EQ(batch("dgx_a100", "0.11"), "2048 256");
+  EXPECT_EQ(batch("dgx_h100", "0.11"), "8192 1024");
+  EXPECT_EQ(batch("l40s_8", "0.11"), "2048 256");
+  EXPECT_EQ(batch("dgx_b200", "0.27"), "8192 1024");
+  EXPECT_EQ(batch("dgx_b200", "0.28"), "16384 1024");
+}
+
+TEST(EngineReleases, GraphsAndChunksOfSglangDependOnDeviceAndVersion) {
+  const auto batch = [](const char* system, const char* version) {
+    const LoadedExperiment loaded =
+        load(on(system, std::string("{kind: sglang, version: \"") + version + "\"}"));
+    return value(loaded, "chunked_prefill_size") + " " + value(loaded, "cuda_graph_max_bs");
+  };
+  EXPECT_EQ(batch("dgx_h100", "0.5.2"), "8192 160");
+  EXPECT_EQ(batch("dgx_h100", "0.5.3"), "8192 256");
+  EXPECT_EQ(batch("l40s_8", "0.5.3.post1"), "4096 32");
+  EXPECT_EQ(batch("dgx_b200", "0.5.10"), "16384 512");
+}
+
+TEST(EngineReleases, AsynchronousSchedulingIsOffWithPipelineStagesIn014Alone) {
+  const auto async = [](const char* version, int stages) {
+    const std::string text =
+        on("dgx_h100", std::string("{kind: vllm, version: \"") + version + "\"}");
+    return value(load(text, {"serving.fleet.0.parallel.pp=" + std::to_string(stages)}),
+                 "async_scheduling");
+  };
+  EXPECT_EQ(async("0.13", 1), "false");
+  EXPECT_EQ(async("0.14", 1), "true");
+  EXPECT_EQ(async("0.14", 2), "false");
+  EXPECT_EQ(async("0.15", 2), "true");
+}
+
+TEST(EngineReleases, PrefixesOfHybridModelsAreKeptFrom028On) {
+  const std::string hybrid = "nemotron_3_nano";
+  EXPECT_EQ(value("dgx_h200", "{kind: vllm, version: \"0.27\"}", "prefix_caching", hybrid),
+            "false");
+  EXPECT_EQ(value("dgx_h200", "{kind: vllm, version: \"0.28\"}", "prefix_caching", hybrid), "true");
+  EXPECT_EQ(value("dgx_h200", "{kind: vllm, version: \"0.27\"}", "prefix_caching"), "true");
+}
+
+TEST(EngineReleases, AVersionThatIsNotKnownIsSaidOnce) {
+  const std::string newer = "{kind: vllm, version: \"0.99\"}";
+  const LoadedExperiment loaded =
+      load(on("dgx_h100", newer) + "    - {system: dgx_h100, engine: " + newer + "}\n");
+  const std::string said = "defaults of vllm 0.99 are not known: those of 0.28 are used";
+  const std::size_t first = loaded.warnings.find(said);
+  ASSERT_NE(first, std::string::npos) << loaded.warnings;
+  EXPECT_EQ(loaded.warnings.find(said, first + 1), std::string::npos);
+  EXPECT_THAT(load(on("dgx_h100", "{kind: vllm, version: \"0.6\"}")).warnings,
+              HasSubstr("defaults of vllm 0.6 are not known: those of 0.8 are used"));
+  EXPECT_EQ(load(on("dgx_h100", "{kind: vllm, version: \"0.28.1\"}")).warnings, "");
+}
+
+TEST(EngineReleases, ADefaultNamesItsFile) {
+  const LoadedExperiment loaded = load(on("dgx_h100", "{kind: vllm, version: \"0.20\"}"));
+  EXPECT_THAT(loaded.node.at_path("serving.fleet.0.engine.gpu_memory_utilization")->origin().text(),
+              HasSubstr("software/vllm_0_20.yaml"));
+}
+
+TEST(EngineReleases, AnotherVersionOfALoadedExperimentHasItsOwnDefaults) {
+  LoadedExperiment loaded = load(on("dgx_h100", "{kind: vllm, version: \"0.28\"}"));
+  config::Diagnostics diagnostics;
+  const LoadedExperiment again =
+      load_experiment(loaded.node, {"serving.fleet.0.engine.version=0.11"}, diagnostics);
+  EXPECT_EQ(value(again, "scheduler_reserve_full_isl"), "false");
+  EXPECT_EQ(value(again, "gpu_memory_utilization"), "0.9");
+}
+
+TEST(EngineReleases, EveryReleaseOfTheLibraryHasOnlyKeysAndValuesOfItsEngine) {
+  for (const char* engine : {"vllm", "sglang", "tensorrt_llm"}) {
+    const auto releases = engine_releases(engine);
+    EXPECT_FALSE(releases.empty()) << engine;
+    for (const auto& [version, name] : releases) {
+      EXPECT_EQ(EngineVersion::of(load_engine_release(name).version), version) << name;
+      for (const char* system : {"dgx_h100", "l40s_8", "dgx_b200", "mi300x_platform"}) {
+        const std::string keys =
+            std::string("{kind: ") + engine + ", version: \"" + version.text() + "\"}";
+        EXPECT_EQ(load(on(system, keys)).warnings, "") << name;
+      }
+    }
+  }
+}
+
+TEST(EngineReleases, DescribeShowsRulesWithVersionsAndSources) {
+  const Answer one = describe({"software", "vllm_0_19"}, shipped_catalog());
+  const auto rule = [&one](const std::string& key) {
+    for (const auto& row : one.json)
+      if (row["switch"] == key) return row;
+    return nlohmann::ordered_json();
+  };
+  EXPECT_EQ(rule("scheduler_reserve_full_isl")["value"], "true");
+  EXPECT_EQ(rule("scheduler_reserve_full_isl")["from"], "0.19");
+  EXPECT_EQ(rule("max_num_seqs")["value"],
+            "memory >= 70 GiB, device not A100: 1024; otherwise 256");
+  EXPECT_THAT(rule("max_num_seqs")["source"].get<std::string>(), HasSubstr("17885"));
+  EXPECT_EQ(rule("max_num_seqs")["from"], "0.9");
+}
+
+// Two prompts of 120,000 tokens in a cache for one and a half (vLLM pull requests 21793, 37307).
+TEST(EngineReleases, From019OnLongPromptsDoNotThrowEachOtherOut) {
+  const std::string text =
+      "{experiment: serving, model: llama_3_1_8b, serving: {workload: {concurrency: 2, requests: "
+      "2, input: {fixed: 120000}, output: {fixed: 100}}, fleet: [{system: l40s_8, engine: {kind: "
+      "vllm, version: VERSION, prefix_caching: false}}]}}";
+  const auto run = [&text](const std::string& version) {
+    std::string with = text;
+    with.replace(with.find("VERSION"), 7, "\"" + version + "\"");
+    return simulate(load(with));
+  };
+  const RunRecord whole = run("0.19"), pieces = run("0.18");
+  EXPECT_EQ(whole.find("preemptions")->value, 0);
+  EXPECT_GT(pieces.find("preemptions")->value, 0);
+  // The second begins once the first has ended.
+  EXPECT_LT(whole.find("duration_s")->value, pieces.find("duration_s")->value);
+}
+
+}  // namespace
+}  // namespace orrery::engine_releases_test
