@@ -71,8 +71,9 @@ TEST(Software, OfTheLibraryNamesTheSourceOfEverySwitch) {
   ASSERT_GE(catalog.software.size(), 5u);
   for (const CatalogEntry& entry : catalog.software) {
     const std::string path = ORRERY_SOURCE_DIR "/configs/software/" + entry.name + ".yaml";
-    if (std::filesystem::exists(path))
+    if (std::filesystem::exists(path)) {
       EXPECT_EQ(file_kind(path), is_of_engine(entry.name) ? "engine_release" : "software") << path;
+    }
     for (const auto& row : entry.details().json) {
       EXPECT_GT(row["source"].get<std::string>().size(), 10u) << entry.name << row;
       EXPECT_EQ(row["source"].get<std::string>().find("configs/software/"), std::string::npos)

@@ -123,7 +123,7 @@ Build training(const std::function<void(TrainingConfig&)>& change) {
   return [change](const LlmConfig& model) {
     TrainingConfig config;
     config.global_batch = 8;
-    config.sequence = 1024;
+    config.sequence = 512;
     change(config);
     return build_training(model, config, true).program;
   };
@@ -166,6 +166,7 @@ void add_training(std::map<std::string, Build>& all) {
   });
   with("training_tp2_pp2_full", [](TrainingConfig& c) {
     c.parallel.tp = c.parallel.pp = 2;
+    c.parallel.sp = true;
     c.recompute = Recompute::kFull;
   });
   with("training_fp8_dp2_ep2_zero3", [](TrainingConfig& c) {
