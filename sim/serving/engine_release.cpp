@@ -213,9 +213,10 @@ config::Node* at_path(config::Node& node, const std::string& path) {
   return next == nullptr || dot == std::string::npos ? next : at_path(*next, path.substr(dot + 1));
 }
 
-/// Replaces a value that nobody wrote. Of a map, all keys that the rule has.
+/// Replaces a value that nobody wrote, or that was written as `auto`. Of a map, all keys that the
+/// rule has.
 void set_open(config::Node& target, const config::Node& value) {
-  if (!is_default(target)) return;
+  if (!is_default(target) && target.text() != "auto") return;
   if (!value.is_map()) {
     target = value;
     return;
