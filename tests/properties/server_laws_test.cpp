@@ -267,12 +267,20 @@ TEST(ServerLaws, PowerPriceAndJoulesOfAFleetGoByTheServersThatItHolds) {
         << group;
     EXPECT_LE(power, 13840 * servers * (1 + kSame)) << group;
     EXPECT_NEAR(metric(record, "usd_per_hour"), 8 * servers * price, kSame * power) << group;
-    const double tokens = 200 * 16;
-    EXPECT_NEAR(metric(record, "system_tokens_per_joule") * power * seconds, tokens, 1e-6 * tokens);
-    EXPECT_NEAR(metric(record, "tokens_per_joule") * metric(record, "energy_j"), tokens,
-                1e-6 * tokens);
+    // Figures per token are those of the steady window, if there is one.
+    const bool steady = record.find("steady_duration_s") != nullptr;
+    const std::string window = steady ? "steady_" : "";
+    const double time = metric(record, window + "duration_s");
+    const double tokens = metric(record, window + "output_throughput") * time;
+    EXPECT_NEAR(metric(record, "system_tokens_per_joule") *
+                    metric(record, window + "system_power_w") * time,
+                tokens, 1e-6 * tokens);
+    EXPECT_NEAR(
+        metric(record, "tokens_per_joule") * metric(record, window + "average_power_w") * time,
+        tokens, 1e-6 * tokens);
     EXPECT_NEAR(metric(record, "usd_per_million_output_tokens") * tokens / 1e6,
-                metric(record, "usd_per_hour") * seconds / 3600, 1e-9);
+                metric(record, window + "usd_per_hour") * time / 3600, 1e-9);
+    EXPECT_NEAR(metric(record, "output_throughput") * seconds, 200 * 16, 1e-6);
   }
 }
 
