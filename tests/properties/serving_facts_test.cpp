@@ -56,6 +56,8 @@ TEST(Facts, OfServingMoveResults) {
   const TextFile first("facts_first.csv", "load\n9\n" + rest);
   const std::string kept = "trace: " + trace.path();
   const std::string engine = "serving.fleet.engine.";
+  const std::string prefixes =
+      "rate: 20 /s, requests: 12, input: 100, output: 4, shared_prefixes: {groups: 3, tokens: 640}";
   const std::string guessing =
       serving(kFew, "kind: vllm",
               ", speculative: {method: ngram, num_speculative_tokens: 2, acceptance_length: 2}");
@@ -96,7 +98,8 @@ TEST(Facts, OfServingMoveResults) {
       {{engine + "vllm.cudagraph"}, serving(kFew, "kind: vllm, host: {launch: 20 us}")},
       {{engine + "vllm.custom_all_reduce"}, serving(kFew, "kind: vllm", ", parallel: {tp: 2}")},
       {{engine + "vllm.prefix_caching", "serving.workload.trace."}, serving(kept, "kind: vllm")},
-      {{engine + "vllm.mamba_block_size"}, hybrid(trace.path(), "kind: vllm, mamba_block_size")},
+      {{engine + "vllm.mamba_block_size"},
+       hybrid(trace.path(), "kind: vllm, prefix_caching: true, mamba_block_size")},
       {{engine + "sglang.mamba_track_interval"},
        hybrid(trace.path(), "kind: sglang, mamba_track_interval")},
       {{engine + "tensorrt_llm.mamba_state_cache_interval"},
@@ -169,6 +172,11 @@ TEST(Facts, OfServingMoveResults) {
        serving("rate: 100 /s, requests: 24, input: 400, output: 12, adapters: {count: 6, "
                "popularity: zipf}",
                "kind: vllm", ", lora: {max_loras: 3}")},
+      {{"serving.workload.poisson.shared_prefixes."}, serving(prefixes, "kind: vllm")},
+      {{"serving.workload.gamma.shared_prefixes."},
+       serving("arrival: gamma, " + prefixes, "kind: vllm")},
+      {{"serving.workload.weibull.shared_prefixes."},
+       serving("arrival: weibull, " + prefixes, "kind: vllm")},
       {{"serving.workload.closed_loop."},
        serving("concurrency: 4, requests: 12, output: 4", "kind: vllm")},
   };
@@ -314,7 +322,11 @@ TEST(Facts, OfServingMoveResults) {
       {"serving.prices", plain, {"serving.prices=rental_3yr"}},
       {"serving.fleet.unused", plain, {"serving.fleet.0.unused=absent"}},
       {"serving.fleet.usd_per_hour", plain, {"serving.fleet.0.usd_per_hour=9"}},
-      {"serving.router", many, {"serving.router=round_robin"}},
+      {"serving.router", many, {"serving.router=random"}},
+      {"serving.report_interval",
+       serving("rate: 200 /s, requests: 40, input: 400, output: {uniform: [2, 60]}", "kind: vllm",
+               ", replicas: 3"),
+       {"serving.report_interval=1 s"}},
   };
   expect_that_all_move("serving.", probes, changes);
 }

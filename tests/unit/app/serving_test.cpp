@@ -223,7 +223,7 @@ TEST(Serving, ARequestThatFitsNoCacheIsAResult) {
 }
 
 TEST(Serving, TokensCostWhatTheFleetCostsMeanwhile) {
-  // Eight requests of four tokens, on one of eight GPUs at 3.60 USD an hour: 0.1 cent a second.
+  // Eight requests of four tokens, too few for a steady window, on one of eight GPUs at 3.60 USD an hour: 0.1 cent a second.
   const RunRecord record =
       simulate(load(kOne, {"serving.workload.requests=8", "serving.fleet.0.usd_per_hour=3.6",
                            "serving.fleet.0.unused=absent"}));

@@ -14,7 +14,7 @@ namespace {
 const DeclaredMetric kIsSteady{
     {"steady", "",
      "yes if requests arrive for at least three mean lifetimes of a request (from its start to its "
-     "last token), so that steady_* are reported; otherwise no, and why",
+     "last token), 20 of them in the steady window; otherwise no, and why: there are no steady_*",
      "serving"}};
 const DeclaredMetric kSteadyDuration{
     {"steady_duration_s", "s",
@@ -80,7 +80,23 @@ double steady_prompt_tokens(const Window& window, const ServingLog& log) {
   return tokens;
 }
 
+constexpr std::int64_t kFewestArrivals = 20;
+
+std::int64_t arrivals_in(const SteadyWindow& steady, const ServingLog& log) {
+  if (steady.empty()) return 0;
+  const Window window(steady);
+  return std::count_if(log.answers().begin(), log.answers().end(),
+                       [&](const ServedRequest& a) { return inside(window, a.arrival); });
+}
+
+bool is_long(const SteadyWindow& window, const ServingLog& log) {
+  return !window.empty() && window.horizon() >= mean_lifetime(log.answers()) * kLifetimes;
+}
+
 std::string why_not(const SteadyWindow& window, const ServingLog& log) {
+  if (is_long(window, log))
+    return "no: " + std::to_string(arrivals_in(window, log)) + " requests arrive in it, " +
+           std::to_string(kFewestArrivals) + " are needed";
   return "no: requests arrive for " + format_si(window.horizon().base(), "s") +
          ", three lifetimes are " +
          format_si(mean_lifetime(log.answers()).base() * kLifetimes, "s");
@@ -89,7 +105,7 @@ std::string why_not(const SteadyWindow& window, const ServingLog& log) {
 }  // namespace
 
 bool is_steady(const SteadyWindow& window, const ServingLog& log) {
-  return !window.empty() && window.horizon() >= mean_lifetime(log.answers()) * kLifetimes;
+  return is_long(window, log) && arrivals_in(window, log) >= kFewestArrivals;
 }
 
 double steady_output_tokens(const SteadyWindow& steady, const ServingLog& log) {

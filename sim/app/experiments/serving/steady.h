@@ -8,7 +8,8 @@
 namespace orrery {
 
 /// Whether figures of the steady window stand for a run: requests arrive for three mean lifetimes
-/// at least. @param log has at least one answer
+/// at least, and 20 of them in the window, whose ends cut off a request each.
+/// @param log has at least one answer
 bool is_steady(const SteadyWindow& window, const ServingLog& log);
 
 /// Fills the metrics `steady_*` of throughput, goodput and times, or says why there are none.
