@@ -93,7 +93,7 @@ class KvAware final : public Router {
     std::int64_t to_compute = 0;  ///< prompt tokens
   };
 
-  std::map<std::size_t, Account> accounts_;  ///< by number of the instance
+  std::map<std::size_t, Account> accounts_;  ///< accounts by number of the instance
   std::unordered_map<std::int64_t, UnderWay> under_way_;
   LeastCost least_;
   std::int64_t missing_ = 0;  ///< prompt tokens that the last choice has to compute

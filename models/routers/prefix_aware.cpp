@@ -93,7 +93,7 @@ class PrefixAware final : public Router {
   }
 
   LeastCost least_;
-  std::map<std::size_t, Open> open_;                     ///< by number of the instance
+  std::map<std::size_t, Open> open_;                     ///< requests by number of the instance
   std::unordered_map<std::int64_t, std::size_t> where_;  ///< instances by number of the request
   /// Instances that were sent a piece of a prompt, by its hash.
   std::unordered_map<std::uint64_t, std::vector<std::size_t>> holders_;

@@ -36,7 +36,8 @@ class SteadyWindow final : public ServingObserver {
   Picoseconds until() const { return until_; }
   bool empty() const { return until_ <= from(); }
   Seconds length() const { return to_seconds(until_ - from()); }
-  /// Joules above idle that the devices of each instance took in it, to a thousandth of the horizon.
+  /// Joules above idle that the devices of each instance took in it, to a thousandth of the
+  /// horizon.
   std::vector<double> energies() const;
 
  private:
@@ -54,7 +55,7 @@ class SteadyWindow final : public ServingObserver {
   bool any_ = false, open_ = false;
   std::int64_t first_ = 0;  ///< number of the first request
   Picoseconds first_arrival_ = 0, first_end_ = kNotYet, until_ = 0;
-  std::vector<Mark> marks_;  ///< from the first arrival to the last
+  std::vector<Mark> marks_;  ///< marks from the first arrival to the last
   Picoseconds spacing_ = 0;  ///< least time between two marks
 };
 

@@ -212,7 +212,7 @@ TEST(Facts, OfServingMoveResults) {
        {"serving.fleet.0.engine.version=0.14.1"}},
       {engine + "sglang.version",
        serving("concurrency: 40, requests: 40, output: 4", "kind: sglang"),
-       {"serving.fleet.0.engine.version=0.5.10"}},
+       {"serving.fleet.0.engine.version=0.4.8"}},
       {engine + "sglang.prefill_graphs",
        serving(kFew, "kind: sglang"),
        {"serving.fleet.0.engine.prefill_graphs=true"}},

@@ -58,7 +58,8 @@ class OpenSource final : public RequestSource {
   const OpenArrivals& config_;
   LengthDraws lengths_;
   std::uint64_t state_, urgent_, group_;
-  std::vector<std::shared_ptr<const PrefixHashes>> prefixes_;  ///< by group; empty: none are shared
+  std::vector<std::shared_ptr<const PrefixHashes>>
+      prefixes_;  ///< prefixes by group; empty: none are shared
   std::int64_t next_ = 0;
   double now_s_ = 0;
 };

@@ -34,7 +34,7 @@ Capacity capacity_of(const std::string& what) {
 /// The answer of a search, and how sure it is.
 struct Found {
   std::string path, bounds;
-  CapacityAnswer answer;               ///< with the first seed
+  CapacityAnswer answer;               ///< answer with the first seed
   int seeds = 1;                       ///< seeds that the answer was tried with
   int held = 0;                        ///< seeds with which the answer of the first holds
   std::optional<double> for_all = {};  ///< value that holds with all of them

@@ -93,7 +93,7 @@ class CapacitySearch {
   LoadedExperiment loaded_;
   std::string path_;
   std::string count_;    ///< key of the number of requests or sessions; empty: a trace or clients
-  double requests_ = 0;  ///< its value
+  double requests_ = 0;  ///< requests or sessions of the experiment
   double rate_ = 0;      ///< requests or sessions in a second
   double start_ = 1;
   std::int64_t seed_ = 0;

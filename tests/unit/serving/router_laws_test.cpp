@@ -23,7 +23,7 @@ struct Fleet {
   double token_us = 50;    ///< time of each new token
   double parse_ms = 20;    ///< time of a request before it waits
   double rate = 1;         ///< requests per s
-  double utilisation = 0;  ///< of the prefills, at that rate
+  double utilisation = 0;  ///< share of a replica that prefills take
   std::int64_t requests = 300, blocks = 100000;
   std::string lengths;
 };

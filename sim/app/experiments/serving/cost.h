@@ -19,13 +19,13 @@ struct ServedWork {
   std::vector<HeldAccelerators> accelerators;  ///< accelerators of each group while they are held
 };
 
-/// Of the whole run.
+/// The work of the whole run.
 /// @param autoscaler of the service; null: all instances were there always
 ServedWork served_work(const ServingConfig& serving, const LlmConfig& model, const Service& service,
                        const ServingLog& log, const std::vector<Instance>& instances,
                        const Autoscaler* autoscaler);
 
-/// Of the steady window; without FLOPs. @param window must not be empty
+/// The work of the steady window, without FLOPs. @param window must not be empty
 ServedWork steady_work(const ServingConfig& serving, const SteadyWindow& window,
                        const ServingLog& log, const Autoscaler* autoscaler);
 
