@@ -109,51 +109,56 @@ struct Vllm final : SchedulerConfig {
   std::int64_t block_size = 16, num_gpu_blocks = 0, mamba_block_size = 0;
   double gpu_memory_utilization = 0;
 
+  /// Keys of the batch and of its graphs.
+  static config::Schema<Vllm> batch_keys() {
+    using config::between;
+    return engine_schema<Vllm>("vllm", "continuous batching of vLLM's V1 engine")
+        .optional("version", &Vllm::version,
+                  "version of vLLM: keys that are left out have its defaults (`orrery describe "
+                  "software vllm`)")
+        .optional("async_scheduling", &Vllm::async_scheduling,
+                  "whether the host prepares an iteration while devices run the one before")
+        .optional("moe_backend", &Vllm::moe_backend,
+                  "kernels of experts whose weights are widened (moe_backend; before, "
+                  "VLLM_MXFP4_USE_MARLIN): those that were measured, or Marlin's")
+        .optional("scheduling_policy", &Vllm::scheduling_policy,
+                  "order of requests: as they come, or by their priority")
+        .optional("enforce_eager", &Vllm::enforce_eager,
+                  "whether no graphs are captured, so that no batch is padded to one of them")
+        .optional("max_cudagraph_capture_size", &Vllm::max_cudagraph_capture_size,
+                  "most tokens of a captured graph; smaller batches run the next of 1, 2, 4 and "
+                  "multiples of 8; 0: twice max_num_seqs, at most cudagraph_limit",
+                  between(0, 1e6))
+        .optional("cudagraph_limit", &Vllm::cudagraph_limit,
+                  "most tokens of a graph that vLLM captures by itself", between(1, 1e6))
+        .optional("cudagraph_coarse", &Vllm::cudagraph_coarse,
+                  "tokens beyond which graphs are captured for multiples of 16, not of 8",
+                  between(1, 1e6))
+        .optional("max_num_seqs", &Vllm::max_num_seqs, "requests that run at a time at most",
+                  between(1, 1e6))
+        .optional("max_num_batched_tokens", &Vllm::max_num_batched_tokens,
+                  "new tokens of an iteration at most", between(1, 1e7))
+        .optional("long_prefill_token_threshold", &Vllm::long_prefill_token_threshold,
+                  "new tokens of one request in an iteration at most; 0: as many as the budget "
+                  "has",
+                  between(0, 1e7))
+        .optional("enable_chunked_prefill", &Vllm::enable_chunked_prefill,
+                  "whether a prompt may enter in pieces")
+        .optional("scheduler_reserve_full_isl", &Vllm::scheduler_reserve_full_isl,
+                  "whether a request joins only when the cache has room for its whole prompt "
+                  "and the output tokens it has produced; false: for its first piece")
+        .optional("reserve_whole_windows", &Vllm::reserve_whole_windows,
+                  "whether that room has whole prompts of layers with a window, too; otherwise "
+                  "a window and the tokens of an iteration")
+        .optional("watermark", &Vllm::watermark,
+                  "share of the blocks that must stay free when a request joins running ones",
+                  between(0, 1));
+  }
+
   static const config::Schema<Vllm>& schema() {
     using config::between;
     static const config::Schema<Vllm> schema =
-        engine_schema<Vllm>("vllm", "continuous batching of vLLM's V1 engine")
-            .optional("version", &Vllm::version,
-                      "version of vLLM: keys that are left out have its defaults (`orrery describe "
-                      "software vllm`)")
-            .optional("async_scheduling", &Vllm::async_scheduling,
-                      "whether the host prepares an iteration while devices run the one before")
-            .optional("moe_backend", &Vllm::moe_backend,
-                      "kernels of experts whose weights are widened (moe_backend; before, "
-                      "VLLM_MXFP4_USE_MARLIN): those that were measured, or Marlin's")
-            .optional("scheduling_policy", &Vllm::scheduling_policy,
-                      "order of requests: as they come, or by their priority")
-            .optional("enforce_eager", &Vllm::enforce_eager,
-                      "whether no graphs are captured, so that no batch is padded to one of them")
-            .optional(
-                "max_cudagraph_capture_size", &Vllm::max_cudagraph_capture_size,
-                "most tokens of a captured graph; smaller batches run the next of 1, 2, 4 and "
-                "multiples of 8; 0: twice max_num_seqs, at most cudagraph_limit",
-                between(0, 1e6))
-            .optional("cudagraph_limit", &Vllm::cudagraph_limit,
-                      "most tokens of a graph that vLLM captures by itself", between(1, 1e6))
-            .optional("cudagraph_coarse", &Vllm::cudagraph_coarse,
-                      "tokens beyond which graphs are captured for multiples of 16, not of 8",
-                      between(1, 1e6))
-            .optional("max_num_seqs", &Vllm::max_num_seqs, "requests that run at a time at most",
-                      between(1, 1e6))
-            .optional("max_num_batched_tokens", &Vllm::max_num_batched_tokens,
-                      "new tokens of an iteration at most", between(1, 1e7))
-            .optional("long_prefill_token_threshold", &Vllm::long_prefill_token_threshold,
-                      "new tokens of one request in an iteration at most; 0: as many as the budget "
-                      "has",
-                      between(0, 1e7))
-            .optional("enable_chunked_prefill", &Vllm::enable_chunked_prefill,
-                      "whether a prompt may enter in pieces")
-            .optional("scheduler_reserve_full_isl", &Vllm::scheduler_reserve_full_isl,
-                      "whether a request joins only when the cache has room for its whole prompt "
-                      "and the output tokens it has produced; false: for its first piece")
-            .optional("reserve_whole_windows", &Vllm::reserve_whole_windows,
-                      "whether that room has whole prompts of layers with a window, too; otherwise "
-                      "a window and the tokens of an iteration")
-            .optional("watermark", &Vllm::watermark,
-                      "share of the blocks that must stay free when a request joins running ones",
-                      between(0, 1))
+        batch_keys()
             .optional("prefix_caching", &Vllm::prefix_caching,
                       "whether blocks of equal prefixes are kept and shared")
             .optional("block_size", &Vllm::block_size, "tokens of a block", between(1, 4096))
