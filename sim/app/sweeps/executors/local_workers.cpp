@@ -85,8 +85,11 @@ struct LocalWorkers::Worker {
   std::int64_t taken = 0;          ///< bytes that it has grown by, at the last look
 
   bool is_busy() const { return !given.empty(); }
+  /// Bytes beyond those at its start: none before it has said what these are, or the memory that a
+  /// new process shares with this one would count as taken by its point.
   std::int64_t grown_to(std::int64_t bytes) {
-    return std::max<std::int64_t>(0, bytes - page->base_bytes.load());
+    const std::int64_t base = page->base_bytes.load();
+    return base == 0 ? 0 : std::max<std::int64_t>(0, bytes - base);
   }
 };
 
