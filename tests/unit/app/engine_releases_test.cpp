@@ -82,6 +82,20 @@ TEST(EngineReleases, GraphsAndChunksOfSglangDependOnDeviceAndVersion) {
   EXPECT_EQ(batch("dgx_b200", "0.5.10"), "16384 512");
 }
 
+// server_args.py of 0.4.7: 9.5 GiB and half a GiB a rank stay free of 35 to 90 GiB; of 0.5.3: 512
+// MiB, 1.5 MiB a token of a chunk, 2 MiB a sequence of a graph, 128 MiB a rank.
+TEST(EngineReleases, MemoryOfSglangIsWhatItsReservesLeave) {
+  const auto share = [](const char* system, const char* version) {
+    const std::string engine = std::string("{kind: sglang, version: \"") + version + "\"}";
+    return std::stod(value(system, engine, "mem_fraction_static"));
+  };
+  constexpr double kL40s = 46068, kH100 = 81559;  // MiB
+  EXPECT_NEAR(share("l40s_8", "0.4.7"), 1 - 10 * 1024 / kL40s, 1e-3);
+  EXPECT_NEAR(share("dgx_h100", "0.4.7"), 1 - 10 * 1024 / kH100, 1e-3);
+  EXPECT_NEAR(share("l40s_8", "0.5.3"), 1 - (512 + 1.5 * 4096 + 2 * 32 + 128) / kL40s, 1e-3);
+  EXPECT_NEAR(share("dgx_h100", "0.5.3"), 1 - (512 + 1.5 * 8192 + 2 * 256 + 128) / kH100, 1e-3);
+}
+
 TEST(EngineReleases, AsynchronousSchedulingIsOffWithPipelineStagesIn014Alone) {
   const auto async = [](const char* version, int stages) {
     const std::string text =
