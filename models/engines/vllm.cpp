@@ -127,7 +127,7 @@ struct Vllm final : SchedulerConfig {
                   "whether no graphs are captured, so that no batch is padded to one of them")
         .optional("max_cudagraph_capture_size", &Vllm::max_cudagraph_capture_size,
                   "most tokens of a captured graph; smaller batches run the next of 1, 2, 4 and "
-                  "multiples of 8; 0: twice max_num_seqs, at most cudagraph_limit",
+                  "multiples of 8; 0 stands for twice max_num_seqs, at most cudagraph_limit",
                   between(0, 1e6))
         .optional("cudagraph_limit", &Vllm::cudagraph_limit,
                   "most tokens of a graph that vLLM captures by itself", between(1, 1e6))
@@ -138,10 +138,11 @@ struct Vllm final : SchedulerConfig {
                   between(1, 1e6))
         .optional("max_num_batched_tokens", &Vllm::max_num_batched_tokens,
                   "new tokens of an iteration at most", between(1, 1e7))
-        .optional("long_prefill_token_threshold", &Vllm::long_prefill_token_threshold,
-                  "new tokens of one request in an iteration at most; 0: as many as the budget "
-                  "has",
-                  between(0, 1e7))
+        .optional(
+            "long_prefill_token_threshold", &Vllm::long_prefill_token_threshold,
+            "new tokens of one request in an iteration at most; 0 allows as many as the budget "
+            "has",
+            between(0, 1e7))
         .optional("enable_chunked_prefill", &Vllm::enable_chunked_prefill,
                   "whether a prompt may enter in pieces")
         .optional("scheduler_reserve_full_isl", &Vllm::scheduler_reserve_full_isl,

@@ -154,7 +154,8 @@ struct ServingConfig {
   std::optional<ImageConfig> image;
   std::vector<ServingGroup> fleet;
   std::string router = "least_loaded";
-  Seconds report_interval{};  ///< time between two load reports; 0: at once
+  Seconds report_interval{};  ///< time between two load reports; with 0 s every change is reported
+                              ///< at once
   KvTransferConfig kv_transfer;
   ServingSlo slo;
   ServingRecord record = ServingRecord::kMetrics;
