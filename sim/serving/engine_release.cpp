@@ -251,19 +251,36 @@ void warn_of_version(const std::map<EngineVersion, std::string>& releases,
                       {"`orrery describe software " + engine + "` lists the versions"});
 }
 
+/// The version of the release that has a value. @return std::nullopt for values of others
+std::optional<EngineVersion> release_with(const config::Node* value, const std::string& engine) {
+  if (value == nullptr || !is_of_release(*value)) return std::nullopt;
+  return version_in(std::filesystem::path(*value->origin().file).stem().string(), engine);
+}
+
+/// What follow_release() returns.
+std::string followed_text(const std::string& engine, const std::string& version,
+                          const std::string& release, const config::Node& node) {
+  std::string text =
+      engine + " " + version + ": defaults of " + version_in(release, engine)->text();
+  if (const auto times = release_with(node.at_path("host.request"), engine))
+    text += ", host times of " + times->text();
+  return text;
+}
+
 }  // namespace
 
-void follow_release(config::OneOf<SchedulerConfig>& engine, const EngineSite& site,
-                    config::Node& node, config::Diagnostics& diagnostics) {
+std::string follow_release(config::OneOf<SchedulerConfig>& engine, const EngineSite& site,
+                           config::Node& node, config::Diagnostics& diagnostics) {
   const config::Node* written = node.find("version");
-  if (written == nullptr || !engine.object) return;
+  if (written == nullptr || !engine.object) return {};
   const auto version = EngineVersion::of(written->text());
   const auto& releases = read_once(engine.name, engine_releases);
-  if (!version || releases.empty()) return;
+  if (!version || releases.empty()) return {};
   warn_of_version(releases, *version, engine.name, *written, diagnostics);
   const config::Record& record = *SchedulerConfig::choices().record_of(node);
   forget_release(node, record, record.make().get());
-  for (const auto& [key, cases] : read_once(release_of(releases, *version), cases_of)) {
+  const std::string& release = release_of(releases, *version);
+  for (const auto& [key, cases] : read_once(release, cases_of)) {
     if (!site.fusions && key.starts_with("fusions")) continue;
     config::Node* target = at_path(node, key);
     if (target == nullptr) throw std::logic_error("no key of " + engine.name + " is called " + key);
@@ -275,6 +292,7 @@ void follow_release(config::OneOf<SchedulerConfig>& engine, const EngineSite& si
   void* object = config::type_of<config::OneOf<SchedulerConfig>>().choose(&followed, engine.name);
   config::fill(object, node, record, diagnostics);
   engine = followed;
+  return followed_text(engine.name, written->text(), release, node);
 }
 
 }  // namespace orrery

@@ -45,6 +45,11 @@ inline const DeclaredMetric kUsdPerHour{
      "price of an hour of the accelerators that are charged: all of the systems, or the used ones "
      "(`unused: absent`); of serving: while they are held, on average over the duration",
      "training, inference, serving, layers"}};
+inline const DeclaredMetric kEngineDefaults{
+    {"engine_defaults", "",
+     "versions that the defaults of each engine and the times of its host come from: the newest in "
+     "configs/software that is not newer than the engine (`orrery describe software vllm`)",
+     "inference, serving"}};
 inline const DeclaredMetric kPrices{
     {"prices", "", "list of prices that costs rest on", "training, inference, serving, layers"}};
 inline const DeclaredMetric kModelFlopsUtilization{

@@ -223,8 +223,9 @@ void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diag
       take_checkpoint_precisions(model, system.accelerator, precision, kv_precision, node);
   ask_precision(model, node, node, diagnostics);
   if (engine)
-    follow_release(*engine, engine_site(system.accelerator, parallel, model, speculative),
-                   *node.find("engine"), diagnostics);
+    engine_defaults =
+        follow_release(*engine, engine_site(system.accelerator, parallel, model, speculative),
+                       *node.find("engine"), diagnostics);
 }
 
 void InferenceExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
@@ -269,6 +270,7 @@ void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record)
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);
   const StepOutcome outcome = replay_step(*this, *kernels, whole.program, options);
   report_step(*this, whole, outcome, record);
+  if (!engine_defaults.empty()) add_label(record, kEngineDefaults, engine_defaults);
   add_metric(
       record, kTokensPerSPerUser,
       static_cast<double>(config.sequence) * mean_answer() / to_seconds(outcome.replay.end).base());

@@ -32,6 +32,7 @@ struct InferenceExperiment final : ModelExperiment {
   std::int64_t adapters = 0;       ///< different adapters of the step; 0: as many as slots
   bool two_batch_overlap = false;
   std::optional<config::OneOf<SchedulerConfig>> engine;  ///< whose kernels run; none: as fused
+  std::string engine_defaults;                           ///< see follow_release()
   std::optional<SpeculativeConfig> speculative;
   static const config::Schema<InferenceExperiment>& schema();
 

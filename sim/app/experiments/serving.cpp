@@ -116,7 +116,8 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
     EngineSite site =
         engine_site(group.system.accelerator, group.parallel, model, group.speculative);
     site.fusions = false;
-    follow_release(group.engine, site, *fleet->item(i).find("engine"), diagnostics);
+    group.engine_defaults =
+        follow_release(group.engine, site, *fleet->item(i).find("engine"), diagnostics);
   }
 }
 
@@ -279,6 +280,7 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
   if (serving.record == ServingRecord::kRequests) record.rows = {request_rows(log), samples.rows()};
   if (timeline) close_timeline(*timeline, options);
   report_serving(serving, service, log, instances, record);
+  report_engines(serving.fleet, record);
   if (record.status == RunStatus::kOk)
     report_work(serving, fleet, {instances, service, log, window, scales ? &autoscaler : nullptr},
                 record);

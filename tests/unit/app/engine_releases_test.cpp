@@ -130,6 +130,26 @@ TEST(EngineReleases, AVersionThatIsNotKnownIsSaidOnce) {
   EXPECT_EQ(load(on("dgx_h100", "{kind: vllm, version: \"0.28.1\"}")).warnings, "");
 }
 
+TEST(EngineReleases, ARunSaysOnceWhichVersionsItsDefaultsAndHostTimesComeFrom) {
+  const auto said = [](const std::string& experiment) {
+    const RunRecord record = simulate(load(experiment));
+    std::string all;
+    for (const Label& label : record.labels)
+      if (label.name == "engine_defaults") all += label.value;
+    return all;
+  };
+  const std::string newer = "{kind: vllm, version: \"0.22\"}";
+  const std::string twice =
+      on("dgx_h100", newer) + "    - {system: dgx_h100, engine: " + newer + "}\n";
+  EXPECT_EQ(said(twice), "vllm 0.22: defaults of 0.21, host times of 0.14");
+  EXPECT_EQ(said(twice + "    - {system: dgx_h100, engine: {kind: sglang, version: \"0.5.5\"}}\n"),
+            "vllm 0.22: defaults of 0.21, host times of 0.14; sglang 0.5.5: defaults of "
+            "0.5.3, host times of 0.4");
+  EXPECT_EQ(said(on("dgx_h100", "{kind: vllm, version: \"0.22\", host: {request: 1 ms}}")),
+            "vllm 0.22: defaults of 0.21");
+  EXPECT_EQ(said(on("dgx_h100", "{kind: orca}")), "");
+}
+
 TEST(EngineReleases, ADefaultNamesItsFile) {
   const LoadedExperiment loaded = load(on("dgx_h100", "{kind: vllm, version: \"0.20\"}"));
   EXPECT_THAT(loaded.node.at_path("serving.fleet.0.engine.gpu_memory_utilization")->origin().text(),

@@ -288,7 +288,8 @@ TEST(Workers, AsManyRunAsThereIsMemoryFor) {
         },
         // The first point has its memory before others begin: workers are looked at before each
         // look at the machine, and the second look after `taken` sees it.
-        nullptr, [&, looks = 0]() mutable {
+        nullptr,
+        [&, looks = 0]() mutable {
           looks += *taken > 0 ? 1 : 0;
           return looks < 2 ? -kMega : machine - *running * 20 * kMega;
         });
@@ -296,6 +297,14 @@ TEST(Workers, AsManyRunAsThereIsMemoryFor) {
     EXPECT_EQ(outcomes_of(workers).size(), 16U);
     EXPECT_EQ(*most, wanted);
   }
+}
+
+TEST(WorkerPage, AWorkerHasGrownByNothingBeforeItStoresWhereItStarts) {
+  WorkerPage page;
+  EXPECT_EQ(page.grown_to(50'000'000), 0);
+  page.base_bytes.store(40'000'000);
+  EXPECT_EQ(page.grown_to(50'000'000), 10'000'000);
+  EXPECT_EQ(page.grown_to(30'000'000), 0);
 }
 
 TEST(MemoryAdmission, ExpectsWhatTheLimitSaysUntilAPointIsDone) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 
-cudaDataType_t type_of(Format format) {
+cudaDataType_t element_type(Format format) {
   switch (format) {
     case Format::kBf16:
       return CUDA_R_16BF;
@@ -46,7 +46,7 @@ LtLibrary::~LtLibrary() { cublasLtDestroy(handle_); }
 /// cuBLAS is column-major: our row-major [rows, columns] is its columns x rows.
 LtGemm::Layout LtGemm::layout(Format format, std::int64_t rows, std::int64_t columns, int batch) {
   cublasLtMatrixLayout_t created = nullptr;
-  ORRERY_CUBLAS(cublasLtMatrixLayoutCreate(&created, type_of(format),
+  ORRERY_CUBLAS(cublasLtMatrixLayoutCreate(&created, element_type(format),
                                            static_cast<std::uint64_t>(columns),
                                            static_cast<std::uint64_t>(rows), columns));
   Layout result(created);

@@ -28,7 +28,7 @@ Encode encoder() {
   return encode;
 }
 
-CUtensorMapDataType type_of(Format format) {
+CUtensorMapDataType tensor_map_type(Format format) {
   switch (format) {
     case Format::kBf16:
       return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
@@ -56,7 +56,7 @@ CUtensorMap make_tensor_map(const TileMap& tile) {
   const cuuint32_t steps[2] = {1, 1};
   CUtensorMap map{};
   const CUresult status =
-      encoder()(&map, type_of(tile.format), 2, const_cast<void*>(tile.data), sizes, strides, box,
+      encoder()(&map, tensor_map_type(tile.format), 2, const_cast<void*>(tile.data), sizes, strides, box,
                 steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
                 tile.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);

@@ -10,7 +10,7 @@
 #include "device/timing.cuh"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::pointer_chase {
 namespace {
 
 /// ld.global.ca keeps a line in L1 and L2, .cg in L2 only (PTX ISA, "Cache Operators").
@@ -221,4 +221,4 @@ const Registration kPointerChase(
      run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::pointer_chase

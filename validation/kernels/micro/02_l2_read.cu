@@ -7,7 +7,7 @@
 #include "device/words.cuh"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::l2_read {
 namespace {
 
 constexpr int kThreads = 512, kUnroll = 8;
@@ -121,4 +121,4 @@ const Registration kL2Read(
      run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::l2_read

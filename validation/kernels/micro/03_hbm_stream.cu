@@ -8,7 +8,7 @@
 #include "device/words.cuh"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::hbm_stream {
 namespace {
 
 constexpr int kThreads = 256;  // four blocks of it on a multiprocessor leave 64 registers a thread
@@ -204,4 +204,4 @@ const Registration kHbmStream(
      with_timing_columns({"system", "read_share", "bytes", "ctas", "bytes_per_s"}), run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::hbm_stream

@@ -9,7 +9,7 @@
 #include "device/words.cuh"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::hbm_random {
 namespace {
 
 constexpr int kThreads = 256, kUnroll = 4;
@@ -175,4 +175,4 @@ const Registration kHbmRandom({4, "hbm_random",
                                run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::hbm_random

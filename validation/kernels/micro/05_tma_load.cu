@@ -9,7 +9,7 @@
 #include "host/failures.h"
 #include "host/reference.h"
 
-namespace orrery::measure {
+namespace orrery::measure::tma_loads {
 namespace {
 
 constexpr int kRowBytes = 256;  // of a box: whole DRAM bursts, so that boxes are contiguous
@@ -342,4 +342,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::tma_loads

@@ -12,7 +12,7 @@
 #include "host/failures.h"
 #include "host/reference.h"
 
-namespace orrery::measure {
+namespace orrery::measure::wgmma {
 namespace {
 
 constexpr int kMaxWarpgroups = 3;
@@ -306,4 +306,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::wgmma

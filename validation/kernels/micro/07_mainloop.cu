@@ -9,7 +9,7 @@
 #include "host/reference.h"
 #include "host/rotation.h"
 
-namespace orrery::measure {
+namespace orrery::measure::mainloop {
 namespace {
 
 constexpr int kMaxK = 16384;
@@ -228,4 +228,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::mainloop

@@ -10,7 +10,7 @@
 #include "device/timing.cuh"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::cta_scheduling {
 namespace {
 
 constexpr int kThreads = 128;
@@ -172,4 +172,4 @@ const Registration kCtaScheduling(
      run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::cta_scheduling

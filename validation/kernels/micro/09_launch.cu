@@ -10,7 +10,7 @@
 #include "device/timing.cuh"
 #include "device/words.cuh"
 
-namespace orrery::measure {
+namespace orrery::measure::launch {
 namespace {
 
 /// Thread 0 counts the launch after the wait: a launch that is lost shows.
@@ -233,4 +233,4 @@ const Registration kLaunch(
      run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::launch

@@ -9,7 +9,7 @@
 #include "device/words.cuh"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::atomics {
 namespace {
 
 constexpr int kThreads = 256, kOps = 256, kBarriers = 64;
@@ -259,4 +259,4 @@ const Registration kAtomics(
      run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::atomics

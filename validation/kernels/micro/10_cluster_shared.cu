@@ -10,7 +10,7 @@
 #include "device/words.cuh"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::cluster_shared {
 namespace {
 
 constexpr int kThreads = 512;
@@ -215,4 +215,4 @@ const Registration kClusterShared(
      run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::cluster_shared

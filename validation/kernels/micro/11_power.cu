@@ -7,7 +7,7 @@
 
 #include "device/gemm_data.cuh"
 
-namespace orrery::measure {
+namespace orrery::measure::power {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -178,4 +178,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::power

@@ -13,7 +13,7 @@
 #include "host/reference.h"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::softmax_rates {
 namespace {
 
 constexpr int kMostThreads = 256;
@@ -217,4 +217,4 @@ const Registration kSoftmax({12, "softmax_exponentials",
                              run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::softmax_rates

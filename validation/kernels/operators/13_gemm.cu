@@ -8,7 +8,7 @@
 #include "host/cublaslt_names.h"
 #include "host/failures.h"
 
-namespace orrery::measure {
+namespace orrery::measure::gemm {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -147,4 +147,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::gemm

@@ -8,7 +8,7 @@
 #include "host/failures.h"
 #include "host/grouped_shapes.h"
 
-namespace orrery::measure {
+namespace orrery::measure::batched_gemm {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{3} << 30;
@@ -68,4 +68,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::batched_gemm

@@ -13,7 +13,7 @@
 #include "host/reference.h"
 #include "host/rotation.h"
 
-namespace orrery::measure {
+namespace orrery::measure::grouped_gemm {
 namespace {
 
 constexpr std::size_t kWeightBytes = std::size_t{8} << 30;
@@ -216,4 +216,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::grouped_gemm

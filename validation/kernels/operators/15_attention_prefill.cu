@@ -11,7 +11,7 @@
 #include "host/reference.h"
 #include "host/rotation.h"
 
-namespace orrery::measure {
+namespace orrery::measure::attention_prefill {
 namespace {
 
 constexpr int kWarps = 8;
@@ -259,4 +259,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::attention_prefill

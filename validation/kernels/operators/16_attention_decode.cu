@@ -11,7 +11,7 @@
 #include "host/reference.h"
 #include "host/rotation.h"
 
-namespace orrery::measure {
+namespace orrery::measure::attention_decode {
 namespace {
 
 constexpr int kWarps = 4;
@@ -380,4 +380,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::attention_decode

@@ -10,7 +10,7 @@
 #include "host/reference.h"
 #include "host/rotation.h"
 
-namespace orrery::measure {
+namespace orrery::measure::row_kernels {
 namespace {
 
 constexpr int kMostRows = 65536;
@@ -326,4 +326,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::row_kernels

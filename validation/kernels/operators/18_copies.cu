@@ -8,7 +8,7 @@
 #include "device/words.cuh"
 #include "host/sweeps.h"
 
-namespace orrery::measure {
+namespace orrery::measure::copies {
 namespace {
 
 /// Page-locked host memory, which the GPU reads by itself.
@@ -193,4 +193,4 @@ const Registration kCopies(
      with_timing_columns({"system", "kind", "host_memory", "bytes", "bytes_per_s"}), run});
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::copies

@@ -12,7 +12,7 @@
 #include "host/recurrent_shapes.h"
 #include "host/reference.h"
 
-namespace orrery::measure {
+namespace orrery::measure::selection {
 namespace {
 
 constexpr std::int64_t kMostBytes = std::int64_t{2} << 30;  ///< scores of one shape
@@ -146,4 +146,4 @@ const Registration registration({
 });
 
 }  // namespace
-}  // namespace orrery::measure
+}  // namespace orrery::measure::selection

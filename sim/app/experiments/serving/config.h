@@ -99,6 +99,7 @@ struct ServingGroup {
   std::int64_t widened_bits =
       0;  ///< see LayerWork::widened_bits; follows from model and accelerator
   config::OneOf<SchedulerConfig> engine;
+  std::string engine_defaults;                        ///< see follow_release()
   std::optional<ExpertRoutingConfig> expert_routing;  ///< none: ranks get the mean of the tokens
   bool two_batch_overlap = false;
   std::optional<SpeculativeConfig> speculative;

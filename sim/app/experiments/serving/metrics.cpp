@@ -155,6 +155,18 @@ bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRe
   return false;
 }
 
+void report_engines(const std::vector<ServingGroup>& groups, RunRecord& record) {
+  std::vector<std::string> said;
+  std::string text;
+  for (const ServingGroup& group : groups) {
+    const std::string& defaults = group.engine_defaults;
+    if (defaults.empty() || std::find(said.begin(), said.end(), defaults) != said.end()) continue;
+    text += (said.empty() ? "" : "; ") + defaults;
+    said.push_back(defaults);
+  }
+  if (!said.empty()) add_label(record, kEngineDefaults, text);
+}
+
 void report_handover(const Handover& handover, RunRecord& record) {
   add_metric(record, kMoved, handover.moved().base());
   kTransfer.report(handover.times(), record);

@@ -12,6 +12,9 @@ namespace orrery {
 /// Says what the memory of a group holds. False, and the record says why, where it has no block.
 bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record);
 
+/// Says once which versions the defaults of each engine come from.
+void report_engines(const std::vector<ServingGroup>& groups, RunRecord& record);
+
 /// The label of a run that was ended before all requests were answered.
 bool was_stopped(const RunRecord& record);
 

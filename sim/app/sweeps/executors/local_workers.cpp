@@ -85,12 +85,6 @@ struct LocalWorkers::Worker {
   std::int64_t taken = 0;          ///< bytes that it has grown by, at the last look
 
   bool is_busy() const { return !given.empty(); }
-  /// Bytes beyond those at its start: none before it has said what these are, or the memory that a
-  /// new process shares with this one would count as taken by its point.
-  std::int64_t grown_to(std::int64_t bytes) {
-    const std::int64_t base = page->base_bytes.load();
-    return base == 0 ? 0 : std::max<std::int64_t>(0, bytes - base);
-  }
 };
 
 LocalWorkers::LocalWorkers(std::size_t jobs, PointWork work, Limits limits,
@@ -252,7 +246,7 @@ void LocalWorkers::receive(Worker& worker, std::vector<PointOutcome>& outcomes) 
     worker.given.erase(worker.given.begin());
     ++worker.points;
     early_deaths_ = 0;
-    admission_.add(worker.grown_to(outcome.use.peak_bytes));
+    admission_.add(worker.page->grown_to(outcome.use.peak_bytes));
     outcomes.push_back(std::move(outcome));
   }
   // It was ended, and just in time nevertheless.
@@ -270,7 +264,7 @@ void LocalWorkers::look_after_workers() {
 
 void LocalWorkers::look_after(Worker& worker) {
   const std::int64_t bytes = resident_bytes(worker.process);
-  worker.taken = worker.grown_to(bytes);
+  worker.taken = worker.page->grown_to(bytes);
   const std::uint64_t point = worker.page->point.load();
   if (!limits_ || point == WorkerPage::kNone) return;
   const PointLimits limits = limits_(static_cast<std::size_t>(point));
@@ -308,7 +302,7 @@ void LocalWorkers::bury(Worker& worker, std::vector<PointOutcome>& outcomes) {
       outcomes.push_back({point, failure_of(status, end), use, true});
     }
   }
-  if (current != WorkerPage::kNone) admission_.add(worker.grown_to(use.peak_bytes));
+  if (current != WorkerPage::kNone) admission_.add(worker.page->grown_to(use.peak_bytes));
   worker.given.clear();
   worker.process = 0;
   worker.file = -1;

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -149,6 +150,11 @@ void WorkerPage::begin(std::size_t of_point) {
 
 std::chrono::nanoseconds WorkerPage::since_begin() const {
   return std::chrono::nanoseconds(now_ns() - begin_ns.load());
+}
+
+std::int64_t WorkerPage::grown_to(std::int64_t bytes) const {
+  const std::int64_t base = base_bytes.load();
+  return base == 0 ? 0 : std::max<std::int64_t>(0, bytes - base);
 }
 
 void run_worker(int file, WorkerPage& page, const PointWork& work,

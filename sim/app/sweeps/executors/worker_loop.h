@@ -28,6 +28,10 @@ struct WorkerPage {
   std::atomic<WorkerEnd> end{WorkerEnd::kByItself};
 
   void begin(std::size_t of_point);
+  /// Bytes that a worker of so many resident bytes has grown by: none before it has stored
+  /// base_bytes, or the memory that a new process shares with its parent would count as taken by
+  /// its point.
+  std::int64_t grown_to(std::int64_t bytes) const;
   std::chrono::nanoseconds since_begin() const;
 };
 
