@@ -237,6 +237,7 @@ const std::string& release_of(const std::map<EngineVersion, std::string>& releas
 void warn_of_version(const std::map<EngineVersion, std::string>& releases,
                      const EngineVersion& version, const std::string& engine,
                      const config::Node& written, config::Diagnostics& diagnostics) {
+  if (is_default(written)) return;  // engine_defaults says which version is used
   const EngineVersion& oldest = releases.begin()->first;
   const EngineVersion& newest = releases.rbegin()->first;
   const bool older = version < oldest;

@@ -150,6 +150,11 @@ TEST(EngineReleases, ARunSaysOnceWhichVersionsItsDefaultsAndHostTimesComeFrom) {
   EXPECT_EQ(said(on("dgx_h100", "{kind: orca}")), "");
 }
 
+TEST(EngineReleases, AVersionThatNobodyWroteIsNoMistake) {
+  for (const char* engine : {"vllm", "sglang", "tensorrt_llm"})
+    EXPECT_EQ(load(on("dgx_h100", std::string("{kind: ") + engine + "}")).warnings, "") << engine;
+}
+
 TEST(EngineReleases, ADefaultNamesItsFile) {
   const LoadedExperiment loaded = load(on("dgx_h100", "{kind: vllm, version: \"0.20\"}"));
   EXPECT_THAT(loaded.node.at_path("serving.fleet.0.engine.gpu_memory_utilization")->origin().text(),
