@@ -50,20 +50,14 @@ double lower_end(const std::vector<double>& values) {
   return mean - student * std::sqrt(squares / (count - 1) / count);
 }
 
-/// A request starts at once on an idle replica, and with the next iteration on a busy one. Routers
-/// that crowd requests leave more replicas idle, so that their mean TTFT may be a few parts in a
-/// thousand lower where nothing queues. Such differences are not counted.
-constexpr double kMargin = 0.01;
-
-/// Whether a router's TTFT is above that of another by more than kMargin with some seeds.
+/// Whether a router's TTFT is above that of another with some seeds.
 bool above(const RandomExperiment& experiment, const ServingFleet& fleet, const std::string& router,
            const std::string& other, std::size_t which, int first, int count) {
   std::vector<double> differences;
   for (int seed = first; seed < first + count; ++seed)
-    differences.push_back(ttft_of(routed(experiment, router, seed), fleet)[which] /
-                              ttft_of(routed(experiment, other, seed), fleet)[which] -
-                          1);
-  return lower_end(differences) > kMargin;
+    differences.push_back(ttft_of(routed(experiment, router, seed), fleet)[which] -
+                          ttft_of(routed(experiment, other, seed), fleet)[which]);
+  return lower_end(differences) > 0;
 }
 
 void compare_routers(const RandomExperiment& experiment, const ServingFleet& fleet,

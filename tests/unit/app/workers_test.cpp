@@ -270,9 +270,7 @@ TEST(Workers, AsManyRunAsThereIsMemoryFor) {
   // Each point takes 20 MB of a machine that has 70 MB: three run at a time, of eight that might.
   for (const std::int64_t machine : {70 * kMega, 2000 * kMega}) {
     const int wanted = machine == 70 * kMega ? 3 : 8;
-    // Until the first point ends: its worker goes on with the next one, whose memory nobody sees
-    // yet.
-    Shared<std::atomic<int>> running, most, taken, ended;
+    Shared<std::atomic<int>> running, most, taken;
     const auto until_so_many_run = [&] {  // or for a minute; and some time for one too many
       ++*taken;
       for (int i = 0; i < 6000 && *most < wanted; ++i) ::usleep(10'000);
@@ -282,11 +280,9 @@ TEST(Workers, AsManyRunAsThereIsMemoryFor) {
         8,
         [&](std::size_t) {
           const int now = ++*running;
-          for (int seen = *most;
-               *ended == 0 && seen < now && !most->compare_exchange_weak(seen, now);) {
+          for (int seen = *most; seen < now && !most->compare_exchange_weak(seen, now);) {
           }
           taking(20 * kMega, until_so_many_run);
-          ++*ended;
           --*running;
           return std::string();
         },

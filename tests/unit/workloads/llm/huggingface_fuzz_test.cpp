@@ -117,7 +117,7 @@ TEST(HuggingFaceFuzz, FieldsOfAllFamiliesMixWithoutACrash) {
   for (const std::string& text : shipped_texts()) originals.push_back(json::parse(text));
   std::mt19937_64 random(20240613);
   const auto pick = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-  for (int i = 0; i < 5000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     json mutated = originals[pick(originals.size())];
     const json& donor = originals[pick(originals.size())];
     for (std::size_t change = 0; change <= pick(4); ++change) {
