@@ -331,6 +331,17 @@ TEST(MemoryAdmission, WhatPointsHaveTakenIsNoLongerAvailable) {
   EXPECT_FALSE(admission.admits({20 * kMega, 20 * kMega}, 0, std::chrono::seconds(0)));
 }
 
+TEST(MemoryAdmission, APointThatHasJustEndedTookWhatItWasSeenToTake) {
+  using namespace std::chrono_literals;
+  MemoryAdmission admission([] { return 30 * kMega; });
+  EXPECT_TRUE(admission.admits({20 * kMega}, 0, 1s));
+  // Its memory is free and its outcome has not come; two others are still growing.
+  EXPECT_FALSE(admission.admits({0, 7 * kMega, 7 * kMega}, 0, 1s));
+  admission.add(20 * kMega);
+  EXPECT_FALSE(admission.admits({7 * kMega, 7 * kMega}, 0, 1s));
+  EXPECT_TRUE(admission.admits({15 * kMega, 15 * kMega}, 0, 1s));
+}
+
 TEST(ProcessMemory, SeesWhatThereIsAndWhatThisProcessHas) {
   EXPECT_GT(available_memory(), 10 * kMega);
   EXPECT_LT(available_memory(), std::int64_t{1} << 50);

@@ -18,6 +18,7 @@ constexpr std::chrono::milliseconds kAlone{100};
 void MemoryAdmission::add(std::int64_t bytes) {
   taken_.push_back(std::max<std::int64_t>(0, bytes));
   if (taken_.size() > kRemembered) taken_.pop_front();
+  seen_ = 0;
 }
 
 bool MemoryAdmission::admits(const std::vector<std::int64_t>& running, std::int64_t limit,
@@ -26,7 +27,8 @@ bool MemoryAdmission::admits(const std::vector<std::int64_t>& running, std::int6
   if (taken_.empty() && limit == 0 && alone < kAlone) return false;
   std::int64_t expected = taken_.empty() ? limit : 0;
   for (const std::int64_t bytes : taken_) expected = std::max(expected, bytes);
-  for (const std::int64_t bytes : running) expected = std::max(expected, bytes);
+  for (const std::int64_t bytes : running) seen_ = std::max(seen_, bytes);
+  expected = std::max(expected, seen_);
   if (const auto now = Clock::now(); now - looked_ > kMemoryEvery) {
     left_ = available_();
     looked_ = now;

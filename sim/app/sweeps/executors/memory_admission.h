@@ -36,7 +36,10 @@ class MemoryAdmission {
 
   Available available_;
   std::deque<std::int64_t> taken_;  ///< what the last points took
-  std::int64_t left_ = 0;           ///< what was available at the last look
+  /// Most that a running point was seen to have: one that has just ended has nothing any more, and
+  /// what it took is not known yet.
+  std::int64_t seen_ = 0;
+  std::int64_t left_ = 0;  ///< what was available at the last look
   Clock::time_point looked_ = {};
 };
 
