@@ -5,12 +5,6 @@
 #include <cmath>
 
 namespace orrery {
-namespace {
-
-constexpr double kMicro = 1e6;
-
-}  // namespace
-
 double crossing_rate(const AcceleratorConfig& a) {
   if (!a.cache || !a.cache->far_bandwidth || a.cache->partitions.value == 1) return INFINITY;
   return a.cache->far_bandwidth->value.base() / a.dies / kMicro / a.cache->far_share();

@@ -5,6 +5,8 @@
 
 namespace orrery {
 
+inline constexpr double kMicro = 1e6;  ///< microseconds in a second
+
 /// What the parts of a last cache cost a die (CacheConfig). Addresses are spread over all parts, so
 /// that of p of them (p - 1) / p of what a unit reads is not in its own.
 

@@ -18,8 +18,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kMicro = 1e6;
-
 /// What a kernel does, as times at the peak rates of one die, in microseconds.
 struct Work {
   double matrix = 0, vector = 0, read = 0, written = 0, host = 0, engine = 0, exchange = 0;

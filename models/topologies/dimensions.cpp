@@ -134,7 +134,6 @@ class DimensionFabric final : public Fabric {
   }
 
  private:
-  static std::size_t index(int number) { return static_cast<std::size_t>(number); }
   /// Bundles of a rank in a dimension: to the neighbour above and below it, to each other place of
   /// its line in order, or to its switch and from it.
   int links_of(std::size_t d) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -27,6 +28,9 @@ struct Hop {
 /// What a message crosses. Where all paths go through the same bundles, in order; the longest of
 /// those: two hops to the rail's owner, NIC, leaf, spine, leaf, NIC.
 using Route = boost::container::small_vector<Hop, 8>;
+
+/// The number of a rank, node or port as the place in an array.
+inline std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 /// Where a rank is. See Network for the numbering.
 struct RankLayout {

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "models/topologies/fabric.h"
 #include "sim/config/diagnostics.h"
 #include "sim/graph/topology_boost.h"
 #include "sim/machine/system_config.h"
@@ -24,8 +25,6 @@ constexpr int kHostDetour = 1000;  // a link to the host counts as that many oth
 
 constexpr double kMostLinks = 64;  // between two ranks, that rings tell apart
 constexpr double kRounding = 1e-9;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 /// The graph of one system with its faults, and how far everything is.
 struct SystemWays {

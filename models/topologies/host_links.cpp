@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/topologies/fabric.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -13,8 +14,6 @@ namespace orrery {
 namespace {
 
 using VertexId = Topology::VertexId;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 class HostedFabric final : public Fabric {
  public:

@@ -136,7 +136,6 @@ class NvSwitchFabric final : public Fabric {
   }
 
  private:
-  static std::size_t index(int number) { return static_cast<std::size_t>(number); }
   int board(int rank) const { return rank / (layout_.ranks_per_system / boards_); }
   std::size_t trunk(int from, int to) const { return index(from * boards_ + to % boards_); }
   VertexId switch_vertex(int board, std::size_t chip) const {

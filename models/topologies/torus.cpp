@@ -22,8 +22,6 @@
 namespace orrery {
 namespace {
 
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
 class TorusFabric final : public Fabric {
  public:
   TorusFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology)

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/topologies/fabric.h"
 #include "models/topologies/path_hash.h"
 #include "models/topologies/tree_exchange.h"
 #include "models/topologies/tree_names.h"
@@ -26,8 +27,6 @@ namespace orrery {
 namespace {
 
 using VertexId = Topology::VertexId;
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 class TreeFabric final : public Fabric {
  public:

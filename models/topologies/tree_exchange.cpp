@@ -2,11 +2,10 @@
 #include "models/topologies/tree_exchange.h"
 
 #include <algorithm>
+#include "models/topologies/fabric.h"
 
 namespace orrery {
 namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 /// Calls `visit` for each run of members with the same `part`.
 template <class PartOf, class Visit>

@@ -3,13 +3,12 @@
 
 #include <string>
 
+#include "models/topologies/fabric.h"
 #include "models/topologies/tree_exchange.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
 namespace {
-
-std::size_t index(int number) { return static_cast<std::size_t>(number); }
 
 /// Names of the leaves, by leaf.
 std::vector<NameId> leaf_names(const TreeNames& names, int leaves, Topology& topology) {

@@ -94,8 +94,6 @@ class UnifiedBusFabric final : public Fabric {
   }
 
  private:
-  static std::size_t index(int number) { return static_cast<std::size_t>(number); }
-
   // Links from each die to the others of its package, by rank, then by the other's number in the
   // package.
   std::size_t package_link(int source, int destination) const {

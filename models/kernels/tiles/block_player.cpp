@@ -10,7 +10,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
 /// What a block wants that does nothing else; finite, so that sums of it are.
 constexpr double kUnbounded = 1e200;
 

@@ -12,8 +12,8 @@ namespace {
 
 using enum GemmParameter;
 
-constexpr double kStepDepth = 128;  ///< elements of the sum that share a scale
-constexpr double kSwapBelow = 48;   ///< tokens below which operands are swapped
+constexpr double kScaledDepth = 128;  ///< elements of the sum that share a scale
+constexpr double kSwapBelow = 48;     ///< tokens below which operands are swapped
 constexpr double kNarrowest = 16, kWidest = 128, kGrain = 8;  ///< columns of a tile
 
 /// A product laid out for the matrix instruction: rows are tokens, or features when swapped.
@@ -81,18 +81,19 @@ KernelTime block_scaled_time(const Kernel& kernel, const AcceleratorConfig& acce
   const double waves = counted_waves(tiles, d.units, v), active = tiles / waves;
   const double rows = std::min(tile.rows, layout.rows);
   const double columns = std::min(tile.columns, layout.columns);
-  const double matrix = 2 * tile.rows * tile.columns * kStepDepth / unit_rate(p, d, accelerator, v);
-  const TileTraffic traffic = tile_traffic(rows, columns, kStepDepth, tile);
+  const double matrix =
+      2 * tile.rows * tile.columns * kScaledDepth / unit_rate(p, d, accelerator, v);
+  const TileTraffic traffic = tile_traffic(rows, columns, kScaledDepth, tile);
   const double loaded = traffic.inputs * p.bytes.input + traffic.weights * p.bytes.weight;
   const double load = loaded / loading_rate(d, active);
   const double latency =
-      v[kStepLatency] * 1e-3 * kStepDepth * (layout.swapped ? v[kSwappedStep] : 1);
+      v[kStepLatency] * 1e-3 * kScaledDepth * (layout.swapped ? v[kSwappedStep] : 1);
   const double blocks = d.hiding.resident(loaded, tile.rows * tile.columns, tiles / d.units);
   const double step = d.hiding.step_us(std::sqrt(matrix * matrix + load * load + latency * latency),
                                        matrix + load + latency, blocks) +
                       padding_us(layout, active, v);
   const double epilogue = v[kEpilogue] * rows * columns / 16384;
-  const double compute = tiles_us(step * std::ceil(p.k / kStepDepth), epilogue, waves, v);
+  const double compute = tiles_us(step * std::ceil(p.k / kScaledDepth), epilogue, waves, v);
   const Streaming stream = streaming(p, kernel, d, v, v[kWriteEfficiency]);
   const double memory = stream.time_us;
   KernelTime time;
@@ -101,7 +102,7 @@ KernelTime block_scaled_time(const Kernel& kernel, const AcceleratorConfig& acce
       time.launch_us + std::cbrt(compute * compute * compute + memory * memory * memory);
   time.memory_bytes = stream.bytes;
   time.clock = 1 / clock_loss(p, d, accelerator, v);
-  time.cache_bytes = tiles * loaded * std::ceil(p.k / kStepDepth) / d.multicast;
+  time.cache_bytes = tiles * loaded * std::ceil(p.k / kScaledDepth) / d.multicast;
   time.loaded_bytes = time.cache_bytes * served(kernel, d);
   return time;
 }

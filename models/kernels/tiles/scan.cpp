@@ -20,7 +20,6 @@ enum Parameter : std::size_t {
   kMemoryEfficiency,  ///< share of the memory bandwidth
 };
 
-constexpr double kMicro = 1e6;
 constexpr double kTile = 64;         ///< rows and columns of results of a thread block
 constexpr double kResident = 2;      ///< blocks of a unit at a time
 constexpr double kOperandBytes = 2;  ///< bytes of an element of what products multiply

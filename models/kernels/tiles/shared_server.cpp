@@ -8,8 +8,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kForever = std::numeric_limits<double>::infinity();
-
 template <Claim Loops::*claim>
 double greatest_wish(const AtWork& at_work) {
   double most = 0;

@@ -8,6 +8,9 @@
 
 namespace orrery {
 
+/// A time, in us, or a rate that nothing ends or bounds.
+inline constexpr double kForever = std::numeric_limits<double>::infinity();
+
 /// What main loops of one kind want of a server.
 struct Claim {
   double bytes = 0;  ///< bytes of a main loop
@@ -64,8 +67,8 @@ class SharedServer {
   double saturated(const AtWork& at_work, const Demand& demand) const;
 
   double capacity_ = 0, exponent_ = 0;
-  double last_ = std::numeric_limits<double>::infinity();  ///< level of the event before
-  std::vector<Wish> content_;                              ///< kinds that want less than that
+  double last_ = kForever;     ///< level of the event before
+  std::vector<Wish> content_;  ///< kinds that want less than that
 };
 
 /// Sets the rates of main loops where a byte takes `each` us of the memory and waiting for it adds

@@ -19,7 +19,6 @@ enum Parameter : std::size_t {
   kMemoryEfficiency,  ///< share of the bandwidths of memory and L2
 };
 
-constexpr double kMicro = 1e6;
 /// Rows of a block: queries times heads of DeepGEMM's logits, as many as there are; and heads of
 /// FlashMLA's sparse kernels (csrc/sm90/prefill/sparse: B_H), two blocks of which load, or widen,
 /// keys for each other.

@@ -26,7 +26,7 @@ constexpr std::array<Tile, 14> kLibrary = {{{16, 64},
                                             {64, 256},
                                             {128, 256},
                                             {256, 256}}};
-constexpr std::array<Tile, 2> kWidening = {{{16, 128}, {16, 256}}};
+constexpr std::array<Tile, 2> kWideningTiles = {{{16, 128}, {16, 256}}};
 /// Loads of one step run beside the matrix instructions of another.
 constexpr double kFewestStages = 2;
 constexpr double kResultShare = 0.5;  ///< share of the registers
@@ -110,7 +110,7 @@ TileMenu tile_menu(const Kernel& kernel, const AcceleratorConfig& accelerator, O
   } else {
     for (const Tile tile : kLibrary) add(tile);
     if (is_widened(kernel))
-      for (const Tile tile : kWidening) add(tile);
+      for (const Tile tile : kWideningTiles) add(tile);
   }
   if (menu.begin() == menu.end()) {
     throw config::KeyError(std::vector<std::string>{"operator.tile", "operator"},

@@ -60,6 +60,7 @@ class ModulePattern {
   std::string text_;
   Kind kind_ = Kind::kWords;
   std::regex regex_;
+  bool anywhere_ = false;  ///< the expression may begin after any text
 };
 
 }  // namespace orrery

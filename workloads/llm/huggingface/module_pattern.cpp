@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <string_view>
 #include <utility>
 
 #include "workloads/llm/huggingface/checkpoint_format.h"
@@ -27,6 +28,23 @@ bool matches_glob(const std::string& pattern, const std::string& text) {
   return p == pattern.size();
 }
 
+/// Whether an expression is ".*" and another, the whole of it: no alternative stands beside ".*".
+bool begins_anywhere(std::string_view expression) {
+  if (expression.substr(0, 2) != ".*" || expression.find_first_of("?+{*", 2) == 2) return false;
+  int depth = 0;
+  for (const char c : expression) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == '|' && depth <= 0) return false;
+  }
+  return true;
+}
+
+/// Whether an expression ends in ".*".
+bool ends_anywhere(const std::string& expression) {
+  const std::size_t size = expression.size();
+  return size > 2 && expression.compare(size - 2, 2, ".*") == 0 && expression[size - 3] != '\\';
+}
+
 }  // namespace
 
 ModulePattern::ModulePattern(std::string text) : text_(std::move(text)) {
@@ -38,7 +56,13 @@ ModulePattern::ModulePattern(std::string text) : text_(std::move(text)) {
   }
   try {
     if (text_.size() <= kLongest) {
-      regex_ = std::regex(text_.substr(kRegex.size()));
+      std::string expression = text_.substr(kRegex.size());
+      anywhere_ = begins_anywhere(expression);
+      if (anywhere_) {  // std::regex tries every end of ".*"
+        expression.erase(0, 2);
+        if (ends_anywhere(expression)) expression.erase(expression.size() - 2);
+      }
+      regex_ = std::regex(expression);
       kind_ = Kind::kRegex;
     }
   } catch (const std::regex_error&) {
@@ -48,7 +72,9 @@ ModulePattern::ModulePattern(std::string text) : text_(std::move(text)) {
 
 bool ModulePattern::names(const std::string& module) const {
   if (kind_ == Kind::kRegex)
-    return std::regex_search(module, regex_, std::regex_constants::match_continuous);
+    return std::regex_search(
+        module, regex_,
+        anywhere_ ? std::regex_constants::match_default : std::regex_constants::match_continuous);
   if (kind_ == Kind::kWords) {
     return !text_.empty() && ("." + module + ".").find("." + text_ + ".") != std::string::npos;
   }

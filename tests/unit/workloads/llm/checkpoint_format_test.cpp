@@ -244,7 +244,17 @@ TEST(CheckpointFormat, PatternsAreWordsGlobsAndRegularExpressions) {
   EXPECT_TRUE(ModulePattern("re:.*mlp\\.(gate|up)_proj.*").names(gate));
   EXPECT_FALSE(
       ModulePattern("re:.*mlp\\.(gate|up)_proj.*").names("model.layers.1.mlp.experts.0.gate_proj"));
+  EXPECT_FALSE(ModulePattern("re:mlp").names(gate));  // an expression begins where the name does
+  EXPECT_TRUE(ModulePattern("re:.*mlp").names(gate));
+  EXPECT_TRUE(ModulePattern("re:.*lm_head|model").names(gate));
+  EXPECT_FALSE(ModulePattern("re:.*lm_head|mlp").names(gate));
+  EXPECT_FALSE(ModulePattern("re:.*?lm_head").names(gate));
+  EXPECT_TRUE(ModulePattern("re:.*?mlp").names(gate));
+  EXPECT_TRUE(ModulePattern("re:.*mlp.*").names(gate));
+  EXPECT_FALSE(ModulePattern("re:.*lm_head.*").names(gate));
+  EXPECT_TRUE(ModulePattern("re:.*1\\.*").names(gate));  // dots
   EXPECT_FALSE(ModulePattern("re:(").names(gate));
+  EXPECT_FALSE(ModulePattern("re:.*(").names(gate));
 }
 
 /// Weights of one rank that holds all.
