@@ -186,27 +186,38 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   return use;
 }
 
-/// Largest pair of consecutive activations of a layer in inference: input and output of its widest
-/// matrix.
+/// Values a token that the attention of a rank hands to its output projection.
+double mixed_columns(const LayerTask& task) {
+  if (task.layer.mixer != MixerKind::kAttention) return 0;
+  const CoreShape core = core_shape(task);
+  return real(core.query_heads * core.v_dim);
+}
+
+/// The most activations of a layer that are alive together in inference. Between two attentions
+/// runs one compiled piece, whose caller keeps its arguments, the output of the attention and the
+/// residual stream; the piece makes the stream with that output added, its norm, then input and
+/// output of the function of the feed-forward part. Experts write rows of their first product, and
+/// in its place those of their second (vLLM's fused_moe, intermediate_cache13).
 double inference_working(const LayerTask& task) {
   const LayerWork& w = task.work;
   const double bytes = activation_bytes(w.precision);
-  const double hidden = real(task.model.hidden);
+  const double hidden = real(task.model.hidden), tokens = real(w.tokens());
   const Mixer* mixer = mixer_of(task.model, task.layer);
   const double columns = task.model.mlp.gated ? 2.0 : 1.0;
-  double widest = real(w.tokens()) * (hidden + (mixer ? real(mixer->widest(task)) : 0));
-  if (!task.layer.feeds) return (widest + real(w.tokens()) * hidden) * bytes;
+  const double mixing = tokens * (2 * hidden + (mixer ? real(mixer->widest(task)) : 0));
+  if (!task.layer.feeds) return mixing * bytes;
+  const double kept = tokens * (mixed_columns(task) + 3 * hidden);
+  double made = 0;
   if (task.layer.moe) {
     const double skew = w.heaviest ? w.heaviest->skew : 1;
     const double rows =
         std::round(real(w.split_tokens() * task.model.moe.experts_per_token) * w.etp * skew);
     const double width = real(task.model.moe.intermediate) / w.etp;
-    widest = std::max(widest, rows * (real(task.model.expert_columns()) + columns * width));
+    made = rows * (std::max(columns * width, real(task.model.expert_columns())) + width);
   } else {
-    const double width = real(task.mlp().intermediate) / w.tp;
-    widest = std::max(widest, real(w.tokens()) * (hidden + columns * width));
+    made = tokens * (columns + 1) * (real(task.mlp().intermediate) / w.tp);
   }
-  return (widest + real(w.tokens()) * hidden) * bytes;  // the residual stream stays
+  return std::max(mixing, kept + made) * bytes;
 }
 
 /// Keys and values of prompts of one layer that cp ranks gather, expanded where they are latents.

@@ -62,6 +62,16 @@ Picoseconds HostCosts::iteration_time(Picoseconds device, std::size_t sequences,
                                                       : host + std::max(device, launches));
 }
 
+std::int64_t SchedulerConfig::captured_graphs() const {
+  constexpr std::int64_t kMost = 1000;
+  std::int64_t count = 0;
+  const std::int64_t most = memory().most_sampled;
+  for (std::int64_t size = padded(1, true); count < kMost && size <= most && runs_graph(size, true);
+       size = padded(size + 1, true))
+    ++count;
+  return count;
+}
+
 const config::Schema<HostCosts>& HostCosts::schema() {
   static const auto schema =
       config::Schema<HostCosts>("host", "work of the host that devices wait for")

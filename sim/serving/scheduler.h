@@ -12,6 +12,7 @@
 #include "sim/config/registered.h"
 #include "sim/serving/adapter_slots.h"
 #include "sim/serving/engine_fusions.h"
+#include "sim/serving/engine_overheads.h"
 #include "sim/serving/expert_kernels.h"
 #include "sim/serving/iteration.h"
 #include "sim/serving/kv_pool.h"
@@ -138,6 +139,8 @@ struct SchedulerConfig {
   virtual std::int64_t padded(std::int64_t tokens, bool /*decodes*/) const { return tokens; }
   /// Whether so many tokens run as a captured graph, without launches of their kernels.
   virtual bool runs_graph(std::int64_t /*tokens*/, bool decodes) const { return decodes; }
+  /// How many sizes of iterations that only decode have a graph.
+  std::int64_t captured_graphs() const;
 
   /// Whether each operation of a model's graph has a kernel, none being fused, and whether others
   /// quantise the input of each product whose weights are narrow.
@@ -154,6 +157,7 @@ struct SchedulerConfig {
   /// Kernels before a product quantise its input; otherwise kernels of their own do.
   bool quant_fusion = true;
   EngineFusions fusions;
+  EngineOverheads overheads;
   /// What `auto` stands for in this version.
   virtual EngineFusions own_fusions() const {
     return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff};
@@ -202,6 +206,8 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "kernels in the place of several, and launches that others hide. auto: in "
                 "inference steps what this version does; in served groups the kernels that the "
                 "host's times were found with (router on, the others off)")
+      .optional("memory", static_cast<EngineOverheads T::*>(&SchedulerConfig::overheads),
+                "what a rank takes beside weights, activations and cache")
       .elsewhere(config::Registered<SchedulerConfig>::with_key);
   return schema;
 }

@@ -9,6 +9,7 @@
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/serving/transfer.h"
 #include "sim/machine/limits.h"
+#include "workloads/llm/kernels.h"
 #include "workloads/memory.h"
 #include "workloads/require.h"
 
@@ -99,9 +100,58 @@ void divide_cache(const StateMemory& states, const EngineMemory& engine, Bytes t
   if (in_blocks) memory.states = states.sequence;
 }
 
+/// What the choice of next tokens takes on the last stage: logits of the most sequences, and hidden
+/// states of the largest iteration and of those sequences.
+Bytes sampling_bytes(const LlmConfig& llm, const ServingGroup& group, const EngineMemory& engine) {
+  const auto tokens = static_cast<double>(engine.most_tokens);
+  const double rows = std::min(tokens, static_cast<double>(engine.most_sampled));
+  return group.engine->overheads.sampled_element * (rows * static_cast<double>(llm.vocabulary)) +
+         Bytes((tokens + rows) * static_cast<double>(llm.hidden) *
+               activation_bytes(group.precision));
+}
+
+/// What a rank takes beside weights and cache.
+void add_overheads(const Machine& machine, const LlmConfig& llm, const ServingGroup& group,
+                   std::size_t stage, const MemoryUse& use, ServingMemory& memory) {
+  const EngineOverheads& own = group.engine->overheads;
+  const EngineMemory engine = group.engine->memory();
+  memory.working = use.working + use.activations + use.logits;
+  if (own.sampled_element.base() > 0 && static_cast<int>(stage) + 1 == group.parallel.pp) {
+    const Bytes sampling = sampling_bytes(llm, group, engine);
+    memory.sampling = sampling > memory.working;
+    memory.working = std::max(sampling, memory.working);
+  }
+  // Stages of a pipeline send messages, which switches do not reduce.
+  const bool connected = group.parallel.tp > 1 && machine.system().scale_up.switch_reduction;
+  memory.before = own.context + (connected ? own.connected : Bytes(0));
+  memory.libraries = own.libraries;
+  memory.graphs_in_share = own.graphs_in_share;
+  if (connected) memory.communicators = own.communicators;
+  if (const std::int64_t graphs = group.engine->captured_graphs(); graphs > 0)
+    memory.graphs =
+        own.graph_pool +
+        own.graph_layer * static_cast<double>(graphs * llm.layer_count() / group.parallel.pp);
+}
+
+/// What the engine leaves to the cache of what it may use.
+Bytes left_for_cache(const EngineMemory& engine, Bytes capacity, ServingMemory& memory) {
+  using Of = EngineMemory::Of;
+  const Bytes loaded = memory.weights + memory.libraries + memory.set_aside;
+  const Bytes ran = memory.working + memory.communicators;
+  if (engine.of == Of::kStatic) {
+    memory.usable = (capacity - memory.before) * engine.share;
+    return memory.usable - loaded;
+  }
+  if (engine.of == Of::kLeftOver) {
+    memory.usable = capacity - memory.before;
+    return (memory.usable - loaded - ran) * engine.share;
+  }
+  memory.usable = capacity * engine.share;
+  return memory.usable - memory.weights - memory.overheads();
+}
+
 ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const ServingGroup& group,
                            std::size_t stage) {
-  using Of = EngineMemory::Of;
   const EngineMemory engine = group.engine->memory();
   const InferenceConfig step = serving_step(group);
   const MixedBatch largest{{{engine.most_tokens, 0, 1, true}}, {}};
@@ -116,15 +166,12 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   ServingMemory memory;
   const DraftMemory draft = draft_memory(llm, group);
   memory.weights = use.weights + draft.weights;
-  memory.working = use.working + use.activations + use.logits;
   for (const LayerConfig& layer : llm.layers)
     memory.window_tokens = std::max(memory.window_tokens, layer.most_kept());
   divide_cache(state_memory(llm, step, static_cast<int>(stage)), engine, token + draft.token, fixed,
                group.parallel.cache_shards(), memory);
-  memory.usable = machine.usable_memory(engine.of == Of::kLeftOver ? 0 : 1 - engine.share);
-  Bytes left = memory.usable - memory.weights - memory.set_aside;
-  if (engine.of != Of::kStatic) left = left - memory.working;
-  if (engine.of == Of::kLeftOver) left = left * engine.share;
+  add_overheads(machine, llm, group, stage, use, memory);
+  const Bytes left = left_for_cache(engine, machine.usable_memory(0), memory);
   memory.blocks = engine.blocks;
   if (engine.blocks == 0 && memory.block.base() > 0)
     memory.blocks = static_cast<std::int64_t>(std::max(0.0, left / memory.block));
@@ -171,6 +218,16 @@ void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, Infere
   config.fused.decodes_by_head = engine.decodes_by_head();
 }
 
+namespace {
+
+/// Of keys and values: as activations, but where 8 bits are asked for.
+Precision cache_precision(const ServingGroup& group) {
+  if (group.kv_precision == CacheFormat::kFp8) return Precision::kFp8;
+  return group.precision == Precision::kFp32 ? Precision::kFp32 : Precision::kBf16;
+}
+
+}  // namespace
+
 InferenceConfig serving_step(const ServingGroup& group) {
   InferenceConfig step;
   step.parallel = group.parallel;
@@ -186,7 +243,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.lora = group.lora;
   step.precision = group.precision;
   if (element_bytes(group.precision) >= 2) step.widened_bits = group.widened_bits;
-  step.kv_precision = group.kv_precision == CacheFormat::kFp8 ? Precision::kFp8 : Precision::kBf16;
+  step.kv_precision = cache_precision(group);
   return step;
 }
 

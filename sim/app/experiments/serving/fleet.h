@@ -19,7 +19,14 @@ namespace orrery {
 struct ServingMemory {
   Bytes usable;   ///< what the engine may use
   Bytes weights;  ///< those of a model that guesses included
-  Bytes working;  ///< activations and logits of the largest iteration
+  /// The larger of activations of the largest iteration, and of logits from which it chooses the
+  /// most tokens, with its hidden states.
+  Bytes working;
+  bool sampling = false;  ///< `working` is what the choice of tokens takes
+  Bytes libraries;        ///< see EngineOverheads
+  Bytes communicators;    ///< see EngineOverheads
+  Bytes graphs;           ///< captured graphs
+  Bytes before;           ///< context and communicators before anything is loaded
   /// States of recurrent layers that the engine sets aside, and other caches that do not grow with
   /// a sequence.
   Bytes set_aside;
@@ -37,10 +44,13 @@ struct ServingMemory {
   bool states_alone() const { return block_tokens == kNoTokens; }
   static constexpr std::int64_t kNoTokens = std::int64_t{1} << 40;
 
-  /// What the engine takes.
-  Bytes taken() const {
-    return weights + working + set_aside + block * static_cast<double>(blocks);
+  bool graphs_in_share = false;
+  /// What of `usable` is neither weights nor cache.
+  Bytes overheads() const {
+    return working + libraries + communicators + set_aside + (graphs_in_share ? graphs : Bytes(0));
   }
+  /// What the engine takes of what it may use.
+  Bytes taken() const { return weights + overheads() + block * static_cast<double>(blocks); }
 };
 
 /// Blocks that a rank has for keys and values.

@@ -145,12 +145,12 @@ bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRe
   keep_least(record, kKvTokens, static_cast<double>(memory.blocks * memory.block_tokens));
   keep_most(record, kPeakMemoryBytes, memory.taken().base());
   if (memory.blocks > 0) return true;
-  const Bytes taken = memory.weights + memory.working + memory.set_aside + memory.block;
+  const Bytes taken = memory.weights + memory.overheads() + memory.block;
   record.status = RunStatus::kInfeasible;
   add_metric(record, kShortfall, (taken - memory.usable).base());
   record.reason = "does not fit: a rank of '" + group.name + "' needs " +
                   format_si(memory.weights.base(), "B") + " of weights and " +
-                  format_si((memory.working + memory.set_aside).base(), "B") + " to work, of " +
+                  format_si(memory.overheads().base(), "B") + " to work, of " +
                   format_si(memory.usable.base(), "B") + " that the engine may use";
   return false;
 }

@@ -280,7 +280,11 @@ void add_groups(const ordered_json& explanation, Answer& answer) {
   Table table({{"memory of a rank"},
                {"usable", Align::kRight},
                {"weights", Align::kRight},
-               {"activations", Align::kRight},
+               {"activations or sampling", Align::kRight},
+               {"libraries", Align::kRight},
+               {"communicators", Align::kRight},
+               {"graphs", Align::kRight},
+               {"before loading", Align::kRight},
                {"set aside", Align::kRight},
                {"windows of one", Align::kRight},
                {"states of one", Align::kRight},
@@ -290,9 +294,10 @@ void add_groups(const ordered_json& explanation, Answer& answer) {
   for (const ordered_json& row : *groups) {
     const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
     table.add_row({row.at("group"), bytes("usable_bytes"), bytes("weights_bytes"),
-                   bytes("working_bytes"), bytes("set_aside_bytes"), bytes("windows_bytes"),
-                   bytes("states_bytes"), bytes("block_bytes"), format_si(row.at("blocks"), ""),
-                   format_si(row.at("tokens"), "")});
+                   bytes("working_bytes"), bytes("libraries_bytes"), bytes("communicators_bytes"),
+                   bytes("graphs_bytes"), bytes("before_bytes"), bytes("set_aside_bytes"),
+                   bytes("windows_bytes"), bytes("states_bytes"), bytes("block_bytes"),
+                   format_si(row.at("blocks"), ""), format_si(row.at("tokens"), "")});
   }
   answer.add("\n");
   answer.add(std::move(table));
