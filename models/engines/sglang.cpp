@@ -79,6 +79,14 @@ class SglangScheduler final : public Scheduler {
   std::int64_t chunk_left_ = 0, prefill_left_ = 0;
 };
 
+/// Keys of memory.
+struct SglangMemory : EngineOverheads {
+  static const config::Schema<SglangMemory>& schema() {
+    static const auto schema = overhead_schema<SglangMemory>({"context", "connected", "libraries"});
+    return schema;
+  }
+};
+
 /// Keys of SGLang. Defaults that depend on its version are in configs/software/sglang_*.yaml; 0
 /// stands for them here.
 struct Sglang final : SchedulerConfig {
@@ -91,6 +99,7 @@ struct Sglang final : SchedulerConfig {
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<SglangScheduler>(*this);
   }
+  EngineOverheads overheads() const override { return rank_memory; }
   EngineMemory memory() const override {
     const std::int64_t chunk = chunked_prefill_size > 0 ? chunked_prefill_size : max_prefill_tokens;
     return {EngineMemory::Of::kStatic, mem_fraction_static,          chunk,
@@ -103,6 +112,7 @@ struct Sglang final : SchedulerConfig {
     return decodes ? tokens <= cuda_graph_max_bs : prefill_graphs && tokens <= memory().most_tokens;
   }
 
+  SglangMemory rank_memory;
   std::string version = "0.5.5";
   std::int64_t cuda_graph_max_bs = 0;
   bool cuda_graph_coarse = false, prefill_graphs = false;
@@ -117,6 +127,8 @@ struct Sglang final : SchedulerConfig {
     using config::between;
     static const config::Schema<Sglang> schema =
         engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
+            .optional("memory", &Sglang::rank_memory,
+                      "what a rank takes beside weights, activations and cache")
             .optional("version", &Sglang::version,
                       "version of SGLang: keys that are left out have its defaults (`orrery "
                       "describe software sglang`)")

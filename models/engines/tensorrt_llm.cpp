@@ -110,6 +110,15 @@ class TensorrtLlmWaits final : public RanksPolicy {
   std::int64_t waited_ = 0, waited_for_more_ = 0;
 };
 
+/// Keys of memory.
+struct TensorrtLlmMemory : EngineOverheads {
+  static const config::Schema<TensorrtLlmMemory>& schema() {
+    static const auto schema = overhead_schema<TensorrtLlmMemory>(
+        {"sampled_element", "context", "connected", "libraries", "communicators"});
+    return schema;
+  }
+};
+
 /// Keys of TensorRT-LLM. Defaults that depend on its version are in
 /// configs/software/tensorrt_llm_*.yaml.
 struct TensorrtLlm final : SchedulerConfig {
@@ -124,6 +133,7 @@ struct TensorrtLlm final : SchedulerConfig {
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<TensorrtLlmScheduler>(*this);
   }
+  EngineOverheads overheads() const override { return rank_memory; }
   EngineMemory memory() const override {
     return {EngineMemory::Of::kLeftOver,
             free_gpu_memory_fraction,
@@ -143,6 +153,7 @@ struct TensorrtLlm final : SchedulerConfig {
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
 
+  TensorrtLlmMemory rank_memory;
   std::string version = "1.2";
   CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;
   std::int64_t max_batch_size = 2048, max_num_tokens = 8192, tokens_per_block = 32, max_tokens = 0;
@@ -176,6 +187,8 @@ struct TensorrtLlm final : SchedulerConfig {
                       "whether blocks of equal prefixes are kept and shared")
             .optional("disable_overlap_scheduler", &T::disable_overlap_scheduler,
                       "whether the host prepares no iteration while devices run the one before")
+            .optional("memory", &T::rank_memory,
+                      "what a rank takes beside weights, activations and cache")
             .optional("version", &T::version,
                       "version of TensorRT-LLM: keys that are left out have its defaults (`orrery "
                       "describe software tensorrt_llm`)")

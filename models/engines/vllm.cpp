@@ -67,6 +67,20 @@ class VllmScheduler final : public Scheduler {
   std::int64_t budget_ = 0;
 };
 
+/// Keys of memory.
+struct VllmMemory : EngineOverheads {
+  static const config::Schema<VllmMemory>& schema() {
+    static const auto schema =
+        overhead_schema<VllmMemory>(
+            {"sampled_element", "libraries", "communicators", "graph_pool", "graph_layer"})
+            .optional("graphs_in_share",
+                      static_cast<bool VllmMemory::*>(&EngineOverheads::graphs_in_share),
+                      "whether the share of the memory that the engine may use has to hold its "
+                      "graphs");
+    return schema;
+  }
+};
+
 /// Keys of vLLM. Defaults that depend on its version are in configs/software/vllm_*.yaml, those of
 /// the device and its use among them; 0 stands for them here.
 struct Vllm final : SchedulerConfig {
@@ -79,6 +93,7 @@ struct Vllm final : SchedulerConfig {
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<VllmScheduler>(*this);
   }
+  EngineOverheads overheads() const override { return rank_memory; }
   EngineMemory memory() const override {
     return {EngineMemory::Of::kDevice,
             gpu_memory_utilization,
@@ -94,6 +109,7 @@ struct Vllm final : SchedulerConfig {
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
   bool serves_adapters() const override { return true; }
 
+  VllmMemory rank_memory;
   std::string version = "0.11";
   MoeBackend moe_backend = MoeBackend::kAuto;
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
@@ -113,6 +129,8 @@ struct Vllm final : SchedulerConfig {
   static config::Schema<Vllm> batch_keys() {
     using config::between;
     return engine_schema<Vllm>("vllm", "continuous batching of vLLM's V1 engine")
+        .optional("memory", &Vllm::rank_memory,
+                  "what a rank takes beside weights, activations and cache")
         .optional("version", &Vllm::version,
                   "version of vLLM: keys that are left out have its defaults (`orrery describe "
                   "software vllm`)")

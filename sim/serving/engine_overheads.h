@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
 #include "sim/config/schema.h"
 #include "sim/units/units.h"
 
 namespace orrery {
 
-/// What an engine takes of the memory of a device beside weights, activations and cache.
+/// What an engine takes of the memory of a device beside weights, activations and cache. Keys that
+/// an engine does not have are 0.
 struct EngineOverheads {
   /// Bytes of an element of the logits while next tokens are chosen: logits in 16 and in 32 bits,
   /// probabilities, random numbers, what top-k and top-p sort.
@@ -18,8 +23,25 @@ struct EngineOverheads {
   Bytes graph_pool;     ///< what captured graphs share
   Bytes graph_layer;    ///< a captured graph, for each layer
   bool graphs_in_share = false;  ///< the engine's share of the memory holds the graphs
-
-  static const config::Schema<EngineOverheads>& schema();
 };
+
+/// A key of EngineOverheads that engines may have.
+struct OverheadKey {
+  const char* key;
+  Bytes EngineOverheads::*member;
+  const char* help;
+};
+const std::vector<OverheadKey>& overhead_keys();
+
+/// A schema of those keys that count for an engine.
+template <class T>
+config::Schema<T> overhead_schema(const std::vector<std::string_view>& keys) {
+  config::Schema<T> schema("memory", "what a rank takes beside weights, activations and cache");
+  for (const OverheadKey& one : overhead_keys()) {
+    if (std::find(keys.begin(), keys.end(), one.key) != keys.end())
+      schema.optional(one.key, static_cast<Bytes T::*>(one.member), one.help, config::at_least(0));
+  }
+  return schema;
+}
 
 }  // namespace orrery

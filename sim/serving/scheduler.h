@@ -131,6 +131,7 @@ struct SchedulerConfig {
   virtual ~SchedulerConfig() = default;
   virtual std::unique_ptr<Scheduler> make() const = 0;
   virtual EngineMemory memory() const = 0;
+  virtual EngineOverheads overheads() const { return {}; }
   /// @return null: ranks do not look at each other
   virtual std::unique_ptr<RanksPolicy> ranks_policy() const { return nullptr; }
   /// Tokens that layers compute for so many: graphs that were captured for some sizes run the next
@@ -157,7 +158,8 @@ struct SchedulerConfig {
   /// Kernels before a product quantise its input; otherwise kernels of their own do.
   bool quant_fusion = true;
   EngineFusions fusions;
-  EngineOverheads overheads;
+  /// Tokens of the longest request that the engine takes; 0: not said.
+  std::int64_t max_model_len = 0;
   /// What `auto` stands for in this version.
   virtual EngineFusions own_fusions() const {
     return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff};
@@ -206,8 +208,11 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "kernels in the place of several, and launches that others hide. auto: in "
                 "inference steps what this version does; in served groups the kernels that the "
                 "host's times were found with (router on, the others off)")
-      .optional("memory", static_cast<EngineOverheads T::*>(&SchedulerConfig::overheads),
-                "what a rank takes beside weights, activations and cache")
+      .optional(
+          "max_model_len", static_cast<std::int64_t T::*>(&SchedulerConfig::max_model_len),
+          "tokens of the longest request (SGLang: context_length, TensorRT-LLM: max_seq_len), "
+          "for which the cache needs room; 0: any that the cache holds",
+          config::between(0, 1e9))
       .elsewhere(config::Registered<SchedulerConfig>::with_key);
   return schema;
 }

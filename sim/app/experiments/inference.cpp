@@ -6,6 +6,7 @@
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/engine_site.h"
+#include "sim/app/experiments/expert_ranks.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/experiments/serving/fleet.h"
@@ -219,6 +220,7 @@ std::string InferenceExperiment::batch_text() const {
 
 void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   ModelExperiment::complete(node, diagnostics);
+  take_expert_ranks(model, ExpertSharing::kStage, parallel, node);
   widened_bits =
       take_checkpoint_precisions(model, system.accelerator, precision, kv_precision, node);
   ask_precision(model, node, node, diagnostics);

@@ -11,6 +11,7 @@
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/engine_site.h"
 #include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/expert_ranks.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/serving/adapters.h"
@@ -110,6 +111,7 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
   config::Node* fleet = node.find("serving")->find("fleet");
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     ServingGroup& group = serving.fleet[i];
+    take_expert_ranks(model, ExpertSharing::kStage, group.parallel, fleet->item(i));
     group.widened_bits = take_checkpoint_precisions(
         model, group.system.accelerator, group.precision, group.kv_precision, fleet->item(i));
     ask_precision(model, fleet->item(i), node, diagnostics);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/expert_ranks.h"
 #include "sim/app/experiments/fitting_changes.h"
 #include "sim/app/experiments/host_calls.h"
 #include "sim/app/experiments/intervals.h"
@@ -199,6 +200,11 @@ void TrainingExperiment::require_plan(const LlmConfig& llm) const {
 ModelStep TrainingExperiment::step(const LlmConfig& llm) const {
   const TrainingConfig config = training();
   return sized(llm, config, build_training(llm, config).program);
+}
+
+void TrainingExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  ModelExperiment::complete(node, diagnostics);
+  take_expert_ranks(model, ExpertSharing::kTensor, parallel, node);
 }
 
 void TrainingExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {

@@ -49,6 +49,7 @@ struct TrainingExperiment final : ModelExperiment {
   ModelStep step(const LlmConfig& llm) const override;
   std::vector<InputFile> input_files() const override;
   std::string batch_text() const override { return std::to_string(batch.global); }
+  void complete(config::Node& node, config::Diagnostics& diagnostics) override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;

@@ -122,7 +122,7 @@ TEST(DescribeSystems, WhatSimulationsUseStandsBesideThePublishedValue) {
   EXPECT_THAT(row(table, "all-in power")[3], HasSubstr("384: 559,378 W ["));
   EXPECT_THAT(row(table, "all-in power per BF16 dense")[3], HasSubstr("384: 1.94 W/TFLOP ["));
   EXPECT_EQ(row(table, "HBM bandwidth").size(), 3U);  // no difference, no remark
-  for (const char* note : {"use 752 TFLOP/s, published is 780 TFLOP/s", "use 189471 MiB",
+  for (const char* note : {"use 752 TFLOP/s, published is 780 TFLOP/s", "use 188752 MiB",
                            "use 392 GB/s, published is 350 GB/s", "Zuo et al.", "Li Shang"}) {
     EXPECT_THAT(table, HasSubstr(note));
   }
@@ -281,7 +281,7 @@ TEST(Describe, KernelsAreThoseOfTheRegistryAndTheRestIsOfTheRoofline) {
 
 TEST(Describe, AnAcceleratorShowsEveryValueWithUnitAndSource) {
   const auto description = describe({"accelerator", "gb200"}, catalog(), library());
-  EXPECT_THAT(printed(description), HasSubstr("189471 MiB"));
+  EXPECT_THAT(printed(description), HasSubstr("188752 MiB"));
   EXPECT_THAT(printed(description), HasSubstr("186 GB"));
   EXPECT_THAT(printed(description), HasSubstr("192 GB"));  // of lectures and the announcement
   EXPECT_THAT(printed(description), HasSubstr("nvidia-smi"));

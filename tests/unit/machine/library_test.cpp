@@ -188,23 +188,25 @@ TEST(Library, H200IsAnH100WithOtherMemory) {
   EXPECT_EQ(h200.scale_up.links.value, 18);
   EXPECT_EQ(h200.memory.kind, "HBM3e");
   EXPECT_DOUBLE_EQ(h200.memory.bandwidth.value.base(), 4.8e12);
-  EXPECT_DOUBLE_EQ(h200.memory.capacity.value.base(), 143771.0 * 1048576);
+  EXPECT_DOUBLE_EQ(h200.memory.capacity.value.base(), 143155.0 * 1048576);
   EXPECT_DOUBLE_EQ(h200.memory.capacity.published().base(), 141e9);
 }
 
-// The driver reports MiB totals that are above the GB of the data sheet and below as many GiB.
-TEST(Library, UsableCapacitiesAreTheDriversTotals) {
+// CUDA reports less than nvidia-smi, 24,081 of 24,564 MiB of an RTX 4090: that is what can be
+// allocated.
+TEST(Library, UsableCapacitiesAreTheTotalsOfCuda) {
   const std::pair<const char*, double> totals[] = {
-      {"a100_sxm", 81920},  {"h100_sxm", 81559}, {"h200_sxm", 143771},
-      {"b200_sxm", 183359}, {"gb200", 189471},   {"b300_sxm", 275040},
-      {"gb300", 284208},    {"mi300x", 196592},  {"mi355x", 294896}};
+      {"a100_sxm", 81152},  {"h100_sxm", 81091}, {"h200_sxm", 143155},
+      {"b200_sxm", 182630}, {"gb200", 188752},   {"b300_sxm", 274114},
+      {"rtx_4090", 24081},  {"mi300x", 196592},  {"mi355x", 294896}};
   for (const auto& [name, mebibytes] : totals) {
     EXPECT_DOUBLE_EQ(accelerator(name).memory.capacity.value.base(), mebibytes * 1048576) << name;
   }
 }
 
-// One convention for all vendors: what drivers report, or GiB. Decimal gigabytes of a data sheet
-// are fewer bytes than either, and as many GiB are more than a driver leaves.
+// One convention for all vendors: what drivers let programs allocate, or GiB. Decimal gigabytes of
+// a data sheet are fewer bytes, but for cards that keep bytes for ECC (an L4 lets programs have
+// 23.65 of 24 GB), and as many GiB are more than a driver leaves.
 TEST_P(Accelerators, CapacitiesAreBytesThatFitAndNotDecimalGigabytes) {
   const AcceleratorConfig a = accelerator(GetParam());
   const double bytes = a.memory.capacity.value.base(), mebibyte = 1048576;
@@ -213,7 +215,7 @@ TEST_P(Accelerators, CapacitiesAreBytesThatFitAndNotDecimalGigabytes) {
   }
   if (!a.memory.capacity.nameplate) return;
   const double nameplate = a.memory.capacity.published().base();
-  EXPECT_GE(bytes, nameplate);
+  EXPECT_GE(bytes, nameplate * 0.98);
   EXPECT_LE(bytes, nameplate * 1.024 * 1.024 * 1.024 * 1.000001);
 }
 

@@ -43,7 +43,7 @@ TEST(Partition, ASmallInstanceHasItsShareOfEveryRate) {
   EXPECT_NEAR(a.compute.vector.value.base(), 8.109e12, 0.001e12);
   EXPECT_NEAR(a.power.tdp.value.base(), 84.85, 0.01);
   EXPECT_DOUBLE_EQ(a.memory.bandwidth.value.base(), 418.75e9);
-  EXPECT_DOUBLE_EQ(a.memory.capacity.value.base(), 81559.0 / 8 * 1048576);
+  EXPECT_DOUBLE_EQ(a.memory.capacity.value.base(), 81091.0 / 8 * 1048576);
   EXPECT_EQ(a.memory.capacity.published(), 10_GB);
   EXPECT_EQ(a.cache->capacity.value, 6.25_MiB);
   EXPECT_EQ(a.cache->bandwidth.value, 700_GBps);  // 5,600 / 8

@@ -298,9 +298,10 @@ TEST(UnevenRouting, TheHeaviestRankKeepsTheActivationsOfItsRows) {
   config.sequence = 64;
   const double heavy = inference_memory(model, config)[0].working.base();
   config.expert_routing.reset();
-  // 3 x 64 tokens, 2 copies of 64 + 2 x 32 elements each, twice.
+  // 3 x 64 tokens, 2 copies: the larger of both products' rows, 2 x 32 and 64, and an activation of
+  // 32; 2 bytes each.
   EXPECT_EQ(heavy - inference_memory(model, config)[0].working.base(),
-            3.0 * 64 * 2 * (64 + 2 * 32) * 2);
+            3.0 * 64 * 2 * (64 + 32) * 2);
 }
 
 }  // namespace

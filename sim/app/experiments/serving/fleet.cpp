@@ -105,7 +105,7 @@ void divide_cache(const StateMemory& states, const EngineMemory& engine, Bytes t
 Bytes sampling_bytes(const LlmConfig& llm, const ServingGroup& group, const EngineMemory& engine) {
   const auto tokens = static_cast<double>(engine.most_tokens);
   const double rows = std::min(tokens, static_cast<double>(engine.most_sampled));
-  return group.engine->overheads.sampled_element * (rows * static_cast<double>(llm.vocabulary)) +
+  return group.engine->overheads().sampled_element * (rows * static_cast<double>(llm.vocabulary)) +
          Bytes((tokens + rows) * static_cast<double>(llm.hidden) *
                activation_bytes(group.precision));
 }
@@ -113,7 +113,7 @@ Bytes sampling_bytes(const LlmConfig& llm, const ServingGroup& group, const Engi
 /// What a rank takes beside weights and cache.
 void add_overheads(const Machine& machine, const LlmConfig& llm, const ServingGroup& group,
                    std::size_t stage, const MemoryUse& use, ServingMemory& memory) {
-  const EngineOverheads& own = group.engine->overheads;
+  const EngineOverheads own = group.engine->overheads();
   const EngineMemory engine = group.engine->memory();
   memory.working = use.working + use.activations + use.logits;
   if (own.sampled_element.base() > 0 && static_cast<int>(stage) + 1 == group.parallel.pp) {
@@ -168,6 +168,7 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   memory.weights = use.weights + draft.weights;
   for (const LayerConfig& layer : llm.layers)
     memory.window_tokens = std::max(memory.window_tokens, layer.most_kept());
+  if (engine.of == EngineMemory::Of::kDevice) memory.window_chunk = engine.most_tokens;
   divide_cache(state_memory(llm, step, static_cast<int>(stage)), engine, token + draft.token, fixed,
                group.parallel.cache_shards(), memory);
   add_overheads(machine, llm, group, stage, use, memory);
@@ -220,7 +221,7 @@ void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, Infere
 
 namespace {
 
-/// Of keys and values: as activations, but where 8 bits are asked for.
+/// Keys and values are kept in the format of activations, but where 8 bits are asked for.
 Precision cache_precision(const ServingGroup& group) {
   if (group.kv_precision == CacheFormat::kFp8) return Precision::kFp8;
   return group.precision == Precision::kFp32 ? Precision::kFp32 : Precision::kBf16;
@@ -245,6 +246,19 @@ InferenceConfig serving_step(const ServingGroup& group) {
   if (element_bytes(group.precision) >= 2) step.widened_bits = group.widened_bits;
   step.kv_precision = cache_precision(group);
   return step;
+}
+
+double ServingMemory::requests(std::int64_t tokens) const {
+  if (states_alone()) return static_cast<double>(blocks);
+  const auto length = static_cast<double>(tokens);
+  double taken =
+      static_cast<double>(state_blocks) + std::ceil(length / static_cast<double>(block_tokens));
+  if (window_tokens > 0) {
+    // vllm v1/kv_cache_interface.py, SlidingWindowSpec.max_memory_usage_bytes
+    const auto kept = static_cast<double>(window_tokens + window_chunk);
+    taken += std::min(length, kept) / static_cast<double>(window_tokens) * (window / block);
+  }
+  return static_cast<double>(blocks) / taken;
 }
 
 ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,

@@ -36,10 +36,14 @@ struct ServingMemory {
   std::int64_t block_tokens = 0;
   Bytes window;                    ///< full sliding windows of a sequence, in blocks of the cache
   std::int64_t window_tokens = 0;  ///< tokens of the longest window; 0: there are none
-  Bytes states;                    ///< states of a sequence that lie in blocks of the cache
-  std::int64_t state_blocks = 0;   ///< blocks of the states of a sequence, running or kept
-  std::int64_t state_tokens = 0;   ///< tokens from one state that is kept with a prefix to the next
+  /// Tokens of an iteration that a window has room for beside its own.
+  std::int64_t window_chunk = 0;
+  Bytes states;                   ///< states of a sequence that lie in blocks of the cache
+  std::int64_t state_blocks = 0;  ///< blocks of the states of a sequence, running or kept
+  std::int64_t state_tokens = 0;  ///< tokens from one state that is kept with a prefix to the next
 
+  /// Requests of so many tokens that the cache has room for at once; a part of one counts.
+  double requests(std::int64_t tokens) const;
   /// Only states are kept, and a block is one.
   bool states_alone() const { return block_tokens == kNoTokens; }
   static constexpr std::int64_t kNoTokens = std::int64_t{1} << 40;

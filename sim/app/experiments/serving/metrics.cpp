@@ -68,6 +68,13 @@ const DeclaredMetric kKvBlocks{
 const DeclaredMetric kKvTokens{
     {"kv_tokens", "1", "tokens that the KV cache of a rank has room for, least of all groups",
      kServing}};
+const DeclaredMetric kKvBytes{
+    {"kv_bytes", "B", "memory of a rank for the KV cache, least of all groups", kServing}};
+const DeclaredMetric kKvRequests{
+    {"kv_requests", "1",
+     "requests of max_model_len tokens that the KV cache of a rank has room for at once, least of "
+     "all groups",
+     kServing}};
 const DeclaredMetric kLoad{
     {"load", "",
      "stable: the queue returns to its level of the first quarter, or gains at most 2 % of the "
@@ -143,7 +150,19 @@ void keep_most(RunRecord& record, const DeclaredMetric& metric, double value) {
 bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record) {
   keep_least(record, kKvBlocks, static_cast<double>(memory.blocks));
   keep_least(record, kKvTokens, static_cast<double>(memory.blocks * memory.block_tokens));
+  keep_least(record, kKvBytes, (memory.block * static_cast<double>(memory.blocks)).base());
   keep_most(record, kPeakMemoryBytes, memory.taken().base());
+  const std::int64_t longest = group.engine->max_model_len;
+  if (longest > 0 && memory.blocks > 0) {
+    const double requests = memory.requests(longest);
+    keep_least(record, kKvRequests, requests);
+    if (requests >= 1) return true;
+    record.status = RunStatus::kInfeasible;
+    record.reason = "does not fit: the cache of a rank of '" + group.name + "' holds " +
+                    std::to_string(memory.blocks * memory.block_tokens) +
+                    " tokens, and max_model_len is " + std::to_string(longest);
+    return false;
+  }
   if (memory.blocks > 0) return true;
   const Bytes taken = memory.weights + memory.overheads() + memory.block;
   record.status = RunStatus::kInfeasible;
