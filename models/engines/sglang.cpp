@@ -114,10 +114,10 @@ struct Sglang final : SchedulerConfig {
 
   SglangMemory rank_memory;
   std::string version = "0.5.5";
-  std::int64_t cuda_graph_max_bs = 0;
+  std::int64_t cuda_graph_max_bs = 0, page_size = 1;
   bool cuda_graph_coarse = false, prefill_graphs = false;
   std::int64_t max_running_requests = 0, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
-  std::int64_t page_size = 1, max_total_tokens = 0, mamba_track_interval = 256;
+  std::int64_t max_total_tokens = 0, mamba_track_interval = 256;
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
   double mem_fraction_static = 0, schedule_conservativeness = 1;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;

@@ -47,7 +47,7 @@ TEST_F(PlanErrors, AMissingBaseIsToldWhereItIsNamed) {
 }
 
 TEST_F(PlanErrors, APlanWhoseRanksAllHoldEveryExpertIsToldHowManyWould) {
-  const Outcome told = orrery("run " + decode("{dp: 8}"));
+  const Outcome told = orrery("run " + decode("{dp: 8, etp: 1}"));
   EXPECT_EQ(told.code, 5) << told.out;
   EXPECT_THAT(told.out, HasSubstr("every rank holds all 256 experts; ep: 8 holds it: "));
 }

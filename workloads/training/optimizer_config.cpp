@@ -20,6 +20,39 @@ const config::Schema<MuonConfig>& MuonConfig::schema() {
   return schema;
 }
 
+const config::Schema<OptimizerStates>& OptimizerStates::schema() {
+  using S = OptimizerStates;
+  static const auto schema =
+      config::Schema<S>("optimizer_states", "number formats of what is kept of each parameter")
+          .optional("gradients", &S::gradients,
+                    "format in which gradients are added up; auto: that of the software "
+                    "(`main_gradients`)")
+          .optional("momentum", &S::momentum,
+                    "format of the first moment, of Muon's and SGD's momentum (Megatron-Core: "
+                    "exp_avg_dtype; int8: bitsandbytes' blocks of 256)")
+          .optional("variance", &S::variance,
+                    "format of Adam's second moment (Megatron-Core: exp_avg_sq_dtype)")
+          .optional("master", &S::master,
+                    "whether weights of 32 bits are kept beside those of products; none: new "
+                    "weights are rounded to the format of products");
+  return schema;
+}
+
+double moment_bytes(MomentFormat format) {
+  constexpr double kScale = 4.0 / 256;
+  switch (format) {
+    case MomentFormat::kFp32:
+      return 4;
+    case MomentFormat::kBf16:
+      return 2;
+    case MomentFormat::kFp8:
+      return 1;
+    case MomentFormat::kInt8:
+      return 1 + kScale;
+  }
+  return 4;
+}
+
 const config::Schema<OptimizerOffload>& OptimizerOffload::schema() {
   using O = OptimizerOffload;
   static const auto schema =

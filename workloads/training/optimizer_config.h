@@ -30,6 +30,36 @@ struct MuonConfig {
   static const config::Schema<MuonConfig>& schema();
 };
 
+/// Number format of gradients that are added up.
+enum class GradientStates : std::uint8_t { kBySoftware, kFp32, kBf16 };
+
+/// Number format of a moment. Eight bits have a scale for each block of 256 values (bitsandbytes
+/// functional.py, optimizer_update_8bit_blockwise), fp8 one for each tensor (Megatron-Core
+/// optimizer_config.py, exp_avg_dtype).
+enum class MomentFormat : std::uint8_t { kFp32, kBf16, kFp8, kInt8 };
+
+/// Whether the optimizer keeps weights of 32 bits beside those of products. Without them it rounds
+/// new weights to the format of products, and reads gradients as they are.
+enum class MasterWeights : std::uint8_t { kFp32, kNone };
+
+/// What the optimizer keeps of each parameter.
+struct OptimizerStates {
+  GradientStates gradients = GradientStates::kBySoftware;
+  MomentFormat momentum = MomentFormat::kFp32;
+  MomentFormat variance = MomentFormat::kFp32;
+  MasterWeights master = MasterWeights::kFp32;
+  static const config::Schema<OptimizerStates>& schema();
+
+  /// Whether the states are those of Megatron-Core's default optimizer.
+  bool are_usual() const {
+    return momentum == MomentFormat::kFp32 && variance == MomentFormat::kFp32 &&
+           master == MasterWeights::kFp32;
+  }
+};
+
+/// Bytes of a value of a moment, with its share of scales.
+double moment_bytes(MomentFormat format);
+
 /// States of Adam in the memory of the host, which updates what it has (Megatron-Core
 /// optimizer/cpu_offloading/hybrid_optimizer.py).
 struct OptimizerOffload {
@@ -46,6 +76,28 @@ template <>
 struct EnumNames<OptimizerKind> {
   static constexpr std::pair<OptimizerKind, const char*> values[] = {
       {OptimizerKind::kAdam, "adam"}, {OptimizerKind::kMuon, "muon"}, {OptimizerKind::kSgd, "sgd"}};
+};
+
+template <>
+struct EnumNames<GradientStates> {
+  static constexpr std::pair<GradientStates, const char*> values[] = {
+      {GradientStates::kBySoftware, "auto"},
+      {GradientStates::kFp32, "fp32"},
+      {GradientStates::kBf16, "bf16"}};
+};
+
+template <>
+struct EnumNames<MomentFormat> {
+  static constexpr std::pair<MomentFormat, const char*> values[] = {{MomentFormat::kFp32, "fp32"},
+                                                                    {MomentFormat::kBf16, "bf16"},
+                                                                    {MomentFormat::kFp8, "fp8"},
+                                                                    {MomentFormat::kInt8, "int8"}};
+};
+
+template <>
+struct EnumNames<MasterWeights> {
+  static constexpr std::pair<MasterWeights, const char*> values[] = {
+      {MasterWeights::kFp32, "fp32"}, {MasterWeights::kNone, "none"}};
 };
 
 template <>

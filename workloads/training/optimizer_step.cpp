@@ -114,16 +114,39 @@ void reduce_norm(BlockBuilder& block, const Mesh& mesh, const TrainingConfig& co
   block.collective(std::move(transfer), kDataStream);
 }
 
-Kernel clipping_kernel(double elements) {
-  return optimizer_kernel("gradient clipping", elements, {4, 4, 2});
+/// Bytes of a gradient that the optimizer reads, and of a weight that it reads and writes.
+struct UpdateBytes {
+  double gradient = 4, weight = 4;
+};
+
+UpdateBytes update_bytes(Precision precision, const TrainingSoftware& software,
+                         const OptimizerStates& states) {
+  if (states.master == MasterWeights::kFp32) return {};
+  return {software.gradient_bytes(precision), training_bytes(precision)};
 }
 
-Kernel adam_kernel(double elements) { return optimizer_kernel("adam", elements, {16, 12, 12}); }
+Kernel clipping_kernel(double elements, double gradient) {
+  return optimizer_kernel("gradient clipping", elements, {gradient, gradient, 2});
+}
+
+Kernel adam_kernel(double elements, UpdateBytes bytes, const OptimizerStates& states) {
+  const double moments = moment_bytes(states.momentum) + moment_bytes(states.variance);
+  return optimizer_kernel("adam", elements,
+                          {bytes.gradient + bytes.weight + moments, bytes.weight + moments, 12});
+}
+
+Kernel sgd_kernel(double elements, UpdateBytes bytes, const OptimizerStates& states) {
+  const double momentum = moment_bytes(states.momentum);
+  return optimizer_kernel("sgd", elements,
+                          {bytes.gradient + bytes.weight + momentum, bytes.weight + momentum, 4});
+}
 
 /// Weights back to 16 bits, and gradients cleared; weights of 32 bits are where they have to be.
-Kernel weight_cast(double elements, Precision precision, double gradient) {
+Kernel weight_cast(double elements, Precision precision, double gradient,
+                   const OptimizerStates& states) {
   const double weight = training_bytes(precision);
-  const bool casts = weight < element_bytes(Precision::kFp32);
+  const bool casts =
+      weight < element_bytes(Precision::kFp32) && states.master == MasterWeights::kFp32;
   return optimizer_kernel("weight cast", elements,
                           {casts ? 4.0 : 0, (casts ? weight : 0) + gradient, 0});
 }
@@ -196,12 +219,14 @@ void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
   const StageUpdate update = stage_update(model, config, stage);
   const double gradient = config.software->gradient_bytes(config.precision);
   const auto run = [&](const Kernel& kernel) { block.kernel(kernel, Category::kOptimizer); };
-  for (const Kernel& kernel : gradient_preparation(update.total(), config.precision,
-                                                   *config.software, config.gradient_clipping))
+  const OptimizerStates& states = config.optimizer_states;
+  const UpdateBytes bytes = update_bytes(config.precision, *config.software, states);
+  for (const Kernel& kernel : gradient_preparation(
+           update.total(), config.precision, *config.software, config.gradient_clipping, states))
     run(kernel);
   if (config.gradient_clipping) {
     reduce_norm(block, mesh, config);
-    run(clipping_kernel(update.total()));
+    run(clipping_kernel(update.total(), bytes.gradient));
   }
   const double on_host = update.others * config.optimizer_offload.fraction;
   std::optional<HostUpdate> host;
@@ -211,22 +236,24 @@ void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
   }
   const double others = update.others - on_host;
   if (config.optimizer == OptimizerKind::kSgd)
-    run(optimizer_kernel("sgd", others, {12, 8, 4}));
+    run(sgd_kernel(others, bytes, states));
   else if (others > 0)
-    run(adam_kernel(others));
+    run(adam_kernel(others, bytes, states));
   if (config.optimizer == OptimizerKind::kMuon)
     append_muon(block, mesh, config.muon, updated_matrices(model, config, stage), stage);
   if (update.total() > on_host)
-    run(weight_cast(update.total() - on_host, config.precision, gradient));
+    run(weight_cast(update.total() - on_host, config.precision, gradient, states));
   if (on_host > 0) run(optimizer_kernel("gradient clearing", on_host, {0, gradient, 0}));
   if (host) host->end();
 }
 
 }  // namespace
 
-double optimizer_bytes(OptimizerKind kind, Precision precision) {
-  const double master = training_bytes(precision) < element_bytes(Precision::kFp32) ? 4 : 0;
-  return master + (kind == OptimizerKind::kAdam ? 8 : 4);
+double optimizer_bytes(OptimizerKind kind, Precision precision, const OptimizerStates& states) {
+  const bool casts = training_bytes(precision) < element_bytes(Precision::kFp32) &&
+                     states.master == MasterWeights::kFp32;
+  const double variance = kind == OptimizerKind::kAdam ? moment_bytes(states.variance) : 0;
+  return (casts ? 4 : 0) + moment_bytes(states.momentum) + variance;
 }
 
 double sparse_copies(const LlmConfig& model, const TrainingConfig& config, int stage) {
@@ -235,25 +262,27 @@ double sparse_copies(const LlmConfig& model, const TrainingConfig& config, int s
 }
 
 std::vector<Kernel> gradient_preparation(double elements, Precision precision,
-                                         const TrainingSoftware& software, bool clipping) {
+                                         const TrainingSoftware& software, bool clipping,
+                                         const OptimizerStates& states) {
+  const double gradient = update_bytes(precision, software, states).gradient;
   StreamCost cost;
   const auto add = [&cost](StreamCost more) {
     cost = {cost.read + more.read, cost.written + more.written, cost.flops + more.flops};
   };
-  if (software.gradient_bytes(precision) < element_bytes(Precision::kFp32))
-    add({training_bytes(precision), 4, 0});
-  if (precision == Precision::kFp16) add({4, 4, 2});
-  if (clipping) add({4, 0, 2});
+  if (software.gradient_bytes(precision) < gradient) add({training_bytes(precision), gradient, 0});
+  if (precision == Precision::kFp16) add({gradient, gradient, 2});
+  if (clipping) add({gradient, 0, 2});
   if (cost.read == 0) return {};
   return {optimizer_kernel("gradient preparation", elements, cost)};
 }
 
 std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
                                       const TrainingSoftware& software) {
+  const UpdateBytes usual;
   std::vector<Kernel> kernels = gradient_preparation(elements, precision, software, true);
-  kernels.push_back(clipping_kernel(elements));
-  kernels.push_back(adam_kernel(elements));
-  kernels.push_back(weight_cast(elements, precision, software.gradient_bytes(precision)));
+  kernels.push_back(clipping_kernel(elements, usual.gradient));
+  kernels.push_back(adam_kernel(elements, usual, {}));
+  kernels.push_back(weight_cast(elements, precision, software.gradient_bytes(precision), {}));
   return kernels;
 }
 
@@ -282,9 +311,10 @@ Bytes optimizer_state(const LlmConfig& model, const TrainingConfig& config, int 
   const StageUpdate update = stage_update(model, config, stage);
   const OptimizerKind others =
       config.optimizer == OptimizerKind::kSgd ? OptimizerKind::kSgd : OptimizerKind::kAdam;
-  return Bytes(update.matrices * optimizer_bytes(OptimizerKind::kMuon, config.precision) +
+  const OptimizerStates& states = config.optimizer_states;
+  return Bytes(update.matrices * optimizer_bytes(OptimizerKind::kMuon, config.precision, states) +
                update.others * (1 - config.optimizer_offload.fraction) *
-                   optimizer_bytes(others, config.precision));
+                   optimizer_bytes(others, config.precision, states));
 }
 
 BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,

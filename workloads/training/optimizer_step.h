@@ -15,7 +15,7 @@ namespace orrery {
 /// Bytes that the optimizer keeps of a parameter, fp32 master weight included: both moments of Adam
 /// (Rajbhandari et al. 2020, ZeRO, section 3.1), the momentum of Muon and of SGD.
 /// Weights of 32 bits are their own.
-double optimizer_bytes(OptimizerKind kind, Precision precision);
+double optimizer_bytes(OptimizerKind kind, Precision precision, const OptimizerStates& states = {});
 
 /// Bytes of the copies of 2:4 sparse weights of a rank of a stage, compressed along either side for
 /// forward and data gradient products; 0 where weights are dense.
@@ -36,8 +36,10 @@ Bytes optimizer_state(const LlmConfig& model, const TrainingConfig& config, int 
 /// Passes of Megatron-LM's mixed-precision optimizer over the gradients of `elements` parameters:
 /// copied to fp32 (read 2, write 4) unless they are, under fp16 unscaled and checked (4, 4), and
 /// where they are clipped read for their norm (4); empty where nothing is left.
+/// Without master weights they are read as they are.
 std::vector<Kernel> gradient_preparation(double elements, Precision precision,
-                                         const TrainingSoftware& software, bool clipping);
+                                         const TrainingSoftware& software, bool clipping,
+                                         const OptimizerStates& states = {});
 
 /// All passes of mixed-precision Adam: preparation, clipping (4, 4), Adam (gradient, master weight
 /// and two moments: read 16, write 12), the weight cast back (4, 2) and the gradient cleared (write

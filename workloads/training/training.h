@@ -32,6 +32,7 @@ struct TrainingConfig {
   int activation_offload = 0;
   OptimizerKind optimizer = OptimizerKind::kAdam;
   MuonConfig muon;
+  OptimizerStates optimizer_states;
   OptimizerOffload optimizer_offload;
   bool gradient_clipping = true;     ///< whether their norm over all ranks scales them
   std::optional<TrainingLora> lora;  ///< adapters of a frozen model; none: all is trained

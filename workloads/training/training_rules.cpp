@@ -199,6 +199,9 @@ void require_optimizer(const LlmConfig& model, const TrainingConfig& c) {
           {{}, {"optimizer: adam"}});
   require(!muon || c.precision != Precision::kFp16, Paths{"optimizer", "precision"},
           "Megatron-Core has no Muon for fp16", {{}, {"precision: bf16"}});
+  require(c.optimizer_offload.fraction == 0 || c.optimizer_states.are_usual(),
+          Paths{"optimizer_offload", "optimizer_states"},
+          "hosts update weights and moments of 32 bits");
   require(c.optimizer_offload.fraction == 0 || c.optimizer == OptimizerKind::kAdam,
           Paths{"optimizer_offload", "optimizer"}, "hosts update weights by adam alone",
           {{}, {"optimizer: adam"}});

@@ -43,6 +43,8 @@ struct Experiment {
   virtual bool of_machines(const std::string& path) const = 0;
   /// Figures of systems and accelerators that follow others which were changed.
   virtual std::vector<std::string> followed() const = 0;
+  /// Whether its model has experts, so that `parallel.etp` follows other ranks (expert_ranks.h).
+  virtual bool has_experts() const { return false; }
   /// Figures of accelerators that can hardly be true together (sim/machine/doubts.h).
   virtual std::vector<config::KeyError> doubts() const { return {}; }
 

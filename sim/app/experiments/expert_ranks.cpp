@@ -20,6 +20,11 @@ bool can_share(const ModelConfig& model, int ranks) {
 
 }  // namespace
 
+bool has_experts(const ModelConfig& model) {
+  constexpr int kOne = 1;
+  return can_share(model, kOne);
+}
+
 void take_expert_ranks(const ModelConfig& model, ExpertSharing sharing, ParallelConfig& parallel,
                        config::Node& node) {
   const int ranks =

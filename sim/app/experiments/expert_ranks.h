@@ -14,6 +14,9 @@ enum class ExpertSharing {
   kTensor  ///< Megatron-Core: tensor parallel ranks (expert_tensor_parallel_size)
 };
 
+/// Whether a model can be built and has experts.
+bool has_experts(const ModelConfig& model);
+
 /// Sets `parallel.etp` where neither it nor expert parallelism is written and the model has
 /// experts; ranks beyond a given `ep` hold copies.
 /// @param node the mapping that `parallel` is in

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/app/experiments/checkpoint.h"
+#include "sim/app/experiments/expert_ranks.h"
 #include "sim/app/experiments/explanation.h"
 #include "sim/app/experiments/known_replay.h"
 #include "sim/app/experiments/model_step.h"
@@ -51,6 +52,8 @@ std::string plan_text(const ModelExperiment& e) {
 }
 
 }  // namespace
+
+bool ModelExperiment::has_experts() const { return orrery::has_experts(model); }
 
 void ModelExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   warn_of_checkpoint(model, node, diagnostics);

@@ -47,6 +47,7 @@ struct ModelExperiment : StepExperiment {
   /// "1152", "384/rank": how many sequences the step has.
   virtual std::string batch_text() const = 0;
 
+  bool has_experts() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;

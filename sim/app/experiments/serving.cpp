@@ -106,6 +106,8 @@ std::vector<std::string> ServingExperiment::followed() const {
   return all;
 }
 
+bool ServingExperiment::has_experts() const { return orrery::has_experts(model); }
+
 void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   warn_of_checkpoint(model, node, diagnostics);
   config::Node* fleet = node.find("serving")->find("fleet");

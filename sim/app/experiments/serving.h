@@ -28,6 +28,7 @@ struct ServingExperiment final : Experiment {
   bool of_machines(const std::string& path) const override;
   std::vector<std::string> followed() const override;
 
+  bool has_experts() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;

@@ -45,6 +45,8 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
                     "what updates weights: Adam, Muon (matrices; embedding, head, norms and biases "
                     "by Adam), or SGD with momentum")
           .optional("muon", &E::muon, "how Muon makes the momentum of each matrix orthogonal")
+          .optional("optimizer_states", &E::optimizer_states,
+                    "number formats of gradients, moments and weights that the optimizer keeps")
           .optional("optimizer_offload", &E::optimizer_offload,
                     "share of Adam's states that lie in the memory of the host, which updates them")
           .optional("gradient_clipping", &E::gradient_clipping,
@@ -143,6 +145,7 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.activation_offload = activation_offload;
   config.optimizer = optimizer;
   config.muon = muon;
+  config.optimizer_states = optimizer_states;
   config.optimizer_offload = optimizer_offload;
   config.gradient_clipping = gradient_clipping;
   config.sparse_weights = sparsity == Sparsity::kTwoOfFour;
@@ -157,7 +160,12 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   if (expert_routing && plan.ep == parallel.ep)
     config.expert_routing = expert_routing->with_file_read();
   config.expert_capacity = expert_capacity;
-  config.software = std::make_shared<const TrainingSoftware>(software);
+  TrainingSoftware used = software;
+  if (optimizer_states.gradients == GradientStates::kFp32)
+    used.main_gradients.value = GradientFormat::kFp32;
+  if (optimizer_states.gradients == GradientStates::kBf16)
+    used.main_gradients.value = GradientFormat::kWeights;
+  config.software = std::make_shared<const TrainingSoftware>(std::move(used));
   return config;
 }
 

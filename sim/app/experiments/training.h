@@ -25,6 +25,7 @@ struct TrainingExperiment final : ModelExperiment {
   int activation_offload = 0;
   OptimizerKind optimizer = OptimizerKind::kAdam;
   MuonConfig muon;
+  OptimizerStates optimizer_states;
   OptimizerOffload optimizer_offload;
   bool gradient_clipping = true;
   Sparsity sparsity = Sparsity::kDense;

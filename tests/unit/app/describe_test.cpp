@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         Published{"scale-out bandwidth, one way, per chip", "400 Gb/s", "400 Gb/s", "1.0x"}),
     PrintedName());
 
-// What simulations use: 384 x 752 TFLOP/s = 288.8 P; 72 x 189,471 MiB = 14.30 TB; 384 x 392 GB/s x
+// What simulations use: 384 x 752 TFLOP/s = 288.8 P; 72 x 188,752 MiB = 14.25 TB; 384 x 392 GB/s x
 // 8 = 1,204,224 Gb/s; 559,378 W / 288,768 TFLOP/s = 1.937 W/TFLOP.
 TEST(DescribeSystems, WhatSimulationsUseStandsBesideThePublishedValue) {
   const std::string table = text({"system", "gb200_nvl72", "cm384"});

@@ -54,13 +54,13 @@ TEST(PlanCheck, SaysWhatRanksWithoutAnExpertHold) {
 TEST(PlanCheck, TellsHowManyRanksWouldHoldTheExperts) {
   // 256 experts of 58 layers, 3 x 7168 x 2048 bytes each: 654 GB on every rank. Over 4 ranks 163 GB
   // and the 19 GB of the rest are too many for nine tenths of 198.7 GB; over 8 they are 82 GB.
-  const LoadedExperiment all = load(decode("{dp: 8}"));
+  const LoadedExperiment all = load(decode("{dp: 8, etp: 1}"));
   EXPECT_THAT(expert_parallel_hint(all.as<ModelExperiment>()),
               HasSubstr("every rank holds all 256 experts; ep: 8 holds it: "));
   EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 8, ep: 8}")).as<ModelExperiment>()), "");
   EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 8}", "llama_3_1_70b")).as<ModelExperiment>()),
             "");
-  EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 2}")).as<ModelExperiment>()),
+  EXPECT_EQ(expert_parallel_hint(load(decode("{dp: 2, etp: 1}")).as<ModelExperiment>()),
             "");  // two are not enough
 }
 

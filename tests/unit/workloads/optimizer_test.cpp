@@ -111,6 +111,47 @@ TEST(Muon, KeepsAMomentumOfMatricesAndTheStatesOfAdamOfTheRest) {
   EXPECT_EQ(state(8, 1, OptimizerKind::kMuon) - 12 * (all - matrices) / 8, 8 * 2 * 64 * 192.0);
 }
 
+/// Adam of a 16-bit weight: 12 bytes as usual, 8 without master weights and with moments of 16 bits
+/// less (LLM.Q trains so), and bitsandbytes' blocks of 256 values with a scale of 4 bytes each.
+TEST(OptimizerStates, TakeTheBytesOfTheirFormats) {
+  const LlmConfig model = small_llama(4);
+  const auto parameters = static_cast<double>(count_parameters(model).total);
+  TrainingConfig config = config_of({.zero = 0}, OptimizerKind::kAdam);
+  OptimizerStates& states = config.optimizer_states;
+  const auto kept = [&] { return optimizer_state(model, config, 0).base() / parameters; };
+  EXPECT_DOUBLE_EQ(kept(), 12);
+  states.momentum = MomentFormat::kBf16;
+  EXPECT_DOUBLE_EQ(kept(), 10);
+  states.variance = MomentFormat::kBf16;
+  states.master = MasterWeights::kNone;
+  EXPECT_DOUBLE_EQ(kept(), 4);
+  states.momentum = states.variance = MomentFormat::kInt8;
+  EXPECT_DOUBLE_EQ(kept(), 2 * (1 + 4.0 / 256));
+  states.momentum = states.variance = MomentFormat::kFp8;
+  EXPECT_DOUBLE_EQ(kept(), 2);
+}
+
+/// Adam reads a gradient, a weight and two moments, and writes all but the gradient.
+TEST(OptimizerStates, AreReadAndWrittenInTheirFormats) {
+  const LlmConfig model = small_llama(4);
+  TrainingConfig config = config_of({.zero = 0}, OptimizerKind::kAdam);
+  config.gradient_clipping = false;
+  const auto bytes = [&] {
+    return role_statistics(build_training(model, config).program, 0)
+        .kernels.at("optimizer")
+        .bytes.base();
+  };
+  const double elements = stage_update(model, config, 0).total();
+  const double usual = bytes();
+  config.optimizer_states.momentum = MomentFormat::kBf16;
+  EXPECT_DOUBLE_EQ(usual - bytes(), 2 * 2 * elements);
+  // No gradient is copied (2 read, 4 written) and no weight cast (4 read, 2 written); the update
+  // reads a gradient of 2 bytes, not 4, and reads and writes 2 bytes of a weight, not 4.
+  const double before = bytes();
+  config.optimizer_states.master = MasterWeights::kNone;
+  EXPECT_DOUBLE_EQ(before - bytes(), (6 + 6 + 2 + 2 * 2) * elements);
+}
+
 /// Without clipping the pass that scales, the read for the norm and the all-reduce are gone.
 TEST(GradientClipping, ReadsForTheNormScalesAndWaitsForAllStages) {
   const LlmConfig model = small_llama(4);

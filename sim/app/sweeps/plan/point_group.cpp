@@ -38,6 +38,19 @@ bool changes_others(const std::string& path) {
   return config::has_proportional(path.substr(path.rfind('.') + 1));
 }
 
+/// Whether ranks at a path say how many share an expert, where nobody does.
+bool changes_experts(const LoadedExperiment& base, const std::vector<config::Leaf>& leaves,
+                     const std::string& path) {
+  const std::size_t key = path.rfind('.') + 1;
+  const std::string last = path.substr(key);
+  if (last != "tp" && last != "cp" && last != "dp" && last != "ep") return false;
+  const std::string etp = path.substr(0, key) + "etp";
+  const bool open = std::any_of(leaves.begin(), leaves.end(), [&](const config::Leaf& leaf) {
+    return leaf.path == etp && leaf.origin == "default";
+  });
+  return open && base.experiment->has_experts();
+}
+
 /// What stands in the text of an identity where a value belongs.
 std::string mark(std::size_t path) { return "<value " + std::to_string(path) + ">"; }
 
@@ -50,7 +63,9 @@ std::vector<std::string> PointGroup::replaceable(const LoadedExperiment& base,
   std::vector<std::string> paths;
   for (const std::string& path : wanted) {
     const config::Type* type = type_at(leaves, path);
-    if (type != nullptr && is_plain(*type) && !changes_others(path)) paths.push_back(path);
+    if (type != nullptr && is_plain(*type) && !changes_others(path) &&
+        !changes_experts(base, leaves, path))
+      paths.push_back(path);
   }
   // What is set above a path may come before or after it.
   std::erase_if(paths, [&](const std::string& path) {
