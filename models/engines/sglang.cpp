@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/engines/rank_memory.h"
 #include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 
@@ -79,14 +80,6 @@ class SglangScheduler final : public Scheduler {
   std::int64_t chunk_left_ = 0, prefill_left_ = 0;
 };
 
-/// Keys of memory.
-struct SglangMemory : EngineOverheads {
-  static const config::Schema<SglangMemory>& schema() {
-    static const auto schema = overhead_schema<SglangMemory>({"context", "connected", "libraries"});
-    return schema;
-  }
-};
-
 /// Keys of SGLang. Defaults that depend on its version are in configs/software/sglang_*.yaml; 0
 /// stands for them here.
 struct Sglang final : SchedulerConfig {
@@ -123,45 +116,51 @@ struct Sglang final : SchedulerConfig {
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
   bool disable_shared_experts_fusion = false;
 
+  /// Keys of batches and of their kernels.
+  static config::Schema<Sglang> batch_keys() {
+    using config::between;
+    return engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
+        .optional("memory", &Sglang::rank_memory,
+                  "what a rank takes beside weights, activations and cache")
+        .optional("version", &Sglang::version,
+                  "version of SGLang: keys that are left out have its defaults (`orrery "
+                  "describe software sglang`)")
+        .optional("max_running_requests", &Sglang::max_running_requests,
+                  "requests that run at a time at most", between(1, 1e6))
+        .optional("moe_runner_backend",
+                  static_cast<ExpertKernels Sglang::*>(&Sglang::expert_kernels),
+                  "kernels of experts; auto: Triton's where tensor cores do not scale blocks "
+                  "(server_args.py), which scale their sums and are priced as products of fp8; "
+                  "deep_gemm: DeepGEMM's, beside DeepEP, priced as its dense products; "
+                  "cutlass: those that were measured")
+        .optional("disable_shared_experts_fusion", &Sglang::disable_shared_experts_fusion,
+                  "whether the shared expert of DeepSeek-V3 and R1 on tensor parallel ranks "
+                  "runs by kernels of its own, not as one more of the routed experts")
+        .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
+                  "most sequences of a captured graph of decodes; smaller batches run the next "
+                  "of 1, 2, 4 and multiples of 8; 0: none are captured",
+                  between(0, 1e6))
+        .optional("cuda_graph_coarse", &Sglang::cuda_graph_coarse,
+                  "whether graphs are captured for multiples of 16 from 256 sequences on and "
+                  "of 32 from 512 on, and for 12, too")
+        .optional("prefill_graphs", &Sglang::prefill_graphs,
+                  "whether prompts run as graphs of all but attention, for some numbers of "
+                  "tokens up to chunked_prefill_size")
+        .optional("chunked_prefill_size", &Sglang::chunked_prefill_size,
+                  "new tokens of an iteration of prompts at most; -1: prompts stay whole",
+                  between(-1, 1e7))
+        .optional("max_prefill_tokens", &Sglang::max_prefill_tokens,
+                  "tokens of the prompts that begin in an iteration at most", between(1, 1e7))
+        .optional("schedule_policy", &Sglang::schedule_policy,
+                  "order of requests that wait: as they come, the longest kept prefix first "
+                  "(of up to 128 that wait; those whose prefix another one computes first wait "
+                  "for it), or the longest answer first");
+  }
+
   static const config::Schema<Sglang>& schema() {
     using config::between;
     static const config::Schema<Sglang> schema =
-        engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
-            .optional("memory", &Sglang::rank_memory,
-                      "what a rank takes beside weights, activations and cache")
-            .optional("version", &Sglang::version,
-                      "version of SGLang: keys that are left out have its defaults (`orrery "
-                      "describe software sglang`)")
-            .optional("max_running_requests", &Sglang::max_running_requests,
-                      "requests that run at a time at most", between(1, 1e6))
-            .optional("moe_runner_backend",
-                      static_cast<ExpertKernels Sglang::*>(&Sglang::expert_kernels),
-                      "kernels of experts; auto: Triton's where tensor cores do not scale blocks "
-                      "(server_args.py), which scale their sums and are priced as products of fp8; "
-                      "deep_gemm: DeepGEMM's, beside DeepEP, priced as its dense products; "
-                      "cutlass: those that were measured")
-            .optional("disable_shared_experts_fusion", &Sglang::disable_shared_experts_fusion,
-                      "whether the shared expert of DeepSeek-V3 and R1 on tensor parallel ranks "
-                      "runs by kernels of its own, not as one more of the routed experts")
-            .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
-                      "most sequences of a captured graph of decodes; smaller batches run the next "
-                      "of 1, 2, 4 and multiples of 8; 0: none are captured",
-                      between(0, 1e6))
-            .optional("cuda_graph_coarse", &Sglang::cuda_graph_coarse,
-                      "whether graphs are captured for multiples of 16 from 256 sequences on and "
-                      "of 32 from 512 on, and for 12, too")
-            .optional("prefill_graphs", &Sglang::prefill_graphs,
-                      "whether prompts run as graphs of all but attention, for some numbers of "
-                      "tokens up to chunked_prefill_size")
-            .optional("chunked_prefill_size", &Sglang::chunked_prefill_size,
-                      "new tokens of an iteration of prompts at most; -1: prompts stay whole",
-                      between(-1, 1e7))
-            .optional("max_prefill_tokens", &Sglang::max_prefill_tokens,
-                      "tokens of the prompts that begin in an iteration at most", between(1, 1e7))
-            .optional("schedule_policy", &Sglang::schedule_policy,
-                      "order of requests that wait: as they come, the longest kept prefix first "
-                      "(of up to 128 that wait; those whose prefix another one computes first wait "
-                      "for it), or the longest answer first")
+        batch_keys()
             .optional("page_size", &Sglang::page_size, "tokens of a page of the cache",
                       between(1, 4096))
             .optional("max_total_tokens", &Sglang::max_total_tokens,

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/engines/rank_memory.h"
 #include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 
@@ -108,15 +109,6 @@ class TensorrtLlmWaits final : public RanksPolicy {
 
   const TensorrtLlm& rules_;
   std::int64_t waited_ = 0, waited_for_more_ = 0;
-};
-
-/// Keys of memory.
-struct TensorrtLlmMemory : EngineOverheads {
-  static const config::Schema<TensorrtLlmMemory>& schema() {
-    static const auto schema = overhead_schema<TensorrtLlmMemory>(
-        {"sampled_element", "context", "connected", "libraries", "communicators"});
-    return schema;
-  }
 };
 
 /// Keys of TensorRT-LLM. Defaults that depend on its version are in

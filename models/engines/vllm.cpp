@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/engines/rank_memory.h"
 #include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 
@@ -65,20 +66,6 @@ class VllmScheduler final : public Scheduler {
 
   const Vllm& rules_;
   std::int64_t budget_ = 0;
-};
-
-/// Keys of memory.
-struct VllmMemory : EngineOverheads {
-  static const config::Schema<VllmMemory>& schema() {
-    static const auto schema =
-        overhead_schema<VllmMemory>(
-            {"sampled_element", "libraries", "communicators", "graph_pool", "graph_layer"})
-            .optional("graphs_in_share",
-                      static_cast<bool VllmMemory::*>(&EngineOverheads::graphs_in_share),
-                      "whether the share of the memory that the engine may use has to hold its "
-                      "graphs");
-    return schema;
-  }
 };
 
 /// Keys of vLLM. Defaults that depend on its version are in configs/software/vllm_*.yaml, those of

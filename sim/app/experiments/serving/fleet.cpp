@@ -129,8 +129,8 @@ void add_overheads(const Machine& machine, const LlmConfig& llm, const ServingGr
   if (connected) memory.communicators = own.communicators;
   if (const std::int64_t graphs = group.engine->captured_graphs(); graphs > 0)
     memory.graphs =
-        own.graph_pool +
-        own.graph_layer * static_cast<double>(graphs * llm.layer_count() / group.parallel.pp);
+        own.graph_pool + own.graph_layer * (static_cast<double>(graphs * llm.layer_count()) /
+                                            static_cast<double>(group.parallel.pp));
 }
 
 /// What the engine leaves to the cache of what it may use.

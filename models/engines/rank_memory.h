@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys of what ranks take beside weights, activations and cache, of engines that have such keys.
+#pragma once
+
+#include "sim/serving/engine_overheads.h"
+
+namespace orrery {
+
+/// Memory of a rank of vLLM.
+struct VllmMemory : EngineOverheads {
+  static const config::Schema<VllmMemory>& schema() {
+    static const auto schema =
+        overhead_schema<VllmMemory>(
+            {"sampled_element", "libraries", "communicators", "graph_pool", "graph_layer"})
+            .optional("graphs_in_share",
+                      static_cast<bool VllmMemory::*>(&EngineOverheads::graphs_in_share),
+                      "whether the share of the memory that the engine may use has to hold its "
+                      "graphs");
+    return schema;
+  }
+};
+
+/// Memory of a rank of SGLang.
+struct SglangMemory : EngineOverheads {
+  static const config::Schema<SglangMemory>& schema() {
+    static const auto schema = overhead_schema<SglangMemory>({"context", "connected", "libraries"});
+    return schema;
+  }
+};
+
+/// Memory of a rank of TensorRT-LLM.
+struct TensorrtLlmMemory : EngineOverheads {
+  static const config::Schema<TensorrtLlmMemory>& schema() {
+    static const auto schema = overhead_schema<TensorrtLlmMemory>(
+        {"sampled_element", "context", "connected", "libraries", "communicators"});
+    return schema;
+  }
+};
+
+}  // namespace orrery
