@@ -55,7 +55,7 @@ class ModulePattern {
   bool names(const std::string& module) const;
 
  private:
-  enum class Kind { kWords, kGlob, kRegex };
+  enum class Kind { kWords, kGlob, kPart, kRegex };  // kPart: a word that may stand anywhere
 
   std::string text_;
   Kind kind_ = Kind::kWords;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cctype>
 #include <string_view>
 #include <utility>
 
@@ -39,6 +41,12 @@ bool begins_anywhere(std::string_view expression) {
   return true;
 }
 
+bool is_word(const std::string& expression) {
+  return !expression.empty() && std::all_of(expression.begin(), expression.end(), [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
+  });
+}
+
 /// Whether an expression ends in ".*".
 bool ends_anywhere(const std::string& expression) {
   const std::size_t size = expression.size();
@@ -62,6 +70,11 @@ ModulePattern::ModulePattern(std::string text) : text_(std::move(text)) {
         expression.erase(0, 2);
         if (ends_anywhere(expression)) expression.erase(expression.size() - 2);
       }
+      if (anywhere_ && is_word(expression)) {
+        text_ = expression;
+        kind_ = Kind::kPart;
+        return;
+      }
       regex_ = std::regex(expression);
       kind_ = Kind::kRegex;
     }
@@ -75,6 +88,7 @@ bool ModulePattern::names(const std::string& module) const {
     return std::regex_search(
         module, regex_,
         anywhere_ ? std::regex_constants::match_default : std::regex_constants::match_continuous);
+  if (kind_ == Kind::kPart) return module.find(text_) != std::string::npos;
   if (kind_ == Kind::kWords) {
     return !text_.empty() && ("." + module + ".").find("." + text_ + ".") != std::string::npos;
   }
