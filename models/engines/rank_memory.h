@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys of what ranks take beside weights, activations and cache, of engines that have such keys.
+// Keys of engines for the GPU memory of CUDA, NCCL, captured graphs and sampling.
 #pragma once
 
 #include "sim/serving/engine_overheads.h"
 
 namespace orrery {
+
+inline constexpr const char* kRankMemoryHelp =
+    "GPU memory that each rank needs for CUDA, NCCL, captured graphs and sampling";
 
 /// Memory of a rank of vLLM.
 struct VllmMemory : EngineOverheads {

@@ -120,8 +120,7 @@ struct Sglang final : SchedulerConfig {
   static config::Schema<Sglang> batch_keys() {
     using config::between;
     return engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
-        .optional("memory", &Sglang::rank_memory,
-                  "what a rank takes beside weights, activations and cache")
+        .optional("memory", &Sglang::rank_memory, kRankMemoryHelp)
         .optional("version", &Sglang::version,
                   "version of SGLang: keys that are left out have its defaults (`orrery "
                   "describe software sglang`)")
@@ -138,7 +137,7 @@ struct Sglang final : SchedulerConfig {
                   "runs by kernels of its own, not as one more of the routed experts")
         .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                   "most sequences of a captured graph of decodes; smaller batches run the next "
-                  "of 1, 2, 4 and multiples of 8; 0: none are captured",
+                  "of 1, 2, 4 and multiples of 8; 0 captures no graphs",
                   between(0, 1e6))
         .optional("cuda_graph_coarse", &Sglang::cuda_graph_coarse,
                   "whether graphs are captured for multiples of 16 from 256 sequences on and "

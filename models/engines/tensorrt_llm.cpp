@@ -179,8 +179,7 @@ struct TensorrtLlm final : SchedulerConfig {
                       "whether blocks of equal prefixes are kept and shared")
             .optional("disable_overlap_scheduler", &T::disable_overlap_scheduler,
                       "whether the host prepares no iteration while devices run the one before")
-            .optional("memory", &T::rank_memory,
-                      "what a rank takes beside weights, activations and cache")
+            .optional("memory", &T::rank_memory, kRankMemoryHelp)
             .optional("version", &T::version,
                       "version of TensorRT-LLM: keys that are left out have its defaults (`orrery "
                       "describe software tensorrt_llm`)")

@@ -116,8 +116,7 @@ struct Vllm final : SchedulerConfig {
   static config::Schema<Vllm> batch_keys() {
     using config::between;
     return engine_schema<Vllm>("vllm", "continuous batching of vLLM's V1 engine")
-        .optional("memory", &Vllm::rank_memory,
-                  "what a rank takes beside weights, activations and cache")
+        .optional("memory", &Vllm::rank_memory, kRankMemoryHelp)
         .optional("version", &Vllm::version,
                   "version of vLLM: keys that are left out have its defaults (`orrery describe "
                   "software vllm`)")

@@ -36,7 +36,7 @@ const std::vector<OverheadKey>& overhead_keys();
 /// A schema of those keys that count for an engine.
 template <class T>
 config::Schema<T> overhead_schema(const std::vector<std::string_view>& keys) {
-  config::Schema<T> schema("memory", "what a rank takes beside weights, activations and cache");
+  config::Schema<T> schema("memory", "GPU memory for CUDA, NCCL, captured graphs and sampling");
   for (const OverheadKey& one : overhead_keys()) {
     if (std::find(keys.begin(), keys.end(), one.key) != keys.end())
       schema.optional(one.key, static_cast<Bytes T::*>(one.member), one.help, config::at_least(0));

@@ -25,7 +25,7 @@ struct MemoryArguments {
   ExitCode run() const;
 };
 
-/// What is published of memory, and how far predictions are from it.
+/// A published memory metric, and the function that measures the prediction error.
 struct MemoryQuantity {
   const char* metric;
   const char* name;
@@ -84,8 +84,8 @@ void add_rows(const std::string& file, const std::vector<PublishedComparison>& c
 }
 
 void MemoryArguments::take(Options& options) {
-  options.optional_positionals("FILE", files,
-                               "lists of published rows (YAML); none: those of validation/memory");
+  options.optional_positionals(
+      "FILE", files, "YAML files of published rows; by default all files in validation/memory");
 }
 
 ExitCode MemoryArguments::run() const {

@@ -100,8 +100,8 @@ void divide_cache(const StateMemory& states, const EngineMemory& engine, Bytes t
   if (in_blocks) memory.states = states.sequence;
 }
 
-/// What the choice of next tokens takes on the last stage: logits of the most sequences, and hidden
-/// states of the largest iteration and of those sequences.
+/// The sampler's memory on the last stage: logits of max_num_seqs sequences, and the hidden states
+/// of the largest iteration and of those sequences.
 Bytes sampling_bytes(const LlmConfig& llm, const ServingGroup& group, const EngineMemory& engine) {
   const auto tokens = static_cast<double>(engine.most_tokens);
   const double rows = std::min(tokens, static_cast<double>(engine.most_sampled));
@@ -110,7 +110,7 @@ Bytes sampling_bytes(const LlmConfig& llm, const ServingGroup& group, const Engi
                activation_bytes(group.precision));
 }
 
-/// What a rank takes beside weights and cache.
+/// Sets activations, libraries, communicators and graphs of a rank.
 void add_overheads(const Machine& machine, const LlmConfig& llm, const ServingGroup& group,
                    std::size_t stage, const MemoryUse& use, ServingMemory& memory) {
   const EngineOverheads own = group.engine->overheads();
