@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pieces.h"
 #include "workloads/training/replica_sync.h"
+#include "workloads/training/reserved_memory.h"
 #include "workloads/training/sharded_weights.h"
 
 namespace orrery {
@@ -31,9 +33,15 @@ namespace {
 class PassMemory {
  public:
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
-      : config_(config), work_(layer_work(model, config)), pieces_(model, config) {
+      : config_(config),
+        work_(layer_work(model, config)),
+        pieces_(model, config),
+        makes_gradients_(orrery::makes_gradients(config)) {
     work_.tensors = true;
   }
+
+  /// Whether profiles have the gradients of weights, which the first backward pass makes.
+  bool makes_gradients() const { return makes_gradients_; }
 
   /// Over all passes of a stage, in the order of the schedule.
   struct Step {
@@ -41,7 +49,8 @@ class PassMemory {
     std::string fullest;  ///< see MemoryUse::when
   };
   Step of_stage(int stage) {
-    std::map<std::pair<int, Pass::Kind>, MemoryProfile> known;
+    std::map<std::tuple<int, Pass::Kind, bool>, MemoryProfile> known;
+    std::set<int> with_gradients;
     const std::vector<Pass> passes = schedule_of(config_).passes(pipeline_shape(config_), stage);
     Step step;
     std::size_t fullest = 0;
@@ -51,8 +60,10 @@ class PassMemory {
       if (pass.with_next && i + 1 < passes.size()) {
         step.profile.then(side_by_side(stage, pass, passes[++i]));
       } else {
-        const auto [entry, added] = known.try_emplace({pass.chunk, pass.kind});
-        if (added) entry->second = of_pass({stage, pass.chunk}, pass.kind);
+        const bool first = makes_gradients_ && gives_gradients(pass.kind) &&
+                           with_gradients.insert(pass.chunk).second;
+        const auto [entry, added] = known.try_emplace({pass.chunk, pass.kind, first});
+        if (added) entry->second = of_pass({stage, pass.chunk}, pass.kind, first);
         step.profile.then(entry->second);
       }
       if (step.profile.peak() > before) fullest = i;
@@ -131,9 +142,29 @@ class PassMemory {
     return kind == Pass::Kind::kForward ? pieces_.of(place) : pieces_.backwards(place);
   }
 
-  MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind) {
+  /// @param first it makes the gradients of its weights, to which later ones add
+  MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind, bool first) {
     MemoryProfile all;
-    for (const Piece& piece : pieces(place, kind)) all.then(with_copies(piece, place, kind));
+    for (const Piece& piece : pieces(place, kind))
+      all.then(of_part_of_pass(piece, place, kind, first));
+    return all;
+  }
+
+  /// A piece with the gradients of its weights. Those that are sharded are there whole, and copied
+  /// as the software does, until they are reduced; those that a step frees are made.
+  MemoryProfile of_part_of_pass(const Piece& piece, ChunkPlace place, Pass::Kind kind, bool first) {
+    MemoryProfile all;
+    const Bytes flow = kind == Pass::Kind::kForward ? Bytes() : pieces_.flow(piece, work_);
+    all.makes(TensorRole::kWorking, flow);
+    all.then(with_copies(piece, place, kind));
+    all.frees(TensorRole::kWorking, flow);
+    const bool frozen = config_.lora && piece.kind != Piece::Kind::kLayer;
+    if (!gives_gradients(kind) || piece.kind == Piece::Kind::kLayerAgain || frozen) return all;
+    const GradientMemory gradients =
+        gradient_memory(pieces_.parameters(piece, place.rank), config_);
+    all.makes(TensorRole::kWorking, gradients.whole);
+    all.frees(TensorRole::kWorking, gradients.whole);
+    if (first) all.makes(TensorRole::kGradient, gradients.kept);
     return all;
   }
 
@@ -160,6 +191,7 @@ class PassMemory {
   const TrainingConfig& config_;
   LayerWork work_;
   Pieces pieces_;
+  bool makes_gradients_;
   std::vector<Layer> layers_;
   /// Passes side by side, by stage, chunks and kinds.
   std::map<std::tuple<int, int, Pass::Kind, int, Pass::Kind>, MemoryProfile> pairs_;
@@ -317,25 +349,25 @@ Bytes layer_activation_bytes(const LlmConfig& model, const LayerConfig& layer,
 std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingConfig& config) {
   require_supported(model, config);
   const LlmConfig trained = trained_model(model, config);
-  const LayerWork work = layer_work(config);
-  const Bytes layer_input(real(work.row_tokens() * trained.hidden) *
-                          activation_bytes(work.precision));
   PassMemory memory(trained, config);
   std::vector<MemoryUse> stages;
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
     const auto [step, fullest] = memory.of_stage(stage);
     MemoryUse use = training_states(trained, config, stage);
-    use.activations = step.peak(TensorRole::kActivation);
-    use.working = step.peak(TensorRole::kWorking);
-    // A layer that is recomputed whole has its input twice, as if the second pass had its own.
-    if (config.recompute.granularity == Recompute::kFull) use.working += layer_input;
-    use.logits = step.peak(TensorRole::kLogits);
+    use.activations = step.at_peak(TensorRole::kActivation);
+    use.working = step.at_peak(TensorRole::kWorking) + unit_weights(trained, config, stage);
+    use.logits = step.at_peak(TensorRole::kLogits);
+    if (memory.makes_gradients()) use.gradients = step.at_peak(TensorRole::kGradient);
     use.when = "on stage " + std::to_string(stage) + " " + fullest;
-    const UnitMemory units = unit_memory(trained, config, stage);
-    use.working += units.weights + units.gradients;
     stages.push_back(use);
   }
   return stages;
+}
+
+Bytes training_reserved(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  const LlmConfig trained = trained_model(model, config);
+  const MemoryUse use = training_states(trained, config, stage);
+  return reserved_memory(trained, config, stage, {use.weights, use.gradients, use.optimizer});
 }
 
 Bytes adapter_bytes(const LlmConfig& model, const InferenceConfig& config, int stage) {

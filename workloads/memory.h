@@ -33,6 +33,8 @@ struct MemoryUse {
 /// training, activations, working memory and logits are the peaks of the tensors that the steps of
 /// its passes make and free; the three need not meet, so that their sum is an upper bound.
 std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingConfig& config);
+/// What PyTorch's allocator takes of the device for that, on a rank of a stage (reserved_memory.h).
+Bytes training_reserved(const LlmConfig& model, const TrainingConfig& config, int stage);
 std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceConfig& config);
 
 /// States of recurrent layers on a rank of a pipeline stage, and what a token takes beside them.

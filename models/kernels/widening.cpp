@@ -29,7 +29,7 @@ bool multiplies_in_lanes(const AcceleratorConfig& accelerator, Precision precisi
 
 Widening widening_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   if (!is_widened(kernel)) return {};
-  constexpr double kFlopsOfInstruction = 2, kMicrosecondsOfASecond = 1e6;
+  constexpr double kInstructionFlops = 2, kMicrosecondsOfASecond = 1e6;
   const bool grouped = kernel.kind == KernelClass::kGroupedGemm;
   const double matrices = grouped ? kernel.load.active : static_cast<double>(kernel.batch);
   const bool lanes = multiplies_in_lanes(accelerator, kernel.precision);
@@ -40,7 +40,7 @@ Widening widening_of(const Kernel& kernel, const AcceleratorConfig& accelerator)
   const auto seconds = [&](double each, FlopsPerSecond peak) {
     return weights * each * accelerator.dies / peak.base();
   };
-  double time = seconds(kMask * kFlopsOfInstruction, accelerator.compute.vector.value);
+  double time = seconds(kMask * kInstructionFlops, accelerator.compute.vector.value);
   if (lanes && accelerator.compute.special)
     time = std::max(time, seconds(1, accelerator.compute.special->value));
   return {time * kMicrosecondsOfASecond, lanes && kernel.m > 1};

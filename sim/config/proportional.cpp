@@ -45,11 +45,11 @@ std::optional<std::string> scaled(const std::string& text, double factor) {
 
 /// Whether the value was written with the number that it goes by.
 bool is_written_with(const Node& value, const Node& number) {
-  using Kind = Origin::Kind;
+  using From = Origin::Kind;
   const Origin& own = value.origin();
-  if (own.kind == Kind::kOverride) return true;
+  if (own.kind == From::kOverride) return true;
   const Origin& other = number.origin();
-  return own.kind == Kind::kFile && other.kind == Kind::kFile && own.file && other.file &&
+  return own.kind == From::kFile && other.kind == From::kFile && own.file && other.file &&
          *own.file == *other.file;
 }
 

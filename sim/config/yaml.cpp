@@ -24,7 +24,7 @@ constexpr std::string_view kQuotedTag = "!";
 constexpr int kMostNodes = 1'000'000;
 
 /// Parsing cannot go on.
-struct Stop {
+struct NoYaml {
   YAML::Mark mark;
   std::string message;
 };
@@ -42,12 +42,12 @@ class TreeBuilder final : public YAML::EventHandler {
   void check_last_quote(std::string_view text) const {
     if (!last_quoted_.is_null() &&
         !quote_is_closed(text, static_cast<std::size_t>(last_quoted_.pos))) {
-      throw Stop{last_quoted_, "not valid YAML: a quote that is not closed"};
+      throw NoYaml{last_quoted_, "not valid YAML: a quote that is not closed"};
     }
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1) throw Stop{mark, "a second document; a file holds one"};
+    if (++documents_ > 1) throw NoYaml{mark, "a second document; a file holds one"};
   }
   void OnDocumentEnd() override {}
 
@@ -67,7 +67,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) throw Stop{mark, "an alias inside of what it stands for"};
+    if (found == anchors_.end()) throw NoYaml{mark, "an alias inside of what it stands for"};
     count(mark, found->second.nodes);
     deliver(found->second.node, mark, 0, nodes_);
   }
@@ -110,13 +110,13 @@ class TreeBuilder final : public YAML::EventHandler {
   void count(const YAML::Mark& mark, int nodes) {
     nodes_ += nodes;
     if (nodes_ > kMostNodes) {
-      throw Stop{mark, "more than " + std::to_string(kMostNodes) + " values, aliases unfolded"};
+      throw NoYaml{mark, "more than " + std::to_string(kMostNodes) + " values, aliases unfolded"};
     }
   }
 
   void open(Node node, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (stack_.size() == kDeepest) {
-      throw Stop{mark, "nested deeper than " + std::to_string(kDeepest) + " levels"};
+      throw NoYaml{mark, "nested deeper than " + std::to_string(kDeepest) + " levels"};
     }
     refuse_tag(tag, mark);
     stack_.push_back({std::move(node), mark, anchor, nodes_, false, {}});
@@ -146,7 +146,7 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void take_key(Frame& parent, Node key, const YAML::Mark& mark) {
-    if (!key.is_scalar()) throw Stop{mark, "a key must be text"};
+    if (!key.is_scalar()) throw NoYaml{mark, "a key must be text"};
     if (key.text() == "<<" && !key.quoted()) {
       diagnostics_.error(key.where(), key.length(),
                          "merge keys ('<<') are not supported; use 'extends'");
@@ -222,7 +222,7 @@ Node parse_yaml(const std::string& text, const std::string& name, Diagnostics& d
     while (parser.HandleNextDocument(builder)) {
     }
     builder.check_last_quote(text);
-  } catch (const Stop& stop) {
+  } catch (const NoYaml& stop) {
     return fail(stop.mark, stop.message);
   } catch (const YAML::ParserException& error) {
     return fail(error.mark, "not valid YAML: " + error.msg);

@@ -68,6 +68,8 @@ const char* to_string(TensorRole role) {
       return "working";
     case TensorRole::kLogits:
       return "logits";
+    case TensorRole::kGradient:
+      return "gradients";
   }
   return "?";
 }
@@ -84,7 +86,10 @@ void MemoryProfile::Level::then(const Level& later) {
 
 void MemoryProfile::makes(TensorRole role, Bytes bytes) {
   levels_[static_cast<std::size_t>(role)].add(bytes);
+  const Bytes before = all_.peak;
   all_.add(bytes);
+  if (all_.peak <= before) return;
+  for (std::size_t i = 0; i < kTensorRoles; ++i) at_peak_[i] = levels_[i].left;
 }
 
 void MemoryProfile::frees(TensorRole role, Bytes bytes) { makes(role, Bytes() - bytes); }
@@ -95,6 +100,10 @@ void MemoryProfile::add(const Tensor& tensor, TensorEvent::What what) {
 }
 
 void MemoryProfile::then(const MemoryProfile& later) {
+  if (all_.left + later.all_.peak > all_.peak) {
+    for (std::size_t i = 0; i < kTensorRoles; ++i)
+      at_peak_[i] = levels_[i].left + later.at_peak_[i];
+  }
   for (std::size_t i = 0; i < levels_.size(); ++i) levels_[i].then(later.levels_[i]);
   all_.then(later.all_);
 }

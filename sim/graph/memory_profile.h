@@ -25,6 +25,8 @@ class MemoryProfile {
   Bytes left() const { return all_.left; }
   /// Most bytes of all roles at one time; at most the sum of their own peaks.
   Bytes peak() const { return all_.peak; }
+  /// Bytes of a role at that time, the first of equals.
+  Bytes at_peak(TensorRole role) const { return at_peak_[static_cast<std::size_t>(role)]; }
 
  private:
   struct Level {
@@ -35,6 +37,7 @@ class MemoryProfile {
   const Level& of(TensorRole role) const { return levels_[static_cast<std::size_t>(role)]; }
 
   std::array<Level, kTensorRoles> levels_{};
+  std::array<Bytes, kTensorRoles> at_peak_{};
   Level all_;
 };
 

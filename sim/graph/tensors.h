@@ -17,9 +17,10 @@ enum class TensorRole : std::uint8_t {
   kActivation,  ///< kept from a forward to a backward pass
   kWorking,     ///< alive only while one layer runs
   kLogits,      ///< scores of the vocabulary and what the loss makes of them
+  kGradient,    ///< gradients of weights that a step makes and frees
 };
-inline constexpr std::size_t kTensorRoles = 3;
-/// "activations", "working", "logits": parts of memory as results name them.
+inline constexpr std::size_t kTensorRoles = 4;
+/// "activations", "working", "logits", "gradients": parts of memory as results name them.
 const char* to_string(TensorRole role);
 
 /// A tensor of one rank that outlives the operator which makes it.

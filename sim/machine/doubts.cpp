@@ -9,13 +9,13 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/machine/rounding.h"
 #include "sim/units/text.h"
 
 namespace orrery {
 namespace {
 
-constexpr double kRounding = 0.03;  // data sheets round all figures of a product
-constexpr double kNear = 0.04;      // two or four times, rounded figures on both sides
+constexpr double kNear = 0.04;  // two or four times, rounded figures on both sides
 
 bool near(double ratio, double expected) { return std::abs(ratio / expected - 1) <= kNear; }
 
@@ -50,7 +50,7 @@ void doubt_rates(const ComputeConfig& compute, Doubts& doubts) {
     const FlopsPerSecond product(compute.units.value * compute.clock.value.base() *
                                  per_clock.value);
     const double ratio = rate->second.value / product;
-    if (std::abs(ratio - 1) <= kRounding) continue;
+    if (std::abs(ratio - 1) <= kSheetRounding) continue;
     std::vector<std::string> notes;
     if (near(ratio, 2)) notes.emplace_back(kDenseNote);
     doubts.add(key_of(precision),
@@ -106,7 +106,7 @@ void doubt_port(const std::string& name, const PortConfig& port, Doubts& doubts)
   if (!port.present() || known.base() == 0 || port.links.value == 0) return;
   const BytesPerSecond one = port.bandwidth.published() / port.links.value;
   const double ratio = one / known;
-  if (ratio <= 1 + kRounding) return;  // slower: an adapter or a device that does not reach it
+  if (ratio <= 1 + kSheetRounding) return;  // slower: an adapter or a device that does not reach it
   std::vector<std::string> notes;
   if (near(ratio, 2)) notes.emplace_back("bandwidths are one way: data sheets add up both");
   if (near(ratio, 8)) notes.emplace_back("Gb/s are bits, GB/s bytes");

@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "sim/config/proportional.h"
+#include "sim/machine/rounding.h"
 #include "sim/units/text.h"
 
 namespace orrery {
 namespace {
-
-constexpr double kRounding = 0.03;  // data sheets round all figures of a product
 
 template <class T>
 bool sold(const Fact<T>& fact) {
@@ -215,7 +214,8 @@ void follow_memory(MemoryConfig& memory, Follower& follower) {
          "it too"});
   }
   if (!sold(memory.bandwidth)) {
-    if (std::abs(ratio - 1) <= kRounding) return;  // else the pins are those of another bandwidth
+    if (std::abs(ratio - 1) <= kSheetRounding)
+      return;  // else the pins are those of another bandwidth
     MemoryConfig before = memory;
     before.bandwidth.value = bandwidth_of_pins(memory);
     memory.sold = std::make_shared<MemoryConfig>(std::move(before));
@@ -264,7 +264,7 @@ std::string per_clock_fault(const ComputeConfig& compute) {
       return "every precision of matrix_per_clock must be in 'matrix'";
     if (!sold(rate->second) || !sold(per_clock)) continue;
     const FlopsPerSecond product(unit_clocks(compute) * per_clock.value);
-    if (std::abs(product / rate->second.value - 1) <= kRounding) continue;
+    if (std::abs(product / rate->second.value - 1) <= kSheetRounding) continue;
     return "units x clock x matrix_per_clock must be the rate of " +
            std::string(to_string(precision)) + ": " + std::to_string(compute.units.value) + " x " +
            print(compute.clock.value) + " x " + print_number(per_clock.value) + " = " +
@@ -279,7 +279,7 @@ std::string arrays_fault(const ComputeConfig& compute) {
   if (!sold(arrays.per_unit) || !sold(arrays.rows) || !sold(arrays.columns)) return {};
   const double flops = 2.0 * arrays.per_unit.value * arrays.rows.value * arrays.columns.value;
   const auto is_theirs = [&](const auto& per_clock) {
-    return std::abs(per_clock.second.value / flops - 1) <= kRounding;
+    return std::abs(per_clock.second.value / flops - 1) <= kSheetRounding;
   };
   const auto& rates = compute.matrix_per_clock;
   if (std::any_of(rates.begin(), rates.end(), is_theirs)) return {};
@@ -295,7 +295,7 @@ std::string organisation_fault(const MemoryConfig& memory) {
   if (!sold(memory.bandwidth) || !sold(memory.stacks) || !sold(memory.bus_width) ||
       !sold(memory.data_rate))
     return {};
-  if (std::abs(bandwidth_of_pins(memory) / memory.bandwidth.value - 1) <= kRounding) return {};
+  if (std::abs(bandwidth_of_pins(memory) / memory.bandwidth.value - 1) <= kSheetRounding) return {};
   return "stacks x bus_width x data_rate must be the bandwidth: " +
          std::to_string(memory.stacks->value) + " x " + std::to_string(memory.bus_width->value) +
          " bit x " + print(memory.data_rate->value) + " = " + print(bandwidth_of_pins(memory)) +

@@ -31,7 +31,9 @@ MemoryTrack::MemoryTrack(const Program& program, const std::vector<Actor>& actor
       timeline.counter(actor, counter_name(held.what), 0, held.bytes.base());
       held_[actor] += held.bytes;
     }
-    for (std::size_t i = 0; i < kTensorRoles; ++i) write(actor, static_cast<TensorRole>(i), 0);
+    for (std::size_t i = 0; i < kTensorRoles; ++i)
+      if (static_cast<TensorRole>(i) != TensorRole::kGradient)
+        write(actor, static_cast<TensorRole>(i), 0);
   }
 }
 

@@ -65,9 +65,17 @@ Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
 /// fp32 a token each (Shoeybi et al. 2019, section 3).
 void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
-  steps.tell(TensorEvent::What::kMakes, kept::logits(model, work));
+  using What = TensorEvent::What;
+  steps.tell(What::kMakes, kept::logits(model, work));
   for (const Kernel& kernel : loss_kernels(work, head_of(model, work).out)) steps.then(kernel);
-  steps.tell(TensorEvent::What::kMakes, kept::loss_probabilities(model, work));
+  steps.tell(What::kMakes, kept::wide_logits(model, work));
+  steps.tell(What::kMakes, kept::logit_differences(model, work));
+  steps.tell(What::kMakes, kept::loss_probabilities(model, work));
+  steps.tell(What::kFrees, kept::logit_differences(model, work));
+  steps.tell(What::kFrees, kept::wide_logits(model, work));
+  // Nothing needs logits again: their gradient gets memory of its own.
+  if (work.software->loss_tensors.value != LossTensors::kInPlace)
+    steps.tell(What::kFrees, kept::logits(model, work));
   if (work.tp == 1) return;
   for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
     LayerCollective reduce;
@@ -160,6 +168,7 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
   const Linear head = head_of(model, work);
   if (training) {
     column_forward(steps, work, {head}, model.hidden);
+    steps.tell(TensorEvent::What::kMakes, kept::head_input(model, work));
     loss_forward(steps, model, work);
   } else {
     if (work.sp) {
@@ -181,11 +190,21 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work) {
   StepList steps;
   if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   steps.tell_tensors(work.tensors);
+  const bool in_place = work.software->loss_tensors.value == LossTensors::kInPlace;
+  using What = TensorEvent::What;
   for (const Kernel& kernel : loss_gradient_kernels(work, head.out)) steps.then(kernel);
-  steps.tell(TensorEvent::What::kFrees, kept::loss_probabilities(model, work));
+  steps.tell(What::kMakes, kept::probability_gradients(model, work));
+  steps.tell(What::kMakes, kept::logit_exponentials(model, work));
+  steps.tell(What::kMakes, kept::wide_gradients(model, work));
+  steps.tell(What::kFrees, kept::logit_exponentials(model, work));
+  steps.tell(What::kFrees, kept::loss_probabilities(model, work));
+  steps.tell(What::kFrees, kept::probability_gradients(model, work));
+  steps.tell(What::kFrees, kept::wide_gradients(model, work));
   column_backward(steps, work, {head}, model.hidden);
-  // Their gradient is in their place.
-  steps.tell(TensorEvent::What::kFrees, kept::logits(model, work));
+  // Their gradient: in their place, or beside half of the wide ones as long as these are there.
+  if (!in_place) steps.tell(What::kMakes, kept::logits(model, work));
+  steps.tell(What::kFrees, kept::logits(model, work));
+  steps.tell(What::kFrees, kept::head_input(model, work));
   if (model.final_norm) {
     norm_backward(steps, "final norm backward", {model, none, work}, work.row_tokens(),
                   PastBlock::kNothing);

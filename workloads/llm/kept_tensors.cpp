@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/kept_tensors.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "workloads/llm/experts/expert_rows.h"
+#include "workloads/llm/kept_parts.h"
 #include "workloads/llm/kernels.h"
+#include "workloads/llm/mixer.h"
 #include "workloads/llm/real.h"
 #include "workloads/llm/residuals.h"
 
@@ -12,9 +15,32 @@ namespace orrery {
 
 namespace kept {
 
+Tensor of_modules(Tensor tensor, const LayerTask& task,
+                  std::initializer_list<RecomputeModule> modules) {
+  for (const RecomputeModule module : modules)
+    if (task.work.recomputes(module)) tensor.role = TensorRole::kWorking;
+  return tensor;
+}
+
+bool saves_by_operator(const LayerTask& task) {
+  return task.work.software->saved_tensors.value == SavedTensors::kOperators;
+}
+
+double function_columns(const LayerTask& task) {
+  if (!task.model.mlp.gated) return 1;
+  return saves_by_operator(task) && !task.work.recomputes_products() ? 3 : 2;
+}
+
+double routed_rows(const LayerTask& task) {
+  return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token) * skew_of(task);
+}
+
 double input_bytes(const LayerWork& work, std::optional<LoraModule> module) {
-  if (work.lora.trains)
-    return module && work.lora.changes_module(*module) ? activation_bytes(work.precision) : 0;
+  if (work.lora.trains) {
+    const double mask = work.lora.drops ? 1 : 0;
+    return module && work.lora.changes_module(*module) ? activation_bytes(work.precision) + mask
+                                                       : 0;
+  }
   return work.narrow_inputs ? 1 : activation_bytes(work.precision);
 }
 
@@ -27,24 +53,26 @@ Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
 
 namespace {
 
+using kept::function_columns;
 using kept::input_bytes;
 using kept::of_layer;
+using kept::of_modules;
+using kept::routed_rows;
+using kept::saves_by_operator;
 
 double bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
 
-/// A tensor that is made again with one of these parts as well.
-Tensor of_modules(Tensor tensor, const LayerTask& task,
-                  std::initializer_list<RecomputeModule> modules) {
-  for (const RecomputeModule module : modules)
-    if (task.work.recomputes(module)) tensor.role = TensorRole::kWorking;
-  return tensor;
+/// The share of a tensor that stays where every second product is computed again.
+double kept_of(const LayerTask& task, double share) {
+  return task.work.recomputes_products() ? share : 1;
 }
 
-/// The share of a tensor that stays where products are recomputed selectively: `wide` of products
-/// in 16 bits, of which every second one is kept; of narrow ones none.
-double kept_of(const LayerTask& task, double wide) {
-  if (!task.work.recomputes_products()) return 1;
-  return element_bytes(task.work.precision) < 2 ? 0 : wide;
+/// Bytes that a root mean square norm of operators keeps of an element beside its input: what a
+/// copy in fp32 is larger, and what its weight is multiplied with, where that is trained. A layer
+/// norm is one operator.
+double norm_values(const LayerTask& task) {
+  if (!saves_by_operator(task) || task.model.norm_bias) return 0;
+  return 4 - bytes_of(task) + (task.work.lora.trains ? 0 : bytes_of(task));
 }
 
 /// [rows, hidden] of `element` bytes, where the layer has `there`.
@@ -84,19 +112,11 @@ std::int64_t result_columns(const LayerTask& task) {
   return core.query_heads * core.v_dim;
 }
 
-double function_columns(const LayerTask& task) { return task.model.mlp.gated ? 2 : 1; }
-
-double routed_rows(const LayerTask& task) {
-  return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token) * skew_of(task);
-}
-
-/// Elements in front of the function of shared experts and behind it.
-double shared_elements(const LayerTask& task) {
-  return real(task.work.split_tokens()) * real(task.model.moe.shared_intermediate);
-}
-
-double vocabulary_elements(const LlmConfig& model, const LayerWork& work) {
-  return real(work.tokens()) * real((model.vocabulary + work.tp - 1) / work.tp);
+/// [tokens, hidden] of what column-parallel products read.
+Tensor gathered_rows(const char* name, const LayerTask& task, double element, bool there = true) {
+  if (!task.work.software->keeps_gathered_inputs.value) return rows_of(name, task, element, there);
+  const double elements = real(task.work.tokens() * task.model.hidden);
+  return of_layer(name, task, there ? elements * element : 0);
 }
 
 void tell(StepList& steps, const LayerTask& task, TensorEvent::What what,
@@ -106,6 +126,23 @@ void tell(StepList& steps, const LayerTask& task, TensorEvent::What what,
 }
 
 }  // namespace
+
+Bytes gradient_flow(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision), hidden = real(task.model.hidden);
+  const Mixer* mixer = mixer_of(task.model, task.layer);
+  const double columns = task.model.mlp.gated ? 2 : 1;
+  const double mixing = mixer ? real(w.tokens() * mixer->widest(task)) : 0;
+  double feeding = 0;
+  if (task.layer.feeds && task.layer.moe) {
+    const double width = real(task.model.moe.intermediate);
+    feeding = routed_rows(task) * (real(task.model.expert_columns()) + (columns + 1) * width);
+  } else if (task.layer.feeds) {
+    feeding = real(w.tokens()) * (columns + 1) * real(task.mlp().intermediate) / w.tp;
+  }
+  const double gathered = w.tp > 1 ? real(w.tokens()) * hidden : 0;
+  return Bytes((std::max(mixing, feeding) + gathered + real(w.row_tokens()) * hidden) * bytes);
+}
 
 void makes(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors) {
   for (const KeptTensor tensor : tensors) {
@@ -139,6 +176,16 @@ Tensor mlp_norm_input(const LayerTask& task) {
                  !task.model.parallel_block);
 }
 
+Tensor attention_norm_values(const LayerTask& task) {
+  return of_modules(rows_of("attention norm values", task, kept_of(task, 0) * norm_values(task)),
+                    task, {RecomputeModule::kLayernorm});
+}
+
+Tensor mlp_norm_values(const LayerTask& task) {
+  return of_modules(rows_of("mlp norm values", task, kept_of(task, 0) * norm_values(task)), task,
+                    {RecomputeModule::kLayernorm});
+}
+
 Tensor attention_output_norm_input(const LayerTask& task) {
   return rows_of("attention output norm input", task, bytes_of(task), has_output_norms(task));
 }
@@ -159,7 +206,8 @@ Tensor attention_input(const LayerTask& task) {
   const bool attends = task.layer.mixer == MixerKind::kAttention;
   const double element = kept_of(task, 0) * (attends ? input_bytes(task.work, LoraModule::kQkvProj)
                                                      : input_bytes(task.work));
-  return of_modules(rows_of("attention input", task, element), task, {RecomputeModule::kLayernorm});
+  return of_modules(gathered_rows("attention input", task, element), task,
+                    {RecomputeModule::kLayernorm});
 }
 
 Tensor latent_norm_input(const LayerTask& task) {
@@ -182,16 +230,24 @@ Tensor unnormed_heads(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
   const bool twice = a.qk_norm && a.value_norm && a.values_of_keys;
   const double columns = real(normed_heads_width(task) - (twice ? c.kv_heads * c.v_dim : 0));
+  const double element = bytes_of(task) + kept_of(task, 0) * norm_values(task);
   return of_layer("queries and keys before norm", task,
-                  kept_of(task, 1) * real(task.work.tokens()) * columns * bytes_of(task));
+                  real(task.work.tokens()) * columns * element);
 }
 
 Tensor queries_keys_values(const LayerTask& task) {
   const CoreShape c = core_shape(task);
   const LayerWork& w = task.work;
   const double keys = real(w.to_encoder ? w.sequences * w.encoder : w.tokens());
-  const double elements = real(w.tokens()) * real(c.query_heads * c.qk_dim) +
-                          keys * real(c.kv_heads * (c.qk_dim + c.v_dim));
+  // Operators copy keys and values to all heads that share them. Of three products that of keys is
+  // the second.
+  const bool copied =
+      saves_by_operator(task) && !w.recomputes_products() && !attends_to_latents(task);
+  const std::int64_t heads = copied ? c.query_heads : c.kv_heads;
+  const std::int64_t columns =
+      saves_by_operator(task) && w.recomputes_products() ? c.v_dim : c.qk_dim + c.v_dim;
+  const double elements =
+      real(w.tokens()) * real(c.query_heads * c.qk_dim) + keys * real(heads * columns);
   return of_modules(of_layer("queries, keys and values", task, elements * bytes_of(task)), task,
                     {RecomputeModule::kMlaUpProj});
 }
@@ -209,7 +265,7 @@ Tensor attention_result(const LayerTask& task) {
 
 Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) &&
+  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) && !w.lora.drops &&
                       !gates_result(task) && !attends_to_latents(task);
   const double element = shared ? 0 : input_bytes(w, LoraModule::kOProj);
   return of_layer("attention output input", task,
@@ -273,7 +329,7 @@ Tensor encoder_norm_input(const LayerTask& task) {
 
 Tensor mlp_input(const LayerTask& task) {
   const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kGateUpProj);
-  return of_modules(rows_of("mlp input", task, element, !shares_norm(task)), task,
+  return of_modules(gathered_rows("mlp input", task, element, !shares_norm(task)), task,
                     {RecomputeModule::kLayernorm});
 }
 
@@ -293,93 +349,9 @@ Tensor down_input(const LayerTask& task) {
                     {RecomputeModule::kMlp});
 }
 
-Tensor router_input(const LayerTask& task) {
-  return of_modules(of_layer("router input", task,
-                             real(task.work.split_tokens()) * real(task.model.hidden) *
-                                 (task.work.lora.trains ? 0 : bytes_of(task))),
-                    task, {RecomputeModule::kLayernorm});
-}
-
-Tensor router_scores(const LayerTask& task) {
-  return of_modules(
-      of_layer("router scores", task,
-               real(task.work.split_tokens()) * real(task.model.moe.experts) * bytes_of(task)),
-      task, {RecomputeModule::kMoe});
-}
-
-Tensor expert_norm_inputs(const LayerTask& task) {
-  const double results = task.model.moe.norms > 0 ? 2 : 0;
-  return of_modules(
-      of_layer("expert norm inputs", task,
-               results * real(task.work.split_tokens() * task.model.hidden) * bytes_of(task)),
-      task, {RecomputeModule::kMoe});
-}
-
-Tensor shared_input(const LayerTask& task) {
-  const bool apart = task.work.narrow_inputs || task.model.moe.norms > 0;
-  const bool copied = apart && task.model.moe.shared_intermediate > 0;
-  return of_modules(of_layer("shared expert input", task,
-                             real(task.work.split_tokens()) * real(task.model.hidden) *
-                                 (copied ? input_bytes(task.work) : 0)),
-                    task, {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
-}
-
-Tensor shared_function_input(const LayerTask& task) {
-  return of_modules(of_layer("shared function input", task,
-                             shared_elements(task) * function_columns(task) * bytes_of(task)),
-                    task, {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
-}
-
-Tensor shared_down_input(const LayerTask& task) {
-  return of_modules(
-      of_layer("shared down input", task, shared_elements(task) * input_bytes(task.work)), task,
-      {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
-}
-
-Tensor expert_input(const LayerTask& task) {
-  return of_modules(of_layer("expert input", task,
-                             routed_rows(task) * real(task.model.expert_columns()) * task.work.etp *
-                                 input_bytes(task.work)),
-                    task, {RecomputeModule::kMoe});
-}
-
-Tensor expert_function_input(const LayerTask& task) {
-  return of_modules(of_layer("expert function input", task,
-                             routed_rows(task) * real(task.model.moe.intermediate) *
-                                 function_columns(task) * bytes_of(task)),
-                    task, {RecomputeModule::kMoe});
-}
-
-Tensor expert_down_input(const LayerTask& task) {
-  return of_modules(
-      of_layer("expert down input", task,
-               routed_rows(task) * real(task.model.moe.intermediate) * input_bytes(task.work)),
-      task, {RecomputeModule::kMoe, RecomputeModule::kMoeAct});
-}
-
-Tensor expert_outputs(const LayerTask& task) {
-  const bool weighted = task.work.software->experts.gate_weights.value == GateWeights::kResults;
-  const int copies = !weighted ? 0 : task.work.ep == 1 ? task.work.etp : 1;
-  return of_modules(
-      of_layer("expert outputs", task,
-               routed_rows(task) * real(task.model.expert_columns()) * copies * bytes_of(task)),
-      task, {RecomputeModule::kMoe});
-}
-
-Tensor expert_sums(const LayerTask& task) {
-  return of_modules(of_layer("expert sums", task,
-                             real(task.work.split_tokens()) * real(task.model.moe.latent) *
-                                 input_bytes(task.work)),
-                    task, {RecomputeModule::kMoe});
-}
-
-Tensor logits(const LlmConfig& model, const LayerWork& work) {
-  return {"logits", Bytes(vocabulary_elements(model, work) * activation_bytes(work.precision)),
-          TensorRole::kLogits};
-}
-
-Tensor loss_probabilities(const LlmConfig& model, const LayerWork& work) {
-  return {"loss probabilities", Bytes(vocabulary_elements(model, work) * 4), TensorRole::kLogits};
+Tensor down_output(const LayerTask& task) {
+  const bool kept = task.work.recomputes_products() && saves_by_operator(task);
+  return rows_of("down output", task, bytes_of(task), kept);
 }
 
 }  // namespace kept

@@ -21,6 +21,11 @@ void makes(StepList& steps, const LayerTask& task, std::initializer_list<KeptTen
 void uses(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
 void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
 
+/// Most bytes of gradients of activations that are alive together in the backward pass of a layer:
+/// of the residual, of what tensor parallel ranks gathered, and of the widest part, in front of its
+/// function and behind it.
+Bytes gradient_flow(const LayerTask& task);
+
 /// Inputs of norms, activations of [rows, hidden]; that of the first is the layer's.
 namespace kept {
 
@@ -32,6 +37,9 @@ double input_bytes(const LayerWork& work, std::optional<LoraModule> module = std
 
 Tensor layer_input(const LayerTask& task);
 Tensor mlp_norm_input(const LayerTask& task);
+/// What norms of PyTorch operators keep beside their inputs.
+Tensor attention_norm_values(const LayerTask& task);
+Tensor mlp_norm_values(const LayerTask& task);
 Tensor attention_output_norm_input(const LayerTask& task);
 Tensor mlp_output_norm_input(const LayerTask& task);
 /// A byte an element of hidden dropout.
@@ -75,6 +83,8 @@ Tensor encoder_norm_input(const LayerTask& task);
 Tensor mlp_input(const LayerTask& task);
 Tensor mlp_function_input(const LayerTask& task);
 Tensor down_input(const LayerTask& task);
+/// The last product of a dense layer, which operators keep where they keep every second one.
+Tensor down_output(const LayerTask& task);
 
 /// Tensors of the router, which is not quantised.
 Tensor router_input(const LayerTask& task);
@@ -99,6 +109,18 @@ Tensor expert_sums(const LayerTask& task);
 /// Tensors of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.
 Tensor logits(const LlmConfig& model, const LayerWork& work);
 Tensor loss_probabilities(const LlmConfig& model, const LayerWork& work);
+/// A loss by operators widens logits to fp32, and makes a gradient of its probabilities and one of
+/// the wide logits while the probabilities are alive (PyTorch: nll_loss_backward,
+/// _log_softmax_backward_data).
+Tensor wide_logits(const LlmConfig& model, const LayerWork& work);
+/// Where ranks share the vocabulary: logits without their maximum, in the forward pass, and
+/// exponentials, in the backward pass (PyTorch torch/distributed/tensor/parallel/loss.py).
+Tensor logit_differences(const LlmConfig& model, const LayerWork& work);
+Tensor logit_exponentials(const LlmConfig& model, const LayerWork& work);
+Tensor probability_gradients(const LlmConfig& model, const LayerWork& work);
+Tensor wide_gradients(const LlmConfig& model, const LayerWork& work);
+/// What the head reads, where it is kept apart from the layers' tensors.
+Tensor head_input(const LlmConfig& model, const LayerWork& work);
 
 }  // namespace kept
 }  // namespace orrery

@@ -77,7 +77,9 @@ StepList mixer_half(const LayerTask& task) {
   // Behind a layer like this one, or the embedding.
   if (!mixer->norms_input()) {
     steps.then(norm_of_sum(mixer->name() + " norm", mixes, !task.layer.moe || all_reduces(task)));
-    makes(steps, task, {kept::layer_input, kept::attention_residual_input, kept::block_outputs});
+    makes(steps, task,
+          {kept::layer_input, kept::attention_norm_values, kept::attention_residual_input,
+           kept::block_outputs});
   }
   mixer->forward(steps, mixes);
   output_norm_forward(steps, mixer->name() + " output norm", task, second,
@@ -108,6 +110,7 @@ void mixer_half_backward(StepList& steps, const LayerTask& task) {
     norm_backward(steps, mixer->name() + " norm backward", task, task.work.row_tokens(),
                   past_half(task));
   frees(steps, task, {kept::layer_input, kept::adapter_columns});
+  if (!mixer->norms_input()) frees(steps, task, {kept::attention_norm_values});
   hyper_connection_in_backward(steps, task);
   residual_mixture_backward(steps, task);
   frees(steps, task, {kept::attention_residual_input, kept::block_outputs});
@@ -138,7 +141,7 @@ StepList feed_half(const LayerTask& task) {
   if (task.model.norms_per_layer > 1) {
     steps.then(task.scatters_attention() ? norm_forward("mlp norm", task, second_half_rows(task))
                                          : norm_of_sum("mlp norm", task, true));
-    makes(steps, task, {feed_input(task), kept::mlp_residual_input});
+    makes(steps, task, {feed_input(task), kept::mlp_norm_values, kept::mlp_residual_input});
   }
   issued(steps, task, GraphPart::kOther);
   if (stops_early(task)) {
@@ -164,7 +167,7 @@ void feed_half_backward(StepList& steps, const LayerTask& task) {
   if (task.model.norms_per_layer == 1) return;
   issued(steps, task, GraphPart::kRouting);
   norm_backward(steps, "mlp norm backward", task, task.work.row_tokens(), past_half(task));
-  frees(steps, task, {feed_input(task)});
+  frees(steps, task, {feed_input(task), kept::mlp_norm_values});
   hyper_connection_in_backward(steps, task);
   residual_mixture_backward(steps, task);
   frees(steps, task, {kept::mlp_residual_input});
@@ -279,11 +282,10 @@ StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
 
 namespace {
 
-/// Columns of queries, keys and values that selective recomputation by operator computes again: the
-/// second of three products, of keys; in 8 bits all.
-Linear projected_again(const LayerTask& task, bool narrow) {
+/// What selective recomputation by operator computes again of queries, keys and values: the second
+/// of three products, of keys.
+Linear projected_again(const LayerTask& task) {
   Linear qkv = attention_linears(task).front();
-  if (narrow) return qkv;
   const CoreShape shape = core_shape(task);
   qkv.name = "key";
   qkv.out = shape.kv_heads * shape.qk_dim;
@@ -295,19 +297,14 @@ Linear projected_again(const LayerTask& task, bool narrow) {
 StepList products_again(const LayerTask& task) {
   const LayerWork& w = task.work;
   const std::int64_t rows = w.row_tokens();
-  const bool narrow = element_bytes(w.precision) < 2;
   StepList steps;
   steps.then(norm_forward("attention norm", task, rows));
-  column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
+  column_forward(steps, w, {projected_again(task)}, task.model.hidden);
   if (const std::int64_t width = rotated_width(task); width > 0)
     steps.then(rotate("rotary", w.precision, w.tokens(), width));
   row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
   residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
   steps.then(norm_forward("mlp norm", task, rows));
-  if (narrow) {
-    mlp_inner_forward(steps, task);
-    return steps;
-  }
   Linear up = mlp_linears(task).front();
   up.out /= 2;
   if (task.model.mlp.gated) column_forward(steps, w, {up}, task.model.hidden);

@@ -43,6 +43,7 @@ struct LoraWork {
   std::array<bool, kLoraModules> changes{};  ///< whether each LoraModule is changed
   /// Training: the one adapter of each of these matrices has gradients, all else is frozen.
   bool trains = false;
+  bool drops = false;  ///< training: each drops parts of a copy of its input
 
   bool changes_module(LoraModule module) const { return changes[static_cast<std::size_t>(module)]; }
 };

@@ -51,6 +51,7 @@ void mlp_forward(StepList& steps, const LayerTask& task) {
   const LayerWork& w = task.work;
   mlp_inner_forward(steps, task);
   row_forward(steps, w, down_of(task), w.sp ? RowOutput::kScattered : RowOutput::kReduced);
+  makes(steps, task, {kept::down_output});
 }
 
 void mlp_backward(StepList& steps, const LayerTask& task) {
@@ -62,7 +63,7 @@ void mlp_backward(StepList& steps, const LayerTask& task) {
     mlp_forward(steps, task.again());
   }
   row_backward(steps, w, down_of(task));
-  frees(steps, task, {kept::down_input});
+  frees(steps, task, {kept::down_input, kept::down_output});
   steps.then(activation_backward("activation backward", task, w.tokens(), down_of(task).in));
   frees(steps, task, {kept::mlp_function_input});
   if (norm && !whole) {

@@ -76,10 +76,32 @@ config::Schema<TrainingSoftware> kernel_switches() {
       .optional("experts", &S::experts, "mixtures of experts");
 }
 
+/// Those and switches of what lies in memory.
+config::Schema<TrainingSoftware> kept_switches() {
+  using S = TrainingSoftware;
+  return kernel_switches()
+      .optional("saved_tensors", &S::saved_tensors,
+                "what forward passes leave for backward passes: what fused kernels read again, or "
+                "what each operator of PyTorch saves for its own gradient")
+      .optional("loss_tensors", &S::loss_tensors,
+                "what the loss makes of logits: fp32 values in place; by operators of PyTorch, "
+                "which widen them and have a gradient for each; that in chunks of tokens; or with "
+                "the head, chunk by chunk, so that logits of few tokens are there")
+      .optional("keeps_gathered_inputs", &S::keeps_gathered_inputs,
+                "backward passes find inputs of products as sequence parallelism gathered them, or "
+                "gather them again")
+      .optional("segments", &S::segments,
+                "memory of the device that PyTorch's allocator takes: in segments of fixed sizes, "
+                "or in one of each stream that grows (expandable_segments:True)")
+      .optional("releases_gradients", &S::releases_gradients,
+                "gradients are freed at the end of a step (zero_grad(set_to_none=True)), or have "
+                "a buffer");
+}
+
 /// Those and switches of the host that issues kernels.
 config::Schema<TrainingSoftware> issued_switches() {
   using S = TrainingSoftware;
-  return kernel_switches()
+  return kept_switches()
       .optional("kernel_issue", &S::kernel_issue,
                 "time of the host to issue a kernel outside of graphs, for which devices wait "
                 "[us]; 0: none",

@@ -68,6 +68,24 @@ struct TrainingSoftware {
   Fact<Fusion> cross_entropy{Fusion::kFused,
                              "recalled: Megatron-Core model_parallel_config.py: "
                              "cross_entropy_loss_fusion, as its recipes set it"};
+  Fact<SavedTensors> saved_tensors{
+      SavedTensors::kKernels,
+      "recalled: Transformer Engine module/layernorm_linear.py, layernorm_mlp.py: "
+      "save_for_backward"};
+  Fact<LossTensors> loss_tensors{
+      LossTensors::kInPlace,
+      "recalled: Megatron-Core tensor_parallel/cross_entropy.py: in-place difference, exponential "
+      "and quotient of float logits"};
+  Fact<bool> keeps_gathered_inputs{
+      false,
+      "recalled: Megatron-Core tensor_parallel/layers.py: sequence_parallel saves its share and "
+      "gathers again"};
+  Fact<bool> releases_gradients{
+      false,
+      "recalled: Megatron-Core distributed/param_and_grad_buffer.py: one buffer all the time"};
+  Fact<Segments> segments{
+      Segments::kFixed,
+      "pytorch/pytorch c10/cuda/CUDAAllocatorConfig.h: expandable_segments false"};
   Fact<TensorOverlap> tp_overlap{TensorOverlap::kWeightGradients,
                                  "recalled: Megatron-Core tensor_parallel/layers.py: "
                                  "LinearWithGradAccumulationAndAsyncCommunication"};

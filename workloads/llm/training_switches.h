@@ -78,6 +78,23 @@ enum class SelectiveRecompute : std::uint8_t {
   kEverySecondProduct,
 };
 
+/// What a forward pass leaves for the backward pass: what fused kernels read again, or what each
+/// operator of PyTorch saves for its own gradient: inputs of norms in fp32 and, where weights are
+/// trained, normed values, what functions of gated MLPs give, keys and values copied to all heads.
+enum class SavedTensors : std::uint8_t { kKernels, kOperators };
+
+/// What the loss makes of the logits.
+enum class LossTensors : std::uint8_t {
+  kInPlace,    ///< fp32 values that become probabilities and their own gradient where they are
+  kOperators,  ///< logits widened, log-probabilities, and in the backward pass a gradient of each
+  kChunks,     ///< operators on an eighth of the tokens at a time; all log-probabilities stay
+  kWithHead,   ///< head and loss of some tokens at a time, with the gradient of their input
+};
+
+/// How PyTorch gets memory of the device: segments of a fixed size that never join, or one of each
+/// stream that grows (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).
+enum class Segments : std::uint8_t { kFixed, kExpandable };
+
 /// In which micro-batches gradients that are sharded (zero 2, 3) are reduced.
 enum class GradientSync : std::uint8_t { kEvery, kLast };
 
@@ -156,6 +173,27 @@ struct EnumNames<SelectiveRecompute> {
   static constexpr std::pair<SelectiveRecompute, const char*> values[] = {
       {SelectiveRecompute::kAttentionCore, "attention_core"},
       {SelectiveRecompute::kEverySecondProduct, "every_second_product"}};
+};
+
+template <>
+struct EnumNames<SavedTensors> {
+  static constexpr std::pair<SavedTensors, const char*> values[] = {
+      {SavedTensors::kKernels, "kernels"}, {SavedTensors::kOperators, "operators"}};
+};
+
+template <>
+struct EnumNames<LossTensors> {
+  static constexpr std::pair<LossTensors, const char*> values[] = {
+      {LossTensors::kInPlace, "in_place"},
+      {LossTensors::kOperators, "operators"},
+      {LossTensors::kChunks, "chunks"},
+      {LossTensors::kWithHead, "with_head"}};
+};
+
+template <>
+struct EnumNames<Segments> {
+  static constexpr std::pair<Segments, const char*> values[] = {
+      {Segments::kFixed, "fixed"}, {Segments::kExpandable, "expandable"}};
 };
 
 template <>

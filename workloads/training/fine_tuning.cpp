@@ -20,6 +20,10 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
                     config::between(1, 4096))
           .optional("target_modules", &L::target_modules,
                     "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj")
+          .optional("dropout", &L::dropout,
+                    "share of its input that each adapter drops, which then keeps a copy and a "
+                    "mask (lora_dropout); 0: none",
+                    config::between(0, 0.99))
           .check(
               "adapters that change no matrix",
               [](const L& l) { return !l.target_modules.empty(); }, "target_modules");

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/layers.h"
 #include "workloads/llm/residuals.h"
 #include "workloads/training/offload.h"
@@ -164,6 +165,11 @@ StepList Pieces::backward(const Piece& piece, const LayerWork& work) const {
       break;
   }
   return head_backward(model_, work);
+}
+
+Bytes Pieces::flow(const Piece& piece, const LayerWork& of_all) const {
+  if (piece.kind != Piece::Kind::kLayer) return {};
+  return gradient_flow({model_, layer(piece), work(piece, of_all)});
 }
 
 RankParameters Pieces::parameters(const Piece& piece, int rank) const {

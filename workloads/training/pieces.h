@@ -55,6 +55,8 @@ class Pieces {
   bool is_offloaded(const Piece& piece, ChunkPlace place) const;
   StepList forward(const Piece& piece, const LayerWork& work) const;
   StepList backward(const Piece& piece, const LayerWork& work) const;
+  /// Most bytes of gradients of activations in its backward pass; of ends none.
+  Bytes flow(const Piece& piece, const LayerWork& of_all) const;
   /// Those of the head: without the table that the stage `rank` has as embedding.
   RankParameters parameters(const Piece& piece, int rank) const;
   const LayerConfig& layer(const Piece& piece) const;

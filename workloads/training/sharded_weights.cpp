@@ -134,10 +134,8 @@ void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
       {parts_issue(config, parameters.matrices + parameters.vectors)});
 }
 
-UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int stage) {
-  UnitMemory memory;
-  if (!shards_gradients(config)) return memory;
-  const bool drops = gathers_again(config);
+Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  if (!shards_weights(config)) return {};
   const Placement placement = placement_of(config);
   const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement, config.mtp);
   std::int64_t largest = 0;
@@ -153,17 +151,32 @@ UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int
       stage_parameters(model, config.parallel, placement, stage, {false, config.mtp});
   const std::int64_t ends = (all - layers).total();
   const TrainingSoftware& software = *config.software;
-  if (shards_weights(config)) {
-    const bool two = software.forward_prefetch.value || software.backward_prefetch.value;
-    const std::int64_t units = drops ? largest * (two ? 2 : 1) : layers.total();
-    memory.weights =
-        Bytes(real(ends + std::min(units, layers.total())) * training_bytes(config.precision));
-  }
+  const bool two = software.forward_prefetch.value || software.backward_prefetch.value;
+  const std::int64_t units = gathers_again(config) ? largest * (two ? 2 : 1) : layers.total();
+  return Bytes(real(ends + std::min(units, layers.total())) * training_bytes(config.precision));
+}
+
+bool gives_gradients(Pass::Kind kind) {
+  return kind == Pass::Kind::kBackward || kind == Pass::Kind::kWeightGradient;
+}
+
+bool makes_gradients(const TrainingConfig& config) {
+  if (!config.software->releases_gradients.value || config.layers_only > 0) return false;
+  const std::vector<Pass> passes = schedule_of(config).passes(pipeline_shape(config), 0);
+  return std::none_of(passes.begin(), passes.end(),
+                      [](const Pass& pass) { return pass.with_next; });
+}
+
+GradientMemory gradient_memory(const RankParameters& parameters, const TrainingConfig& config) {
+  const TrainingSoftware& software = *config.software;
+  const double sum = software.gradient_bytes(config.precision);
+  GradientMemory memory;
+  memory.kept = Bytes(sum * (has_fresh_gradients(config) ? shard_of(parameters, config).total()
+                                                         : real(parameters.total())));
   if (!has_fresh_gradients(config)) return memory;
   const bool apart = software.reduction_copies.value == Fusion::kApart;
-  const double bytes =
-      training_bytes(config.precision) + (apart ? software.gradient_bytes(config.precision) : 0);
-  memory.gradients = Bytes(real(std::max(largest, ends)) * bytes);
+  memory.whole =
+      Bytes(real(parameters.total()) * (training_bytes(config.precision) + (apart ? sum : 0)));
   return memory;
 }
 

@@ -62,12 +62,22 @@ class UnitGathers {
 void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
                     const TrainingConfig& config);
 
-/// Memory of the units whose weights a rank holds whole, and of the gradients that wait for their
-/// reduction; zero without sharded weights.
-struct UnitMemory {
-  Bytes weights;
-  Bytes gradients;
+/// Memory of the units whose weights a rank holds whole, at their most; none without sharded
+/// weights.
+Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int stage);
+
+/// Whether a pass computes gradients of weights.
+bool gives_gradients(Pass::Kind kind);
+
+/// Whether gradients of weights come to be in the first backward pass of a step and are freed at
+/// its end.
+bool makes_gradients(const TrainingConfig& config);
+
+/// Memory of the gradients of some parameters.
+struct GradientMemory {
+  Bytes whole;  ///< until they are reduced to shards, with what software copies of them
+  Bytes kept;   ///< until the optimizer has read them
 };
-UnitMemory unit_memory(const LlmConfig& model, const TrainingConfig& config, int stage);
+GradientMemory gradient_memory(const RankParameters& parameters, const TrainingConfig& config);
 
 }  // namespace orrery

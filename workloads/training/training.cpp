@@ -163,6 +163,7 @@ LayerWork layer_work(const TrainingConfig& config) {
     work.lora.adapters = 1;
     work.lora.rank = config.lora->rank;
     work.lora.trains = true;
+    work.lora.drops = config.lora->dropout > 0;
     for (const LoraModule module : config.lora->target_modules)
       work.lora.changes[static_cast<std::size_t>(module)] = true;
   }

@@ -27,6 +27,7 @@ struct RunArguments {
   std::string find, slo;  ///< capacity that is looked for, and its bounds; empty: one run
   std::vector<std::string> set;
   bool json = false;
+  bool ignore_memory = false;
 
   void take(Options& options);
   ExitCode run() const;
@@ -145,6 +146,8 @@ void RunArguments::take(Options& options) {
                  "serving: max_rate (the highest rate that keeps the SLO) or instances (the fewest "
                  "replicas for the given rate)");
   options.option("--slo", slo, "bounds of --find over serving.slo: ttft_p99=2s,tpot_p99=50ms");
+  options.flag("--ignore-memory", ignore_memory,
+               "time a step that does not fit in memory; the exit code says that it does not");
   options.json(json);
 }
 
@@ -153,6 +156,7 @@ TimedRecord RunArguments::watched(const LoadedExperiment& loaded, TileStore& til
   SimulateOptions options;
   options.trace = trace;
   options.tiles = &tiles;
+  options.beyond_memory = ignore_memory;
   options.watch = [&](std::size_t done, std::size_t all) { return watch.go_on(done, all); };
   options.warn = [](const std::string& line) { std::cerr << line << "\n"; };
   return simulate_timed(loaded, options);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -19,9 +20,11 @@ class Changes {
   Changes(const LlmConfig& model, const TrainingConfig& config, const FittingRoom& room)
       : model_(model), config_(config), usable_(room.usable), host_(room.host) {}
 
-  std::vector<FittingChange> all() {
+  FittingChanges all() {
     shard_states();
     narrow_activations();
+    narrow_states();
+    offload_states();
     recompute_modules();
     offload_layers();
     recompute_layers();
@@ -29,7 +32,9 @@ class Changes {
     split_more("tp", &ParallelConfig::tp);
     split_more("pp", &ParallelConfig::pp);
     split_more("cp", &ParallelConfig::cp);
-    return std::move(found_);
+    FittingChanges changes{std::move(found_), {}};
+    if (changes.alone.empty()) changes.pairs = pairs();
+    return changes;
   }
 
  private:
@@ -50,11 +55,43 @@ class Changes {
     return true;
   }
 
+  /// The lowest level at which it fits.
   void shard_states() {
-    if (config_.parallel.zero > 0 || config_.parallel.replicas() == 1) return;
-    TrainingConfig changed = config_;
-    changed.parallel.zero = 1;
-    offer(changed, "parallel.zero: 1");
+    if (config_.parallel.replicas() == 1) return;
+    for (int zero = config_.parallel.zero + 1; zero <= 3; ++zero) {
+      TrainingConfig changed = config_;
+      changed.parallel.zero = zero;
+      if (offer(changed, "parallel.zero: " + std::to_string(zero))) return;
+    }
+  }
+
+  /// Moments in fewer bits, the widest that fit.
+  void narrow_states() {
+    if (config_.optimizer == OptimizerKind::kMuon) return;
+    for (const MomentFormat format : {MomentFormat::kBf16, MomentFormat::kInt8}) {
+      TrainingConfig changed = config_;
+      set_moments(changed, format);
+      if (offer(changed, moments_text(format))) return;
+    }
+  }
+  static void set_moments(TrainingConfig& changed, MomentFormat format) {
+    changed.optimizer_states.momentum = format;
+    changed.optimizer_states.variance = format;
+  }
+  static std::string moments_text(MomentFormat format) {
+    const std::string name = format == MomentFormat::kBf16 ? "bf16" : "int8";
+    return "optimizer_states: {momentum: " + name + ", variance: " + name + "}";
+  }
+
+  /// The smallest share that is offered.
+  void offload_states() {
+    if (!host_ || config_.optimizer_offload.fraction > 0) return;
+    for (const auto& [fraction, text] : {std::pair(0.25, "0.25"), std::pair(0.5, "0.5"),
+                                         std::pair(0.75, "0.75"), std::pair(1.0, "1")}) {
+      TrainingConfig changed = config_;
+      changed.optimizer_offload.fraction = fraction;
+      if (offer(changed, "optimizer_offload.fraction: " + std::string(text))) return;
+    }
   }
 
   void narrow_activations() {
@@ -160,6 +197,74 @@ class Changes {
     }
   }
 
+  /// A change that may go with another.
+  struct Part {
+    std::string text;
+    std::function<void(TrainingConfig&)> change;
+    Bytes saves;
+  };
+
+  std::vector<Part> parts() const {
+    using C = TrainingConfig;
+    std::vector<Part> all;
+    const Bytes now = worst_stage(training_memory(model_, config_)).total();
+    const auto add = [&](const std::string& text, std::function<void(C&)> change) {
+      C changed = config_;
+      change(changed);
+      const std::optional<Bytes> bytes = needs(changed);
+      if (bytes && *bytes < now) all.push_back({text, std::move(change), now - *bytes});
+    };
+    for (int zero = config_.parallel.zero + 1; config_.parallel.replicas() > 1 && zero <= 3; ++zero)
+      add("parallel.zero: " + std::to_string(zero),
+          [zero](C& changed) { changed.parallel.zero = zero; });
+    for (const MomentFormat format : {MomentFormat::kBf16, MomentFormat::kInt8})
+      add(moments_text(format), [format](C& changed) { set_moments(changed, format); });
+    if (host_ && config_.optimizer_offload.fraction == 0)
+      add("optimizer_offload.fraction: 1",
+          [](C& changed) { changed.optimizer_offload.fraction = 1; });
+    if (config_.recompute.granularity != Recompute::kFull) {
+      add("recompute: selective", [](C& changed) { changed.recompute = Recompute::kSelective; });
+      add("recompute: full", [](C& changed) { changed.recompute = Recompute::kFull; });
+    }
+    if (config_.micro_batch > 1) add("batch.micro: 1", [](C& changed) { changed.micro_batch = 1; });
+    for (const auto& [key, axis] :
+         {std::pair("tp", &ParallelConfig::tp), std::pair("pp", &ParallelConfig::pp),
+          std::pair("cp", &ParallelConfig::cp)}) {
+      for (int ranks = 2; config_.parallel.dp % ranks == 0; ranks *= 2) {
+        const int size = config_.parallel.*axis * ranks, replicas = config_.parallel.dp / ranks;
+        add("parallel: {" + std::string(key) + ": " + std::to_string(size) +
+                ", dp: " + std::to_string(replicas) + "}",
+            [axis, size, replicas](C& changed) {
+              changed.parallel.*axis = size;
+              changed.parallel.dp = replicas;
+            });
+      }
+    }
+    return all;
+  }
+
+  /// Those of which both have to save enough, in the order of parts(). What two save may be a
+  /// little more than what each saves alone, where another stage or another time is then the
+  /// fullest.
+  std::vector<FittingChange> pairs() {
+    constexpr std::size_t kMost = 3;
+    constexpr double kMore = 1.25;
+    const std::vector<Part> all = parts();
+    const Bytes missing = worst_stage(training_memory(model_, config_)).total() - usable_;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      for (std::size_t j = i + 1; j < all.size() && found_.size() < kMost; ++j) {
+        if (key_of(all[i].text) == key_of(all[j].text)) continue;
+        if ((all[i].saves + all[j].saves) * kMore < missing) continue;
+        TrainingConfig changed = config_;
+        all[i].change(changed);
+        all[j].change(changed);
+        offer(changed, all[i].text + " and " + all[j].text);
+      }
+    }
+    return std::move(found_);
+  }
+  static std::string key_of(const std::string& text) { return text.substr(0, text.find(':')); }
+
   const LlmConfig& model_;
   const TrainingConfig& config_;
   Bytes usable_;
@@ -167,22 +272,27 @@ class Changes {
   std::vector<FittingChange> found_;
 };
 
+std::string listed(const std::vector<FittingChange>& changes) {
+  std::string text;
+  for (const FittingChange& change : changes) {
+    text += (text.empty() ? " " : ", ") + change.text + " (" + format_si(change.needs.base(), "B") +
+            ")";
+  }
+  return text;
+}
+
 }  // namespace
 
-std::vector<FittingChange> fitting_changes(const LlmConfig& model, const TrainingConfig& config,
-                                           const FittingRoom& room) {
+FittingChanges fitting_changes(const LlmConfig& model, const TrainingConfig& config,
+                               const FittingRoom& room) {
   return Changes(model, config, room).all();
 }
 
-std::string fitting_text(const std::vector<FittingChange>& changes) {
-  if (changes.empty())
-    return "; no change of recomputation, micro-batch or plan alone makes it fit on these ranks";
-  std::string text = "; fits with, each alone:";
-  for (const FittingChange& change : changes) {
-    text += (&change == changes.data() ? " " : ", ") + change.text + " (" +
-            format_si(change.needs.base(), "B") + ")";
-  }
-  return text;
+std::string fitting_text(const FittingChanges& changes) {
+  if (!changes.alone.empty()) return "; fits with, each alone:" + listed(changes.alone);
+  if (!changes.pairs.empty()) return "; fits with two changes:" + listed(changes.pairs);
+  return "; no change of sharding, optimizer, recomputation, micro-batch or plan makes it fit on "
+         "these ranks, and no two of them do";
 }
 
 }  // namespace orrery

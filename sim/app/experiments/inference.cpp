@@ -266,7 +266,8 @@ void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record)
   const LlmConfig llm = model.build();
   const InferenceConfig config = inference();
   require_supported(llm, config);
-  if (!check_memory(*this, memory_with_drafts(llm, config), record)) return;
+  const bool fits = check_memory(*this, memory_with_drafts(llm, config), record);
+  if (!fits && !options.beyond_memory) return;
 
   const ModelStep whole = step(llm);
   const auto kernels = machine().kernels({fidelity, {}, measured}, options.tiles);

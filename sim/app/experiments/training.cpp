@@ -88,6 +88,13 @@ const DeclaredMetric kFlopsPerSPerAccelerator{{"flops_per_s_per_accelerator", "F
                                                "model FLOPs over time and packages", "training",
                                                Follows::kRate}};
 
+const DeclaredMetric kReservedMemory{
+    {"reserved_memory_bytes", "B",
+     "device memory that PyTorch's allocator has taken on the fullest rank (max_memory_reserved): "
+     "tensors in its blocks and the gaps between them; at most the device's, as it gives back what "
+     "is free before it fails",
+     "training"}};
+
 /// Time that the rank which ends last spends on the given blocks, waits for bytes included, bubbles
 /// not.
 Seconds time_in(const ReplayResult& replay, const std::vector<BlockId>& blocks) {
@@ -260,6 +267,11 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
   require_supported(llm, config);
   const std::vector<MemoryUse> memory = training_memory(llm, config);
   const bool fits = check_memory(*this, memory, record);
+  const auto fullest = static_cast<int>(&worst_stage(memory) - memory.data());
+  add_metric(record, kReservedMemory,
+             std::max(memory[static_cast<std::size_t>(fullest)].total(),
+                      std::min(training_reserved(llm, config, fullest), machine().usable_memory(0)))
+                 .base());
   if (!fits && !options.beyond_memory) return;
 
   const bool traced = !options.trace.empty();

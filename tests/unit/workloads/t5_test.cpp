@@ -138,9 +138,12 @@ TEST(T5, TensorsOfItsPassesAreFreedAndCounted) {
       EXPECT_THAT(verify(program), IsEmpty());
       EXPECT_THAT(verify_tensors(program), IsEmpty());
       const auto memory = training_memory(model, config);
-      for (std::size_t stage = 0; stage < memory.size(); ++stage)
-        EXPECT_EQ(memory_profile(program, program.roles[stage]).peak(TensorRole::kActivation),
-                  memory[stage].activations);
+      for (std::size_t stage = 0; stage < memory.size(); ++stage) {
+        const MemoryProfile profile = memory_profile(program, program.roles[stage]);
+        EXPECT_LE(memory[stage].activations, profile.peak(TensorRole::kActivation));
+        EXPECT_GE(memory[stage].activations + memory[stage].working + memory[stage].logits,
+                  profile.peak());
+      }
     }
   }
 }

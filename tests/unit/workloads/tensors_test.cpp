@@ -11,6 +11,7 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/activation_formulas.h"
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 #include "workloads/training/training.h"
@@ -120,15 +121,31 @@ double counted_twice(const Case& c) {
              : 0;
 }
 
-TEST(Tensors, OfAStageHaveTheirPeakWhereTheFormulasSay) {
+/// Gradients of activations in the layer of a stage that has most.
+double most_flow(const Case& c) {
+  const LayerWork work = layer_work(c.config);
+  double most = 0;
+  for (const LayerConfig& layer : c.model.layers)
+    most = std::max(most, gradient_flow({c.model, layer, work}).base());
+  return most;
+}
+
+// Figures are those of one time, at which gradients of activations may be there too.
+TEST(Tensors, OfAStageAreFullestBetweenItsProgramAndTheFormulas) {
   each_case([](const Case& c) {
     const std::vector<MemoryUse> stages = training_memory(c.model, c.config);
+    const Program program = build_training(c.model, c.config, true).program;
     for (int stage = 0; stage < c.config.parallel.pp; ++stage) {
-      const auto expected = formulas::stage_activations(c.model, c.config, stage);
+      const auto most = formulas::stage_activations(c.model, c.config, stage);
       const MemoryUse& use = stages[static_cast<std::size_t>(stage)];
-      EXPECT_EQ(use.activations.base(), expected.kept) << "stage " << stage;
-      EXPECT_EQ(use.working.base(), expected.working) << "stage " << stage;
-      EXPECT_EQ(use.logits.base(), expected.logits) << "stage " << stage;
+      EXPECT_LE(use.activations.base(), most.kept) << "stage " << stage;
+      EXPECT_LE(use.working.base(), most.working - counted_twice(c) + most_flow(c));
+      EXPECT_LE(use.logits.base(), most.logits);
+      const double at_once =
+          memory_profile(program, program.roles[static_cast<std::size_t>(stage)]).peak().base();
+      const double all = (use.activations + use.working + use.logits).base();
+      EXPECT_GE(all, at_once) << "stage " << stage;
+      EXPECT_LE(all, at_once + most_flow(c)) << "stage " << stage;
     }
   });
 }

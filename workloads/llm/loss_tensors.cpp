@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors of the head and of the loss behind it.
+#include <algorithm>
+
+#include "workloads/llm/kept_tensors.h"
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
+
+namespace orrery {
+namespace {
+
+double vocabulary_elements(const LlmConfig& model, const LayerWork& work) {
+  return real(work.tokens()) * real((model.vocabulary + work.tp - 1) / work.tp);
+}
+
+/// Share of the tokens whose fp32 values the loss has at a time: torchtune's
+/// CEWithChunkedOutputLoss has eight chunks, Liger's fused_linear_cross_entropy.py as many tokens
+/// as make the logits of a chunk as large as the hidden states of all.
+double loss_share(const LlmConfig& model, const LayerWork& work) {
+  switch (work.software->loss_tensors.value) {
+    case LossTensors::kInPlace:
+      return 0;
+    case LossTensors::kOperators:
+      return 1;
+    case LossTensors::kChunks:
+      return 1.0 / 8;
+    case LossTensors::kWithHead:
+      return std::min(1.0, real(model.hidden) / real(model.vocabulary));
+  }
+  return 1;
+}
+
+}  // namespace
+
+namespace kept {
+
+Tensor logits(const LlmConfig& model, const LayerWork& work) {
+  const double tokens_at_once = loss_share(model, work);
+  const bool whole = work.software->loss_tensors.value != LossTensors::kWithHead;
+  return {"logits",
+          Bytes(vocabulary_elements(model, work) * (whole ? 1 : tokens_at_once) *
+                activation_bytes(work.precision)),
+          TensorRole::kLogits};
+}
+
+Tensor loss_probabilities(const LlmConfig& model, const LayerWork& work) {
+  const bool whole = work.software->loss_tensors.value != LossTensors::kWithHead;
+  return {"loss probabilities",
+          Bytes(vocabulary_elements(model, work) * (whole ? 1 : loss_share(model, work)) * 4),
+          TensorRole::kLogits};
+}
+
+Tensor wide_logits(const LlmConfig& model, const LayerWork& work) {
+  return {"wide logits", Bytes(vocabulary_elements(model, work) * loss_share(model, work) * 4),
+          TensorRole::kLogits};
+}
+
+namespace {
+
+/// Fp32 values of a loss whose vocabulary tensor parallel ranks share, by operators.
+Tensor split_loss_values(const char* name, const LlmConfig& model, const LayerWork& work) {
+  Tensor tensor = wide_logits(model, work);
+  tensor.name = name;
+  if (work.tp == 1) tensor.bytes = Bytes();
+  return tensor;
+}
+
+}  // namespace
+
+Tensor logit_differences(const LlmConfig& model, const LayerWork& work) {
+  return split_loss_values("logit differences", model, work);
+}
+
+Tensor logit_exponentials(const LlmConfig& model, const LayerWork& work) {
+  return split_loss_values("logit exponentials", model, work);
+}
+
+Tensor probability_gradients(const LlmConfig& model, const LayerWork& work) {
+  Tensor tensor = wide_logits(model, work);
+  tensor.name = "loss probability gradients";
+  return tensor;
+}
+
+Tensor wide_gradients(const LlmConfig& model, const LayerWork& work) {
+  Tensor tensor = wide_logits(model, work);
+  tensor.name = "wide logit gradients";
+  return tensor;
+}
+
+Tensor head_input(const LlmConfig& model, const LayerWork& work) {
+  const bool kept = work.software->saved_tensors.value == SavedTensors::kOperators ||
+                    work.software->keeps_gathered_inputs.value;
+  const std::int64_t rows =
+      work.software->keeps_gathered_inputs.value ? work.tokens() : work.row_tokens();
+  return {"head input",
+          Bytes(kept ? real(rows * model.hidden) * activation_bytes(work.precision) : 0),
+          TensorRole::kLogits};
+}
+
+}  // namespace kept
+}  // namespace orrery

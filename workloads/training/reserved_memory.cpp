@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/training/reserved_memory.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "workloads/llm/kernels.h"
+#include "workloads/llm/real.h"
+#include "workloads/training/caching_allocator.h"
+#include "workloads/training/optimizer_step.h"
+#include "workloads/training/pieces.h"
+#include "workloads/training/sharded_weights.h"
+
+namespace orrery {
+namespace {
+
+using Handle = CachingAllocator::Handle;
+using Handles = std::vector<Handle>;
+
+// Streams whose blocks others do not get (PyTorch FSDP: all_gather_stream, reduce_scatter_stream).
+constexpr int kComputeStream = 0, kGatherStream = 1, kReduceStream = 2;
+/// Steps until what is reserved grows no more, but for little.
+constexpr int kSteps = 3;
+
+/// A tensor that a piece makes or frees, by the number of its name.
+struct Event {
+  bool makes = true;
+  std::size_t name = 0;
+  std::int64_t bytes = 0;
+};
+
+std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(bytes); }
+
+class StepReplay {
+ public:
+  StepReplay(const LlmConfig& model, const TrainingConfig& config, int stage)
+      : config_(config),
+        stage_(stage),
+        work_(layer_work(model, config)),
+        pieces_(model, config),
+        allocator_(config.software->segments.value),
+        gathers_(config.parallel.zero >= 3 && config.layers_only == 0),
+        makes_gradients_(makes_gradients(config)) {
+    work_.tensors = true;
+    passes_ = schedule_of(config).passes(pipeline_shape(config), stage);
+    const std::size_t in_flight = 4 * static_cast<std::size_t>(config.parallel.pp) *
+                                  static_cast<std::size_t>(config.parallel.vpp);
+    passes_.resize(std::min(passes_.size(), std::max<std::size_t>(in_flight, 6)));
+  }
+
+  std::int64_t reserved(const StageStates& states) {
+    const double each =
+        optimizer_bytes(config_.optimizer, config_.precision, config_.optimizer_states);
+    const bool master = config_.optimizer_states.master == MasterWeights::kFp32 &&
+                        training_bytes(config_.precision) < 4;
+    const double there = master && each > 0 ? 4 / each : 0;
+    make_shares(states.weights.base() + states.optimizer.base() * there);
+    if (!makes_gradients_) make_whole(states.gradients.base());
+    for (int step = 0; step < kSteps; ++step) {
+      for (const Pass& pass : passes_) run(pass);
+      end_passes();
+      if (step == 0) make_shares(states.optimizer.base() * (1 - there));
+      end_gradients();
+      with_gradients_.clear();
+    }
+    return allocator_.reserved();
+  }
+
+ private:
+  /// Gradients of a piece, and the buffer and the shard that a reduction at the end makes of them.
+  struct Gradients {
+    Handles tensors;
+    std::int64_t whole = 0, shard = 0;
+  };
+  /// Where tensors of a micro-batch in a piece are between passes.
+  using Place = std::tuple<std::int64_t, int, Piece::Kind, std::int64_t>;
+  using Alive = std::vector<std::pair<std::size_t, Handle>>;
+
+  /// Tensors of one size for each matrix of the stage, which together have so many bytes.
+  void make_shares(double bytes) {
+    if (bytes <= 0) return;
+    std::vector<RankParameters> all;
+    double parameters = 0;
+    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
+      for (const Piece& piece : pieces_.of({stage_, chunk})) {
+        all.push_back(pieces_.parameters(piece, stage_));
+        parameters += real(all.back().total());
+      }
+    }
+    for (const RankParameters& of_piece : all)
+      for (const std::int64_t tensor : tensors_of(of_piece, bytes / parameters))
+        allocator_.allocate(tensor);
+  }
+
+  void make_whole(double bytes) {
+    if (bytes > 0) allocator_.allocate(whole_bytes(bytes));
+  }
+
+  /// Bytes of the matrices of some parameters; vectors are next to nothing.
+  static std::vector<std::int64_t> tensors_of(const RankParameters& parameters, double element) {
+    const std::int64_t count = std::max<std::int64_t>(1, parameters.matrices);
+    const double bytes = real(parameters.total()) * element;
+    if (bytes <= 0) return {};
+    return std::vector<std::int64_t>(static_cast<std::size_t>(count),
+                                     whole_bytes(bytes / real(count)));
+  }
+
+  Handles allocate(const std::vector<std::int64_t>& tensors) {
+    Handles handles;
+    handles.reserve(tensors.size());
+    for (const std::int64_t bytes : tensors) handles.push_back(allocator_.allocate(bytes));
+    return handles;
+  }
+
+  void release(Handles& handles) {
+    for (const Handle handle : handles) allocator_.free(handle);
+    handles.clear();
+  }
+
+  void run(const Pass& pass) {
+    const ChunkPlace place{stage_, pass.chunk};
+    const bool forward = pass.kind == Pass::Kind::kForward;
+    const std::vector<Piece> pieces = forward ? pieces_.of(place) : pieces_.backwards(place);
+    const bool first =
+        makes_gradients_ && gives_gradients(pass.kind) && with_gradients_.insert(pass.chunk).second;
+    Units units;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      gather(pieces, i, units);
+      const Bytes flow = forward ? Bytes() : pieces_.flow(pieces[i], work_);
+      Handles flowing;
+      if (flow.base() > 0)
+        flowing = allocate({whole_bytes(flow.base() / 2), whole_bytes(flow.base() / 2)});
+      play(pieces[i], pass, place);
+      release(flowing);
+      if (gives_gradients(pass.kind)) make_gradients(pieces[i], first);
+      if (pieces[i].kind != Piece::Kind::kLayerAgain) release(units.weights);
+    }
+    release(units.ahead);
+    release(units.weights);
+  }
+
+  /// Weights of the layers that a pass goes through, and the buffer of the next ones.
+  struct Units {
+    Handles weights, ahead;
+  };
+
+  void gather(const std::vector<Piece>& pieces, std::size_t at, Units& units) {
+    const Piece& piece = pieces[at];
+    if (!gathers_) return;
+    const double element = training_bytes(config_.precision);
+    const RankParameters parameters = pieces_.parameters(piece, stage_);
+    if (piece.kind != Piece::Kind::kLayer && piece.kind != Piece::Kind::kLayerAgain) {
+      const auto [entry, added] = ends_.try_emplace(static_cast<int>(piece.kind));
+      if (added) entry->second = allocate(tensors_of(parameters, element));
+      return;
+    }
+    Handles& weights = gathers_again(config_) ? units.weights : layers_[piece.index];
+    if (!weights.empty()) return;
+    release(units.ahead);
+    weights = allocate(tensors_of(parameters, element));
+    if (at + 1 >= pieces.size() || config_.software->gather_copies.value != Fusion::kApart) return;
+    const double next = real(pieces_.parameters(pieces[at + 1], stage_).total()) * element;
+    units.ahead.push_back(allocator_.allocate(whole_bytes(next), kGatherStream));
+  }
+
+  void play(const Piece& piece, const Pass& pass, ChunkPlace place) {
+    const Piece::Kind kind =
+        piece.kind == Piece::Kind::kLayerAgain ? Piece::Kind::kLayer : piece.kind;
+    Alive& alive = alive_[{pass.micro_batch, place.chunk, kind, piece.index}];
+    for (const Event& event : events(piece, pass.kind)) {
+      if (event.makes) {
+        alive.emplace_back(event.name, allocator_.allocate(event.bytes));
+        continue;
+      }
+      const auto found = std::find_if(alive.begin(), alive.end(), [&](const auto& tensor) {
+        return tensor.first == event.name;
+      });
+      if (found == alive.end()) continue;
+      allocator_.free(found->second);
+      alive.erase(found);
+    }
+  }
+
+  /// @param first there are none yet, to which they are added
+  void make_gradients(const Piece& piece, bool first) {
+    const bool layer = piece.kind == Piece::Kind::kLayer;
+    if (piece.kind == Piece::Kind::kLayerAgain || (config_.lora && !layer)) return;
+    const RankParameters parameters = pieces_.parameters(piece, stage_);
+    const GradientMemory memory = gradient_memory(parameters, config_);
+    if (memory.whole.base() > 0) {
+      Handles whole = allocate(tensors_of(parameters, training_bytes(config_.precision)));
+      if (config_.software->reduction_copies.value == Fusion::kApart) {
+        const double element = config_.software->gradient_bytes(config_.precision);
+        const Handle buffer = allocator_.allocate(whole_bytes(real(parameters.total()) * element));
+        release(whole);
+        whole.push_back(buffer);
+      }
+      release(whole);
+    }
+    if (!first) return;
+    if (memory.whole.base() > 0) {
+      gradients_.push_back(
+          {{allocator_.allocate(whole_bytes(memory.kept.base()), kReduceStream)}, 0, 0});
+      return;
+    }
+    const double element = config_.software->gradient_bytes(config_.precision);
+    const bool shared = config_.parallel.zero >= 2;
+    gradients_.push_back(
+        {allocate(tensors_of(parameters, element)), shared ? whole_bytes(memory.kept.base()) : 0,
+         shared ? whole_bytes(shard_of(parameters, config_).total() * element) : 0});
+  }
+
+  /// Gradients that were added up whole are reduced to shards; the optimizer frees all.
+  void end_gradients() {
+    Handles shards;
+    for (Gradients& unit : gradients_) {
+      const Handle buffer = allocator_.allocate(unit.whole);
+      release(unit.tensors);
+      if (unit.shard > 0) shards.push_back(allocator_.allocate(unit.shard, kReduceStream));
+      allocator_.free(buffer);
+    }
+    release(shards);
+    gradients_.clear();
+  }
+
+  /// What passes that were left out would have freed.
+  void end_passes() {
+    for (auto& [place, tensors] : alive_)
+      for (const auto& [name, handle] : tensors) allocator_.free(handle);
+    alive_.clear();
+    for (auto& [kind, handles] : ends_) release(handles);
+    ends_.clear();
+    for (auto& [index, handles] : layers_) release(handles);
+    layers_.clear();
+  }
+
+  const std::vector<Event>& events(const Piece& piece, Pass::Kind pass) {
+    const bool layer = piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
+    const std::int64_t like = layer ? first_like(piece) : piece.index;
+    const auto [entry, added] = events_.try_emplace({piece.kind, like, pass});
+    if (!added) return entry->second;
+    const LayerWork work = layer ? pieces_.work(piece, work_) : work_;
+    StepList steps =
+        pass == Pass::Kind::kForward ? pieces_.forward(piece, work) : pieces_.backward(piece, work);
+    if (pass == Pass::Kind::kInputGradient) steps = steps.part(false);
+    if (pass == Pass::Kind::kWeightGradient) steps = steps.part(true);
+    for (const Step& step : steps.steps()) {
+      for (const TensorId id : step.makes)
+        entry->second.push_back(event(steps.tensors()[id], true));
+      for (const TensorId id : step.frees)
+        entry->second.push_back(event(steps.tensors()[id], false));
+    }
+    return entry->second;
+  }
+
+  Event event(const Tensor& tensor, bool makes) {
+    const auto [entry, added] = names_.try_emplace(tensor.name, names_.size());
+    return {makes, entry->second, whole_bytes(tensor.bytes.base())};
+  }
+
+  /// The first layer that does the same.
+  std::int64_t first_like(const Piece& piece) {
+    const LayerConfig& layer = pieces_.layer(piece);
+    const LayerWork work = pieces_.work(piece, work_);
+    for (const auto& [index, known] : likes_) {
+      if (known.first == layer && known.second.recompute == work.recompute &&
+          known.second.input_again == work.input_again &&
+          known.second.keeps_encoder_output == work.keeps_encoder_output &&
+          known.second.keeps_sources == work.keeps_sources)
+        return index;
+    }
+    likes_.push_back({piece.index, {layer, work}});
+    return piece.index;
+  }
+
+  const TrainingConfig& config_;
+  int stage_;
+  LayerWork work_;
+  Pieces pieces_;
+  CachingAllocator allocator_;
+  bool gathers_;                  ///< weights are sharded
+  bool makes_gradients_;          ///< the first backward pass of a step makes gradients
+  std::set<int> with_gradients_;  ///< chunks that have had it
+  std::vector<Pass> passes_;
+  std::map<Place, Alive> alive_;
+  std::map<std::tuple<Piece::Kind, std::int64_t, Pass::Kind>, std::vector<Event>> events_;
+  std::map<std::string, std::size_t> names_;
+  std::vector<std::pair<std::int64_t, std::pair<LayerConfig, LayerWork>>> likes_;
+  std::map<int, Handles> ends_;
+  std::map<std::int64_t, Handles> layers_;  ///< weights that stay gathered
+  std::vector<Gradients> gradients_;
+};
+
+}  // namespace
+
+Bytes reserved_memory(const LlmConfig& model, const TrainingConfig& config, int stage,
+                      const StageStates& states) {
+  return Bytes(real(StepReplay(model, config, stage).reserved(states)));
+}
+
+}  // namespace orrery
