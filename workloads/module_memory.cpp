@@ -70,7 +70,7 @@ class StageParts {
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
       for (const Piece& piece : pieces_.of({stage_, chunk})) {
         if (piece.kind != Piece::Kind::kLayer) {
-          parts[part_of(piece.kind)] += pieces_.parameters(piece, stage_);
+          parts[part_of(piece.kind)] += pieces_.held(piece, stage_);
           continue;
         }
         const LayerConfig& layer = pieces_.layer(piece);

@@ -193,6 +193,16 @@ TEST_F(Cli, WhatDoesNotFitIsExitCode5WithTheShortfallAndARow) {
   EXPECT_EQ(shell("sqlite3 " + store + " 'SELECT status FROM points'").out, "infeasible\n");
 }
 
+TEST_F(Cli, AStepThatDoesNotFitIsTimedWhereMemoryIsIgnored) {
+  const std::string step =
+      "run configs/experiments/llama_405b_training.yaml --set system=dgx_h100 --set nodes=9";
+  EXPECT_THAT(orrery(step).out, testing::Not(HasSubstr("step_time_s")));
+  const Outcome run = orrery(step + " --ignore-memory");
+  EXPECT_EQ(run.code, 5) << run.out;
+  EXPECT_THAT(run.out, HasSubstr("does not fit"));
+  EXPECT_THAT(run.out, HasSubstr("step_time_s"));
+}
+
 TEST_F(Cli, ShippedFilesPassCheck) {
   const Outcome check = orrery(
       "check configs/experiments/*.yaml configs/sweeps/*.yaml configs/systems/*.yaml "

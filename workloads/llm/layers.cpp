@@ -282,10 +282,12 @@ StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
 
 namespace {
 
-/// What selective recomputation by operator computes again of queries, keys and values: the second
-/// of three products, of keys.
-Linear projected_again(const LayerTask& task) {
+/// Columns of queries, keys and values that selective recomputation by operator computes again: the
+/// second of three products, of keys; in 8 bits all, for products that scale are not among those
+/// whose results stay.
+Linear projected_again(const LayerTask& task, bool narrow) {
   Linear qkv = attention_linears(task).front();
+  if (narrow) return qkv;
   const CoreShape shape = core_shape(task);
   qkv.name = "key";
   qkv.out = shape.kv_heads * shape.qk_dim;
@@ -297,14 +299,19 @@ Linear projected_again(const LayerTask& task) {
 StepList products_again(const LayerTask& task) {
   const LayerWork& w = task.work;
   const std::int64_t rows = w.row_tokens();
+  const bool narrow = element_bytes(w.precision) < 2;
   StepList steps;
   steps.then(norm_forward("attention norm", task, rows));
-  column_forward(steps, w, {projected_again(task)}, task.model.hidden);
+  column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
   if (const std::int64_t width = rotated_width(task); width > 0)
     steps.then(rotate("rotary", w.precision, w.tokens(), width));
   row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
   residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
   steps.then(norm_forward("mlp norm", task, rows));
+  if (narrow) {
+    mlp_inner_forward(steps, task);
+    return steps;
+  }
   Linear up = mlp_linears(task).front();
   up.out /= 2;
   if (task.model.mlp.gated) column_forward(steps, w, {up}, task.model.hidden);

@@ -146,6 +146,14 @@ void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& lin
                     {gradient});
 }
 
+/// A frozen matrix in few bits is widened before each product that reads it.
+void widen_frozen(StepList& steps, const LayerWork& work, const Linear& linear) {
+  if (!work.lora.trains || !linear.adapted || work.lora.frozen == FrozenFormat::kAsTrained) return;
+  const double wide = activation_bytes(work.precision);
+  steps.then(stream(linear.name + " weight widening", KernelClass::kElementwise, linear.in,
+                    linear.out, {frozen_bytes(work.lora.frozen, wide), wide, 2}));
+}
+
 /// The gradient of a matrix's input.
 Kernel input_gradient(const LayerWork& work, const Linear& linear, std::int64_t rows) {
   return gradient_product(work, data_gradient(linear.name, linear.precision, shape_of(linear, rows),
@@ -222,6 +230,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     steps.then(operand_gather(first.name + " input all-gather", work, first, width));
   quantise_input(steps, work, first, work.tokens());
   for (const Linear& linear : linears) {
+    widen_frozen(steps, work, linear);
     steps.then(launched_product(work, linear, work.tokens()));
     adapter_forward(steps, work, linear);
     add_bias(steps, work, linear);
@@ -247,6 +256,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
       input = overlaps ? steps.for_weights(kernel, {input}) : steps.then(kernel);
   }
   for (const Linear& linear : linears) {
+    widen_frozen(steps, work, linear);
     steps.then(input_gradient(work, linear, work.tokens()));
     adapter_backward(steps, work, linear, work.tokens(), gradient);
     if (linear.shares_input) add_input_gradients(steps, work, linear);
@@ -286,6 +296,7 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
     scatter_parts(steps, work, reduction, whole);
     return;
   }
+  widen_frozen(steps, work, linear);
   steps.then(whole);
   adapter_forward(steps, work, linear);
   if (work.tp > 1 && !work.partial_output) steps.then(reduction);
@@ -297,6 +308,7 @@ namespace {
 void products_backward(StepList& steps, const LayerWork& work, const Linear& linear,
                        std::int64_t rows) {
   const std::size_t gradient = steps.cursor();
+  widen_frozen(steps, work, linear);
   steps.then(input_gradient(work, linear, rows));
   adapter_backward(steps, work, linear, rows, gradient);
   add_weight_gradient(steps, work, linear, rows, {gradient});

@@ -161,6 +161,20 @@ void adapter_backward(StepList& steps, const LayerWork& work, const Linear& line
   steps.for_weights(weight_gradient(linear.name + " lora in", precision, in, buffer), {middle});
 }
 
+double frozen_bytes(FrozenFormat format, double trained) {
+  switch (format) {
+    case FrozenFormat::kAsTrained:
+      return trained;
+    case FrozenFormat::kInt8:
+      return 1;
+    case FrozenFormat::kNf4:
+      return 0.5 + 4.0 / 64;
+    case FrozenFormat::kNf4Double:
+      return 0.5 + (1 + 4.0 / 256) / 64;
+  }
+  return trained;
+}
+
 RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
                                   const LayerWork& work) {
   RankParameters all;

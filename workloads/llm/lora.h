@@ -36,6 +36,18 @@ struct LoraConfig {
   static const config::Schema<LoraConfig>& schema();
 };
 
+/// How the frozen matrices of layers are stored that adapters are trained beside. What products
+/// read is widened by a kernel before each (bitsandbytes autograd/_functions.py, MatMul4Bit:
+/// dequantize_4bit, then a linear layer).
+enum class FrozenFormat : std::uint8_t {
+  kAsTrained,  ///< in the format of training
+  kInt8,
+  kNf4,        ///< 4 bits, an fp32 scale for 64 values (arXiv 2305.14314, section 3)
+  kNf4Double,  ///< scales in 8 bits, an fp32 one for 256 of them
+};
+/// Bytes of an element, with its share of scales, where training has `trained`.
+double frozen_bytes(FrozenFormat format, double trained);
+
 /// Adapters in a step of a layer.
 struct LoraWork {
   std::int64_t adapters = 0;  ///< different ones among the tokens, each of which has one; 0: none
@@ -44,6 +56,7 @@ struct LoraWork {
   /// Training: the one adapter of each of these matrices has gradients, all else is frozen.
   bool trains = false;
   bool drops = false;  ///< training: each drops parts of a copy of its input
+  FrozenFormat frozen = FrozenFormat::kAsTrained;  ///< training: of matrices of layers
 
   bool changes_module(LoraModule module) const { return changes[static_cast<std::size_t>(module)]; }
 };
@@ -85,6 +98,15 @@ void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64
                       std::int64_t tokens);
 
 namespace config {
+
+template <>
+struct EnumNames<FrozenFormat> {
+  static constexpr std::pair<FrozenFormat, const char*> values[] = {
+      {FrozenFormat::kAsTrained, "as_trained"},
+      {FrozenFormat::kInt8, "int8"},
+      {FrozenFormat::kNf4, "nf4"},
+      {FrozenFormat::kNf4Double, "nf4_double"}};
+};
 
 template <>
 struct EnumNames<LoraModule> {

@@ -20,6 +20,9 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
                     config::between(1, 4096))
           .optional("target_modules", &L::target_modules,
                     "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj")
+          .optional("base", &L::base,
+                    "how the frozen matrices of layers are stored: as they are trained, int8, nf4 "
+                    "(QLoRA), or nf4_double (scales in 8 bits); products widen them first")
           .optional("dropout", &L::dropout,
                     "share of its input that each adapter drops, which then keeps a copy and a "
                     "mask (lora_dropout); 0: none",
@@ -80,9 +83,10 @@ void require_fine_tuning(const LlmConfig& model, const TrainingConfig& config) {
           "packed samples need flash_attention: true and parallel.cp: 1");
   require(!config.lora || config.mtp == 0, {"mtp", "lora"},
           "modules of multi-token prediction beside a frozen model are not modelled", {"0", {}});
-  require(!config.lora || config.parallel.zero <= 1, {"parallel.zero", "lora"},
-          "adapters of a model whose weights or gradients are sharded (zero 2, 3) are not modelled",
-          {"1", {}});
+  const bool narrow = config.lora && config.lora->base != FrozenFormat::kAsTrained;
+  require(!narrow || config.parallel.zero < 3, {"lora.base", "lora", "parallel.zero"},
+          "unsupported: narrow frozen weights that are gathered layer by layer (zero 3)",
+          {"as_trained", {}});
   if (config.lora) require_adapters(model, config.lora->target_modules);
 }
 

@@ -105,9 +105,9 @@ std::vector<RankParameters> PassBlocks::units(const std::vector<Piece>& pieces, 
     const bool stays = piece.kind == Piece::Kind::kHead || piece.kind == Piece::Kind::kEmbedding ||
                        piece.kind == Piece::Kind::kDecoderEmbedding;
     const bool gathers = is_forward(kind) ? gathers_ : again && !stays && !pieces_.is_there(piece);
-    units.push_back(gathers ? pieces_.parameters(piece, place.rank) : RankParameters{});
+    units.push_back(gathers ? pieces_.held(piece, place.rank) : RankParameters{});
     if (!is_forward(kind) && again && pieces_.is_there(piece))
-      units.back() = gathered_once_more(pieces_.parameters(piece, place.rank));
+      units.back() = gathered_once_more(pieces_.held(piece, place.rank));
   }
   return units;
 }
@@ -255,7 +255,7 @@ void PassBlocks::append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind k
     const bool table =
         piece.kind == Piece::Kind::kEmbedding || piece.kind == Piece::Kind::kDecoderEmbedding;
     if (!sharded && (tied || table)) continue;
-    bucket.add(pieces_.parameters(piece, place.rank));
+    bucket.add(pieces_.trained(piece, place.rank));
     if (bucket.is_full()) reduce(block, bucket, place.rank);
   }
   // Gradients that leave with their micro-batch leave whole.

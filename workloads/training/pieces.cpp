@@ -172,7 +172,7 @@ Bytes Pieces::flow(const Piece& piece, const LayerWork& of_all) const {
   return gradient_flow({model_, layer(piece), work(piece, of_all)});
 }
 
-RankParameters Pieces::parameters(const Piece& piece, int rank) const {
+RankParameters Pieces::held(const Piece& piece, int rank) const {
   switch (piece.kind) {
     case Piece::Kind::kEmbedding:
       return embedding_parameters(model_, config_.parallel.tp);
@@ -181,8 +181,11 @@ RankParameters Pieces::parameters(const Piece& piece, int rank) const {
     case Piece::Kind::kDecoderEmbedding:
       return decoder_embedding_parameters(model_, config_.parallel.tp, placement_.holds(rank, 0));
     case Piece::Kind::kLayer:
-    case Piece::Kind::kLayerAgain:
-      return trained_layer(model_, layer(piece), config_);
+    case Piece::Kind::kLayerAgain: {
+      RankParameters all = layer_parameters(model_, layer(piece), config_.parallel);
+      if (config_.lora) all += trained_layer(model_, layer(piece), config_);
+      return all;
+    }
     case Piece::Kind::kModule:
       return module_parameters(model_, config_.parallel);
     case Piece::Kind::kHead:
@@ -192,6 +195,12 @@ RankParameters Pieces::parameters(const Piece& piece, int rank) const {
       break;
   }
   return {};
+}
+
+RankParameters Pieces::trained(const Piece& piece, int rank) const {
+  if (!config_.lora) return held(piece, rank);
+  const bool layer = piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
+  return layer ? trained_layer(model_, this->layer(piece), config_) : RankParameters{};
 }
 
 const LayerConfig& Pieces::layer(const Piece& piece) const {

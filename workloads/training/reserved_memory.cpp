@@ -14,6 +14,7 @@
 #include "workloads/llm/real.h"
 #include "workloads/training/caching_allocator.h"
 #include "workloads/training/optimizer_step.h"
+#include "workloads/training/pass_blocks.h"
 #include "workloads/training/pieces.h"
 #include "workloads/training/sharded_weights.h"
 
@@ -60,12 +61,13 @@ class StepReplay {
     const bool master = config_.optimizer_states.master == MasterWeights::kFp32 &&
                         training_bytes(config_.precision) < 4;
     const double there = master && each > 0 ? 4 / each : 0;
-    make_shares(states.weights.base() + states.optimizer.base() * there);
+    make_shares(Share::kWeights, states.weights.base());
+    make_shares(Share::kStates, states.optimizer.base() * there);
     if (!makes_gradients_) make_whole(states.gradients.base());
     for (int step = 0; step < kSteps; ++step) {
       for (const Pass& pass : passes_) run(pass);
       end_passes();
-      if (step == 0) make_shares(states.optimizer.base() * (1 - there));
+      if (step == 0) make_shares(Share::kStates, states.optimizer.base() * (1 - there));
       end_gradients();
       with_gradients_.clear();
     }
@@ -82,14 +84,18 @@ class StepReplay {
   using Place = std::tuple<std::int64_t, int, Piece::Kind, std::int64_t>;
   using Alive = std::vector<std::pair<std::size_t, Handle>>;
 
-  /// Tensors of one size for each matrix of the stage, which together have so many bytes.
-  void make_shares(double bytes) {
+  enum class Share : std::uint8_t { kWeights, kStates };
+
+  /// Tensors of one size for each matrix of the stage, or each that is trained, which together have
+  /// so many bytes.
+  void make_shares(Share what, double bytes) {
     if (bytes <= 0) return;
     std::vector<RankParameters> all;
     double parameters = 0;
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
       for (const Piece& piece : pieces_.of({stage_, chunk})) {
-        all.push_back(pieces_.parameters(piece, stage_));
+        all.push_back(what == Share::kWeights ? pieces_.held(piece, stage_)
+                                              : pieces_.trained(piece, stage_));
         parameters += real(all.back().total());
       }
     }
@@ -127,8 +133,8 @@ class StepReplay {
     const ChunkPlace place{stage_, pass.chunk};
     const bool forward = pass.kind == Pass::Kind::kForward;
     const std::vector<Piece> pieces = forward ? pieces_.of(place) : pieces_.backwards(place);
-    const bool first =
-        makes_gradients_ && gives_gradients(pass.kind) && with_gradients_.insert(pass.chunk).second;
+    const bool first = makes_gradients_ && has_weight_gradients(pass.kind) &&
+                       with_gradients_.insert(pass.chunk).second;
     Units units;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       gather(pieces, i, units);
@@ -138,7 +144,7 @@ class StepReplay {
         flowing = allocate({whole_bytes(flow.base() / 2), whole_bytes(flow.base() / 2)});
       play(pieces[i], pass, place);
       release(flowing);
-      if (gives_gradients(pass.kind)) make_gradients(pieces[i], first);
+      if (has_weight_gradients(pass.kind)) make_gradients(pieces[i], first);
       if (pieces[i].kind != Piece::Kind::kLayerAgain) release(units.weights);
     }
     release(units.ahead);
@@ -154,7 +160,7 @@ class StepReplay {
     const Piece& piece = pieces[at];
     if (!gathers_) return;
     const double element = training_bytes(config_.precision);
-    const RankParameters parameters = pieces_.parameters(piece, stage_);
+    const RankParameters parameters = pieces_.held(piece, stage_);
     if (piece.kind != Piece::Kind::kLayer && piece.kind != Piece::Kind::kLayerAgain) {
       const auto [entry, added] = ends_.try_emplace(static_cast<int>(piece.kind));
       if (added) entry->second = allocate(tensors_of(parameters, element));
@@ -165,7 +171,7 @@ class StepReplay {
     release(units.ahead);
     weights = allocate(tensors_of(parameters, element));
     if (at + 1 >= pieces.size() || config_.software->gather_copies.value != Fusion::kApart) return;
-    const double next = real(pieces_.parameters(pieces[at + 1], stage_).total()) * element;
+    const double next = real(pieces_.held(pieces[at + 1], stage_).total()) * element;
     units.ahead.push_back(allocator_.allocate(whole_bytes(next), kGatherStream));
   }
 
@@ -189,9 +195,9 @@ class StepReplay {
 
   /// @param first there are none yet, to which they are added
   void make_gradients(const Piece& piece, bool first) {
-    const bool layer = piece.kind == Piece::Kind::kLayer;
-    if (piece.kind == Piece::Kind::kLayerAgain || (config_.lora && !layer)) return;
-    const RankParameters parameters = pieces_.parameters(piece, stage_);
+    if (piece.kind == Piece::Kind::kLayerAgain) return;
+    const RankParameters parameters = pieces_.trained(piece, stage_);
+    if (parameters.total() == 0) return;
     const GradientMemory memory = gradient_memory(parameters, config_);
     if (memory.whole.base() > 0) {
       Handles whole = allocate(tensors_of(parameters, training_bytes(config_.precision)));

@@ -107,7 +107,8 @@ void UnitGathers::next() {
 
 void UnitGathers::gather(std::size_t unit) {
   const RankParameters& parameters = units_[unit];
-  if (shards_weights(config_) && config_.software->weight_shards.value == WeightShards::kMaster) {
+  const bool master = config_.software->weight_shards.value == WeightShards::kMaster;
+  if (shards_weights(config_) && master && !config_.lora) {
     const OptimizerShard shard = shard_of(parameters, config_);
     append_copy(block_, "weight shard cast", shard.total(),
                 {4, training_bytes(config_.precision), 0});
@@ -154,10 +155,6 @@ Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int sta
   const bool two = software.forward_prefetch.value || software.backward_prefetch.value;
   const std::int64_t units = gathers_again(config) ? largest * (two ? 2 : 1) : layers.total();
   return Bytes(real(ends + std::min(units, layers.total())) * training_bytes(config.precision));
-}
-
-bool gives_gradients(Pass::Kind kind) {
-  return kind == Pass::Kind::kBackward || kind == Pass::Kind::kWeightGradient;
 }
 
 bool makes_gradients(const TrainingConfig& config) {

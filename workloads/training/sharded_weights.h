@@ -66,9 +66,6 @@ void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
 /// weights.
 Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int stage);
 
-/// Whether a pass computes gradients of weights.
-bool gives_gradients(Pass::Kind kind);
-
 /// Whether gradients of weights come to be in the first backward pass of a step and are freed at
 /// its end.
 bool makes_gradients(const TrainingConfig& config);

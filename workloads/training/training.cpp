@@ -164,6 +164,7 @@ LayerWork layer_work(const TrainingConfig& config) {
     work.lora.rank = config.lora->rank;
     work.lora.trains = true;
     work.lora.drops = config.lora->dropout > 0;
+    work.lora.frozen = config.lora->base;
     for (const LoraModule module : config.lora->target_modules)
       work.lora.changes[static_cast<std::size_t>(module)] = true;
   }

@@ -45,9 +45,11 @@ std::string gibibytes(double bytes) {
 std::string percent(double share) { return format_percent(share, 2); }
 
 // Of the same device, bytes that are too few for the cache are too many for all else.
-constexpr std::array<MemoryQuantity, 2> kQuantities = {
+constexpr std::array<MemoryQuantity, 4> kQuantities = {
     {{"kv_bytes", "memory that is not the cache, a GPU", in_bytes, gibibytes},
-     {"kv_tokens", "tokens of the cache", in_shares, percent}}};
+     {"kv_tokens", "tokens of the cache", in_shares, percent},
+     {"peak_memory_bytes", "allocated in training", in_shares, percent},
+     {"reserved_memory_bytes", "reserved in training", in_shares, percent}}};
 
 /// Files of validation/memory, in order.
 std::vector<std::string> memory_files() {
@@ -104,7 +106,8 @@ ExitCode MemoryArguments::run() const {
 }
 
 const RegisterVerb<MemoryArguments> registered_memory(
-    "validate memory", "device memory of engines beside what they print as they start");
+    "validate memory",
+    "device memory of engines and of training steps beside what was printed of it");
 
 }  // namespace
 }  // namespace orrery

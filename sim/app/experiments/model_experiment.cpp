@@ -102,8 +102,9 @@ std::string ModelExperiment::plan_hint() const { return expert_parallel_hint(*th
 void ModelExperiment::check_plan(const config::Node& node, config::Diagnostics& diagnostics) const {
   const LlmConfig llm = model.build();
   require_plan(llm);
-  warn_of_straddling(*this, node, diagnostics);
-  warn_of_copies(*this, llm, node, diagnostics);
+  const PlacedPlan plan{parallel, system.ranks(), {}};
+  warn_of_straddling(plan, node, diagnostics);
+  warn_of_copies(plan, llm, node, diagnostics);
 }
 
 void ModelExperiment::explain(const KnownReplay& replay,

@@ -142,10 +142,13 @@ std::string states_against_machine(const StepExperiment& experiment,
   states *= static_cast<double>(experiment.ranks()) / static_cast<double>(stages.size());
   const AcceleratorConfig& accelerator = experiment.system.accelerator;
   const Bytes nameplate = accelerator.memory.capacity.published() * experiment.accelerators();
+  const Bytes usable = experiment.usable_memory() * experiment.ranks();
+  // Data sheets round down to GB what is a whole number of GiB.
+  const std::string of_sheet =
+      nameplate > usable ? format_si(nameplate.base(), "B") + " by its nameplate and " : "";
   return "weights, gradients and optimizer states of all ranks are " +
-         format_si(states.base(), "B") + ", the machine has " + format_si(nameplate.base(), "B") +
-         " by its nameplate and " +
-         format_si((experiment.usable_memory() * experiment.ranks()).base(), "B") + " usable";
+         format_si(states.base(), "B") + ", the machine has " + of_sheet +
+         format_si(usable.base(), "B") + " usable";
 }
 
 /// "; most of it: activations 53 GB, fullest on stage 0 in the forward pass of micro-batch 3".

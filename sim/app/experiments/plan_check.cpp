@@ -57,10 +57,10 @@ void check_noise(const StepExperiment& e, const config::Node& node,
                           std::to_string(e.ranks()) + " are replayed");
 }
 
-void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
+void warn_of_straddling(const PlacedPlan& plan, const config::Node& node,
                         config::Diagnostics& diagnostics) {
-  const Mesh mesh(e.parallel);
-  const int system_ranks = e.system.ranks();
+  const Mesh mesh(plan.parallel);
+  const int system_ranks = plan.system_ranks;
   const GroupKind kinds[] = {{"tp", "tensor parallel"},
                              {"cp", "context parallel"},
                              {"ep", "expert parallel"},
@@ -71,7 +71,7 @@ void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
     const int extent = size > 1 ? (first[1] - first[0]) * size : 1;
     if (extent > system_ranks || system_ranks % extent == 0) continue;
     std::size_t all = 0, straddling = 0;
-    for (int stage = 0; stage < e.parallel.pp; ++stage) {
+    for (int stage = 0; stage < plan.parallel.pp; ++stage) {
       const Mesh::Groups groups = mesh.groups({kind.key}, stage);
       all += groups.size();
       straddling += static_cast<std::size_t>(std::count_if(
@@ -80,7 +80,7 @@ void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
     }
     if (straddling == 0) continue;
     config::report(config::KeyError(
-                       std::string("parallel.") + kind.key,
+                       plan.path + "parallel." + kind.key,
                        std::to_string(straddling) + " of " + std::to_string(all) + " " + kind.name +
                            " groups lie on two systems of " + std::to_string(system_ranks) +
                            " ranks, though each would fit into one",
@@ -91,12 +91,12 @@ void warn_of_straddling(const ModelExperiment& e, const config::Node& node,
   }
 }
 
-void warn_of_copies(const ModelExperiment& e, const LlmConfig& model, const config::Node& node,
+void warn_of_copies(const PlacedPlan& plan, const LlmConfig& model, const config::Node& node,
                     config::Diagnostics& diagnostics) {
-  const int ep = e.parallel.ep;
+  const int ep = plan.parallel.ep;
   if (!model.has_moe() || model.moe.experts >= ep) return;
   config::report(
-      config::KeyError("parallel.ep",
+      config::KeyError(plan.path + "parallel.ep",
                        std::to_string(model.moe.experts) + " experts on " + std::to_string(ep) +
                            " ranks: " + std::to_string(ep - model.moe.experts) +
                            " ranks hold copies of experts (redundant experts)",

@@ -28,13 +28,20 @@ void check_stragglers(const NoiseConfig& noise, int ranks, const char* owner,
 void check_noise(const StepExperiment& experiment, const config::Node& node,
                  config::Diagnostics& diagnostics);
 
+/// A plan on systems of so many ranks, and where in an experiment it is written.
+struct PlacedPlan {
+  const ParallelConfig& parallel;
+  int system_ranks = 1;
+  std::string path;  ///< in front of `parallel`: "serving.fleet.0."
+};
+
 /// Warns of groups that fit into one system and lie on two, where every message pays the network
 /// between.
-void warn_of_straddling(const ModelExperiment& experiment, const config::Node& node,
+void warn_of_straddling(const PlacedPlan& plan, const config::Node& node,
                         config::Diagnostics& diagnostics);
 /// Warns of ranks that hold copies of experts.
-void warn_of_copies(const ModelExperiment& experiment, const LlmConfig& llm,
-                    const config::Node& node, config::Diagnostics& diagnostics);
+void warn_of_copies(const PlacedPlan& plan, const LlmConfig& llm, const config::Node& node,
+                    config::Diagnostics& diagnostics);
 
 /// What helps a plan that does not fit and whose ranks hold every expert: the fewest ranks that
 /// would share them and fit, "ep: 8 holds it: 12.8 GB a rank". Empty where there are none.

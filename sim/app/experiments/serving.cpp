@@ -13,6 +13,7 @@
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/expert_ranks.h"
 #include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/serving/cost.h"
@@ -192,10 +193,17 @@ void ServingExperiment::strip_names(nlohmann::ordered_json& configuration) const
   }
 }
 
-void ServingExperiment::check_plan(const config::Node&, config::Diagnostics&) const {
+void ServingExperiment::check_plan(const config::Node& node,
+                                   config::Diagnostics& diagnostics) const {
   const LlmConfig llm = model.build();
   require_images(llm, serving);
   require_groups(llm, serving.fleet);
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const ServingGroup& group = serving.fleet[i];
+    const PlacedPlan plan{group.parallel, group.system.ranks(), group_path(i) + "."};
+    warn_of_straddling(plan, node, diagnostics);
+    warn_of_copies(plan, llm, node, diagnostics);
+  }
 }
 
 ServingFleet ServingExperiment::fleet() const {

@@ -37,6 +37,21 @@ TEST(PlanCheck, WarnsOfGroupsThatLieOnTwoSystemsThoughTheyFitIntoOne) {
   EXPECT_THAT(warning, HasSubstr("groups of 36 or 72 ranks stay inside"));
 }
 
+TEST(PlanCheck, OfServingWarnsAsThatOfAStep) {
+  const auto served = [](const std::string& plan) {
+    return check_plan(load(
+        "experiment: serving\nmodel: qwen3_30b_a3b\nserving:\n  workload: {concurrency: 1, "
+        "requests: 1, input: 100, output: 2}\n  fleet:\n    - system: gb200_nvl72\n      nodes: "
+        "3\n      precision: fp8\n      parallel: " +
+        plan + "\n      engine: {kind: vllm}\n"));
+  };
+  EXPECT_THAT(served("{dp: 128, ep: 64}"),
+              HasSubstr("1 of 2 expert parallel groups lie on two systems of 72 ranks"));
+  EXPECT_THAT(served("{dp: 144, ep: 144}"),
+              HasSubstr("16 ranks hold copies of experts (redundant experts)"));
+  EXPECT_EQ(served("{dp: 64, ep: 64}"), "");
+}
+
 TEST(PlanCheck, SaysNothingOfGroupsThatStayInsideOrCannot) {
   EXPECT_EQ(check_plan(load(decode("{dp: 64, ep: 64}"))), "");
   EXPECT_EQ(check_plan(load(decode("{dp: 144, ep: 72}"))), "");

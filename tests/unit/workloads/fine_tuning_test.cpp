@@ -55,6 +55,55 @@ TEST(FineTuning, OfAdaptersHasNoWeightGradientsOfTheModel) {
   }
 }
 
+// Dettmers et al. 2023, QLoRA (arXiv 2305.14314), section 3: 4 bits and an fp32 scale for 64
+// values, or 0.127 bits of scales in two levels.
+TEST(FineTuning, OfNarrowFrozenWeightsHoldsThemNarrow) {
+  const LlmConfig model = small_llama(4);
+  const double matrices = 4 * 49152.0;
+  const auto weights = [&](FrozenFormat base) {
+    TrainingConfig config = adapted();
+    config.lora->base = base;
+    return training_memory(model, config).front().weights.base();
+  };
+  const double wide = weights(FrozenFormat::kAsTrained);
+  EXPECT_DOUBLE_EQ(wide - weights(FrozenFormat::kInt8), matrices);
+  EXPECT_DOUBLE_EQ(wide - weights(FrozenFormat::kNf4), matrices * (2 - 4.5 / 8));
+  EXPECT_NEAR(wide - weights(FrozenFormat::kNf4Double), matrices * (2 - 4.127 / 8),
+              0.001 * matrices);
+  // Each matrix is widened before its product and before the gradient of its input, and the largest
+  // (64 x 384) lies beside its own tensors.
+  TrainingConfig config = adapted();
+  config.lora->base = FrozenFormat::kNf4;
+  const auto read = [&](const TrainingConfig& of) {
+    double bytes = 0;
+    for (const auto& [name, kernels] :
+         program_statistics(build_training(model, of).program).kernels)
+      bytes += kernels.bytes.base();
+    return bytes;
+  };
+  EXPECT_DOUBLE_EQ(read(config) - read(adapted()), 4 * 2 * matrices * (4.5 / 8 + 2));
+  EXPECT_DOUBLE_EQ(training_memory(model, config).front().working.base() -
+                       training_memory(model, adapted()).front().working.base(),
+                   2 * 64 * 384.0);
+}
+
+// Frozen weights are gathered whole and have no gradients; those of adapters are gathered and
+// reduced with them.
+TEST(FineTuning, OfShardedWeightsGathersAllAndReducesAdapters) {
+  const LlmConfig model = small_llama(4);
+  const TrainingConfig config = adapted({.dp = 4, .zero = 3});
+  const Program program = build_training(model, config).program;
+  EXPECT_THAT(verify(program), IsEmpty());
+  const auto transfers = role_statistics(program, 0).transfers;
+  const double layers = 4 * (49152.0 + 2 * 64 + kAdapter), ends = 2 * 64 * 96 + 64;
+  EXPECT_DOUBLE_EQ(transfers.at("all_gather dp").bytes.base(), 4 * 2 * (2 * layers + ends));
+  EXPECT_DOUBLE_EQ(transfers.at("reduce_scatter dp").bytes.base(), 4 * 2 * 4 * kAdapter);
+  const MemoryUse use = training_memory(model, config).front();
+  EXPECT_DOUBLE_EQ(use.weights.base(), 2 * ((layers - 4 * kAdapter + ends) / 4 + 4 * kAdapter));
+  EXPECT_DOUBLE_EQ(use.optimizer.base(), 12 * kAdapter);
+  EXPECT_DOUBLE_EQ(use.gradients.base(), 2 * kAdapter);
+}
+
 TEST(FineTuning, OfAdaptersHoldsGradientsAndStatesOfThemAlone) {
   const LlmConfig model = small_llama(2);
   TrainingConfig config = adapted({.dp = 2});
