@@ -40,7 +40,7 @@ struct LoraConfig {
 /// read is widened by a kernel before each (bitsandbytes autograd/_functions.py, MatMul4Bit:
 /// dequantize_4bit, then a linear layer).
 enum class FrozenFormat : std::uint8_t {
-  kAsTrained,  ///< in the format of training
+  kAsTrained,  ///< the format of training
   kInt8,
   kNf4,        ///< 4 bits, an fp32 scale for 64 values (arXiv 2305.14314, section 3)
   kNf4Double,  ///< scales in 8 bits, an fp32 one for 256 of them

@@ -20,7 +20,7 @@ struct TrainingLora {
   std::int64_t rank = 32;
   std::vector<LoraModule> target_modules = {LoraModule::kQkvProj, LoraModule::kOProj,
                                             LoraModule::kGateUpProj, LoraModule::kDownProj};
-  FrozenFormat base = FrozenFormat::kAsTrained;  ///< of the frozen matrices of layers
+  FrozenFormat base = FrozenFormat::kAsTrained;  ///< format of frozen matrices of layers
   double dropout = 0;  ///< share of inputs that adapters drop, in front of their matrices
   static const config::Schema<TrainingLora>& schema();
 };

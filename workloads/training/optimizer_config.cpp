@@ -34,7 +34,10 @@ const config::Schema<OptimizerStates>& OptimizerStates::schema() {
                     "format of Adam's second moment (Megatron-Core: exp_avg_sq_dtype)")
           .optional("master", &S::master,
                     "whether weights of 32 bits are kept beside those of products; none: new "
-                    "weights are rounded to the format of products");
+                    "weights are rounded to the format of products")
+          .optional("placement", &S::placement,
+                    "moments lie on the device, or are paged: what the device has no room for lies "
+                    "on the host, and crosses the link there and back in each step");
   return schema;
 }
 

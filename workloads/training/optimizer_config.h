@@ -42,12 +42,18 @@ enum class MomentFormat : std::uint8_t { kFp32, kBf16, kFp8, kInt8 };
 /// new weights to the format of products, and reads gradients as they are.
 enum class MasterWeights : std::uint8_t { kFp32, kNone };
 
+/// Where moments lie: in device memory, or in memory that the driver moves to the host, page by
+/// page, where the device has no room (bitsandbytes optim/optimizer.py, is_paged:
+/// cudaMallocManaged).
+enum class MomentPlacement : std::uint8_t { kDevice, kPaged };
+
 /// What the optimizer keeps of each parameter.
 struct OptimizerStates {
   GradientStates gradients = GradientStates::kBySoftware;
   MomentFormat momentum = MomentFormat::kFp32;
   MomentFormat variance = MomentFormat::kFp32;
   MasterWeights master = MasterWeights::kFp32;
+  MomentPlacement placement = MomentPlacement::kDevice;
   static const config::Schema<OptimizerStates>& schema();
 
   /// Whether the states are those of Megatron-Core's default optimizer.
@@ -98,6 +104,12 @@ template <>
 struct EnumNames<MasterWeights> {
   static constexpr std::pair<MasterWeights, const char*> values[] = {
       {MasterWeights::kFp32, "fp32"}, {MasterWeights::kNone, "none"}};
+};
+
+template <>
+struct EnumNames<MomentPlacement> {
+  static constexpr std::pair<MomentPlacement, const char*> values[] = {
+      {MomentPlacement::kDevice, "device"}, {MomentPlacement::kPaged, "paged"}};
 };
 
 template <>

@@ -213,6 +213,12 @@ std::int64_t host_parts(const LlmConfig& model, const TrainingConfig& config, in
   return std::max<std::int64_t>(1, layers);
 }
 
+/// Moments that have gone to the host, and come back for the update.
+Bytes paged_moments(const TrainingConfig& config, int stage) {
+  const auto at = static_cast<std::size_t>(stage);
+  return at < config.moments_on_host.size() ? config.moments_on_host[at] : Bytes();
+}
+
 /// From reduced gradients to new weights of what the rank has.
 void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
                    const TrainingConfig& config, int stage) {
@@ -235,6 +241,12 @@ void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
     host->begin(host_parts(model, config, stage));
   }
   const double others = update.others - on_host;
+  const double paged = paged_moments(config, stage).base();
+  if (paged > 0) {
+    block.collective(
+        host_transfer("paged moments from host", {HostEnd::kHost, false}, paged, mesh.stage(stage)),
+        kHostStream);
+  }
   if (config.optimizer == OptimizerKind::kSgd)
     run(sgd_kernel(others, bytes, states));
   else if (others > 0)
@@ -243,6 +255,11 @@ void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
     append_muon(block, mesh, config.muon, updated_matrices(model, config, stage), stage);
   if (update.total() > on_host)
     run(weight_cast(update.total() - on_host, config.precision, gradient, states));
+  if (paged > 0) {
+    block.collective(
+        host_transfer("paged moments to host", {HostEnd::kHost, true}, paged, mesh.stage(stage)),
+        kHostStream);
+  }
   if (on_host > 0) run(optimizer_kernel("gradient clearing", on_host, {0, gradient, 0}));
   if (host) host->end();
 }
@@ -307,6 +324,15 @@ StageUpdate stage_update(const LlmConfig& model, const TrainingConfig& config, i
   return update;
 }
 
+Bytes optimizer_moments(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  const StageUpdate update = stage_update(model, config, stage);
+  const double momentum = moment_bytes(config.optimizer_states.momentum);
+  const double variance =
+      config.optimizer == OptimizerKind::kSgd ? 0 : moment_bytes(config.optimizer_states.variance);
+  return Bytes(update.matrices * momentum +
+               update.others * (1 - config.optimizer_offload.fraction) * (momentum + variance));
+}
+
 Bytes optimizer_state(const LlmConfig& model, const TrainingConfig& config, int stage) {
   const StageUpdate update = stage_update(model, config, stage);
   const OptimizerKind others =
@@ -314,7 +340,8 @@ Bytes optimizer_state(const LlmConfig& model, const TrainingConfig& config, int 
   const OptimizerStates& states = config.optimizer_states;
   return Bytes(update.matrices * optimizer_bytes(OptimizerKind::kMuon, config.precision, states) +
                update.others * (1 - config.optimizer_offload.fraction) *
-                   optimizer_bytes(others, config.precision, states));
+                   optimizer_bytes(others, config.precision, states)) -
+         paged_moments(config, stage);
 }
 
 BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,

@@ -30,6 +30,9 @@ struct StageUpdate {
 };
 StageUpdate stage_update(const LlmConfig& model, const TrainingConfig& config, int stage);
 
+/// Moments of a rank of a stage, wherever they lie.
+Bytes optimizer_moments(const LlmConfig& model, const TrainingConfig& config, int stage);
+
 /// States of the optimizer in the device memory of a rank of a stage.
 Bytes optimizer_state(const LlmConfig& model, const TrainingConfig& config, int stage);
 

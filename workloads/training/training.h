@@ -33,6 +33,8 @@ struct TrainingConfig {
   OptimizerKind optimizer = OptimizerKind::kAdam;
   MuonConfig muon;
   OptimizerStates optimizer_states;
+  /// Paged moments that a rank of each stage has no room for; none: all stay on the device.
+  std::vector<Bytes> moments_on_host;
   OptimizerOffload optimizer_offload;
   bool gradient_clipping = true;     ///< whether their norm over all ranks scales them
   std::optional<TrainingLora> lora;  ///< adapters of a frozen model; none: all is trained

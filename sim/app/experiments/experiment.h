@@ -95,6 +95,7 @@ struct MachineExperiment : Experiment {
 
   /// The machine that it runs on; there once the experiment is loaded.
   const Machine& machine() const { return *machine_; }
+  bool is_bound() const { return machine_ != nullptr; }
   /// What of the machine it uses.
   virtual Machine::Part part() const { return Machine::Part::kWhole; }
 

@@ -32,7 +32,7 @@ void check_noise(const StepExperiment& experiment, const config::Node& node,
 struct PlacedPlan {
   const ParallelConfig& parallel;
   int system_ranks = 1;
-  std::string path;  ///< in front of `parallel`: "serving.fleet.0."
+  std::string path;  ///< keys in front of `parallel`: "serving.fleet.0."
 };
 
 /// Warns of groups that fit into one system and lie on two, where every message pays the network

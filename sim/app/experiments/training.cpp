@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "sim/app/experiments/model_step.h"
 #include "workloads/module_memory.h"
 #include "workloads/statistics.h"
+#include "workloads/training/optimizer_step.h"
 
 namespace orrery {
 
@@ -173,7 +175,19 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   if (optimizer_states.gradients == GradientStates::kBf16)
     used.main_gradients.value = GradientFormat::kWeights;
   config.software = std::make_shared<const TrainingSoftware>(std::move(used));
+  if (optimizer_states.placement == MomentPlacement::kPaged && is_bound())
+    config.moments_on_host = moments_without_room(config);
   return config;
+}
+
+std::vector<Bytes> TrainingExperiment::moments_without_room(const TrainingConfig& config) const {
+  const LlmConfig llm = model.build();
+  std::vector<Bytes> out;
+  for (const MemoryUse& use : training_memory(llm, config)) {
+    const Bytes moments = optimizer_moments(llm, config, static_cast<int>(out.size()));
+    out.push_back(std::clamp(use.total() - usable_memory(), Bytes(), moments));
+  }
+  return out;
 }
 
 std::vector<InputFile> TrainingExperiment::input_files() const {
@@ -195,13 +209,14 @@ std::string TrainingExperiment::fitting_text() const {
 }
 
 void TrainingExperiment::bind_machines() {
-  if (activation_offload > 0 || optimizer_offload.fraction > 0) system.host.links = true;
+  const bool paged = optimizer_states.placement == MomentPlacement::kPaged;
+  if (activation_offload > 0 || optimizer_offload.fraction > 0 || paged) system.host.links = true;
   ModelExperiment::bind_machines();
 }
 
 bool TrainingExperiment::of_machines(const std::string& path) const {
   return path == "activation_offload" || path.starts_with("optimizer_offload") ||
-         ModelExperiment::of_machines(path);
+         path == "optimizer_states.placement" || ModelExperiment::of_machines(path);
 }
 
 void TrainingExperiment::require_plan(const LlmConfig& llm) const {

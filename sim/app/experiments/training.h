@@ -48,6 +48,8 @@ struct TrainingExperiment final : ModelExperiment {
   /// The step under the plan of the experiment.
   TrainingConfig training() const { return training(parallel); }
   TrainingConfig training(const ParallelConfig& plan) const;
+  /// Paged moments of each stage that go to the host so that the rest fits.
+  std::vector<Bytes> moments_without_room(const TrainingConfig& config) const;
 
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
   std::string fitting_text() const override;

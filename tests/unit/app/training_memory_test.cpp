@@ -105,6 +105,27 @@ TEST(TrainingMemoryOfRuns, SevenBillionWithNarrowMomentsFitOneCard) {
   EXPECT_THAT(wide.reason, HasSubstr("fits with, each alone: optimizer_offload.fraction: 0.75 ("));
 }
 
+// What has no room goes to the host and comes back in each step: some moments of 8 billion
+// parameters, 8 bytes each, over a link of 64 GB/s.
+TEST(TrainingMemoryOfRuns, PagedMomentsGiveWayToAllElse) {
+  const std::string step =
+      "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {dp: 1}, batch: "
+      "{global: 8, micro: 1, sequence: 1024}, precision: bf16, recompute: full";
+  SimulateOptions options;
+  options.beyond_memory = true;
+  const RunRecord device = simulate(test::load(step + "}"), options);
+  const RunRecord paged =
+      simulate(test::load(step + ", optimizer_states: {placement: paged}}"), options);
+  EXPECT_EQ(device.status, RunStatus::kInfeasible);
+  EXPECT_EQ(paged.status, RunStatus::kOk) << paged.reason;
+  const double moved =
+      device.find("peak_memory_bytes")->value - paged.find("peak_memory_bytes")->value;
+  EXPECT_NEAR(moved, device.find("memory_shortfall_bytes")->value, 1);
+  const double longer = paged.find("step_time_s")->value - device.find("step_time_s")->value;
+  EXPECT_GT(longer, 2 * moved / 64e9);
+  EXPECT_LT(longer, 2 * moved / 40e9);
+}
+
 // NVIDIA/Megatron-LM issue 606 (2023): out of memory. 18 bytes a parameter of 6.74 billion.
 TEST(TrainingMemoryOfRuns, SevenBillionDoNotFitCardsOf40GB) {
   const RunRecord record = simulate(test::load(
