@@ -204,6 +204,20 @@ class Changes {
     Bytes saves;
   };
 
+  /// Plans with more ranks along an axis, and fewer replicas.
+  template <class Add>
+  void split_parts(const std::string& key, int ParallelConfig::*axis, const Add& add) const {
+    for (int ranks = 2; config_.parallel.dp % ranks == 0; ranks *= 2) {
+      const int size = config_.parallel.*axis * ranks, replicas = config_.parallel.dp / ranks;
+      add("parallel: {" + key + ": " + std::to_string(size) + ", dp: " + std::to_string(replicas) +
+              "}",
+          [axis, size, replicas](TrainingConfig& changed) {
+            changed.parallel.*axis = size;
+            changed.parallel.dp = replicas;
+          });
+    }
+  }
+
   std::vector<Part> parts() const {
     using C = TrainingConfig;
     std::vector<Part> all;
@@ -227,19 +241,9 @@ class Changes {
       add("recompute: full", [](C& changed) { changed.recompute = Recompute::kFull; });
     }
     if (config_.micro_batch > 1) add("batch.micro: 1", [](C& changed) { changed.micro_batch = 1; });
-    for (const auto& [key, axis] :
-         {std::pair("tp", &ParallelConfig::tp), std::pair("pp", &ParallelConfig::pp),
-          std::pair("cp", &ParallelConfig::cp)}) {
-      for (int ranks = 2; config_.parallel.dp % ranks == 0; ranks *= 2) {
-        const int size = config_.parallel.*axis * ranks, replicas = config_.parallel.dp / ranks;
-        add("parallel: {" + std::string(key) + ": " + std::to_string(size) +
-                ", dp: " + std::to_string(replicas) + "}",
-            [axis, size, replicas](C& changed) {
-              changed.parallel.*axis = size;
-              changed.parallel.dp = replicas;
-            });
-      }
-    }
+    split_parts("tp", &ParallelConfig::tp, add);
+    split_parts("pp", &ParallelConfig::pp, add);
+    split_parts("cp", &ParallelConfig::cp, add);
     return all;
   }
 

@@ -335,13 +335,13 @@ void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell) {
   // Of five seconds each. Where a disk stalls a commit takes seconds, and of 32 writers some wait
   // for 16 s in ten minutes (Crowd): that is no lock that somebody should know of.
-  constexpr int kMostTries = 12, kTold = 6;
+  constexpr int kMostTries = 12, kToldAfter = 6;
   for (int i = 1;; ++i) {
     try {
       return work();
     } catch (const StoreError& error) {
       if (error.fault() != StoreFault::kBusy || i == kMostTries) throw;
-      if (i == kTold && tell) tell(error.what());
+      if (i == kToldAfter && tell) tell(error.what());
     }
   }
 }

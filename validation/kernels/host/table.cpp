@@ -16,7 +16,7 @@ std::string number_text(Number value) {
   return {text.data(), end};
 }
 
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string result = "\"";
   for (const char c : text) {
@@ -27,14 +27,15 @@ std::string quoted(const std::string& text) {
 }
 
 std::string cell_text(const Cell& cell) {
-  if (const auto* text = std::get_if<std::string>(&cell)) return quoted(*text);
+  if (const auto* text = std::get_if<std::string>(&cell)) return in_quotes(*text);
   if (const auto* whole = std::get_if<std::int64_t>(&cell)) return number_text(*whole);
   return number_text(std::get<double>(cell));
 }
 
 std::string header_text(const std::vector<std::string>& columns) {
   std::string text;
-  for (std::size_t i = 0; i < columns.size(); ++i) text += (i > 0 ? "," : "") + quoted(columns[i]);
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    text += (i > 0 ? "," : "") + in_quotes(columns[i]);
   return text + '\n';
 }
 
