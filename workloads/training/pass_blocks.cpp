@@ -99,15 +99,20 @@ RankParameters PassBlocks::gathered_once_more(RankParameters layer) const {
 std::vector<RankParameters> PassBlocks::units(const std::vector<Piece>& pieces, ChunkPlace place,
                                               Pass::Kind kind) const {
   const bool again = gathers_again(config_) && kind != Pass::Kind::kWeightGradient;
+  // Sharded weights are gathered all; else those that the optimizer has updated.
+  const bool sharded = config_.parallel.zero >= 3;
+  const auto weights = [&](const Piece& piece) {
+    return sharded ? pieces_.held(piece, place.rank) : pieces_.trained(piece, place.rank);
+  };
   std::vector<RankParameters> units;
   for (const Piece& piece : pieces) {
     // Heads stay from one pass to the other, and gradients of an embedding read no weights.
     const bool stays = piece.kind == Piece::Kind::kHead || piece.kind == Piece::Kind::kEmbedding ||
                        piece.kind == Piece::Kind::kDecoderEmbedding;
     const bool gathers = is_forward(kind) ? gathers_ : again && !stays && !pieces_.is_there(piece);
-    units.push_back(gathers ? pieces_.held(piece, place.rank) : RankParameters{});
+    units.push_back(gathers ? weights(piece) : RankParameters{});
     if (!is_forward(kind) && again && pieces_.is_there(piece))
-      units.back() = gathered_once_more(pieces_.held(piece, place.rank));
+      units.back() = gathered_once_more(weights(piece));
   }
   return units;
 }

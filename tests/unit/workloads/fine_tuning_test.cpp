@@ -87,6 +87,21 @@ TEST(FineTuning, OfNarrowFrozenWeightsHoldsThemNarrow) {
                    2 * 64 * 384.0);
 }
 
+// Of a frozen model replicas exchange nothing but adapters: their gradients, and their weights
+// where each has updated a share.
+TEST(FineTuning, OfReplicasExchangesAdaptersAlone) {
+  const LlmConfig model = small_llama(4);
+  TrainingConfig config = adapted({.dp = 4, .zero = 1});
+  for (const bool overlaps : {false, true}) {
+    TrainingSoftware software;
+    software.gradient_reduction_overlap.value = software.weight_gather_overlap.value = overlaps;
+    config.software = std::make_shared<const TrainingSoftware>(software);
+    const auto transfers = role_statistics(build_training(model, config).program, 0).transfers;
+    EXPECT_DOUBLE_EQ(transfers.at("reduce_scatter dp").bytes.base(), 2 * 4 * kAdapter);
+    EXPECT_DOUBLE_EQ(transfers.at("all_gather dp").bytes.base(), 2 * 4 * kAdapter);
+  }
+}
+
 // Frozen weights are gathered whole and have no gradients; those of adapters are gathered and
 // reduced with them.
 TEST(FineTuning, OfShardedWeightsGathersAllAndReducesAdapters) {
