@@ -152,9 +152,8 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
       Schema<C>("memory", "device memory of one package")
           .optional("kind", &C::kind, "technology, such as HBM3e or GDDR7")
           .required("capacity", &C::capacity,
-                    "what can be allocated: the total that CUDA reports, which is less than "
-                    "nvidia-smi's, or GiB "
-                    "[MiB, GiB]",
+                    "allocatable memory [MiB, GiB]. NVIDIA devices: the total that CUDA reports; "
+                    "nvidia-smi prints a larger one",
                     kCapacity)
           .required("bandwidth", &C::bandwidth, "peak, reads and writes together [TB/s]",
                     kBandwidth)

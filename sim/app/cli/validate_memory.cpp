@@ -107,7 +107,7 @@ ExitCode MemoryArguments::run() const {
 
 const RegisterVerb<MemoryArguments> registered_memory(
     "validate memory",
-    "device memory of engines and of training steps beside what was printed of it");
+    "compare predicted device memory of engines and training steps with published values");
 
 }  // namespace
 }  // namespace orrery

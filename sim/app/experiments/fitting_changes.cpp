@@ -247,9 +247,8 @@ class Changes {
     return all;
   }
 
-  /// Those of which both have to save enough, in the order of parts(). What two save may be a
-  /// little more than what each saves alone, where another stage or another time is then the
-  /// fullest.
+  /// Tries pairs whose savings add up to the missing memory. A pair may save up to a quarter more
+  /// than the sum of its single changes, because another stage may then have the highest peak.
   std::vector<FittingChange> pairs() {
     constexpr std::size_t kMost = 3;
     constexpr double kMore = 1.25;

@@ -12,7 +12,8 @@ namespace orrery {
 
 /// A change of an experiment, and what the fullest rank needs with it.
 struct FittingChange {
-  std::string text;  ///< "recompute: full": keys as they are written; of two, joined by " and "
+  /// The keys to write: "recompute: full". Two changes are joined by " and ".
+  std::string text;
   Bytes needs;
 };
 
@@ -24,18 +25,19 @@ struct FittingRoom {
 
 /// Changes of a training step on the same ranks that make it fit, by the memory model.
 struct FittingChanges {
-  /// Each alone: those that cost no time first, then formats of the optimizer's states, what lies
-  /// on the host, recomputation, from the parts with the fewest FLOPs to all layers, smaller
-  /// micro-batches, and plans with fewer replicas. Of layers that are recomputed, the fewest.
+  /// Single changes, in this order: ZeRO level, activation precision, optimizer state formats,
+  /// optimizer offload, recomputation (from the modules with the fewest FLOPs to all layers),
+  /// micro-batch size, and plans with fewer replicas. Recomputation of layers lists the fewest
+  /// layers.
   std::vector<FittingChange> alone;
-  /// Where none does alone: two together, at most three of them.
+  /// At most three pairs of changes. Only filled if no single change is enough.
   std::vector<FittingChange> pairs;
 };
 FittingChanges fitting_changes(const LlmConfig& model, const TrainingConfig& config,
                                const FittingRoom& room);
 
-/// "; fits with, each alone: recompute: full (61.0 GB), ...", or "; fits with two changes: ...", or
-/// that none does.
+/// "; fits with, each alone: recompute: full (61.0 GB), ...", "; fits with two changes: ...", or a
+/// sentence that neither single changes nor pairs are enough.
 std::string fitting_text(const FittingChanges& changes);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of training steps beside what was printed of it.
+// Compares the memory of training steps with published values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -105,8 +105,8 @@ TEST(TrainingMemoryOfRuns, SevenBillionWithNarrowMomentsFitOneCard) {
   EXPECT_THAT(wide.reason, HasSubstr("fits with, each alone: optimizer_offload.fraction: 0.75 ("));
 }
 
-// What has no room goes to the host and comes back in each step: some moments of 8 billion
-// parameters, 8 bytes each, over a link of 64 GB/s.
+// The driver moves moments to the host until the rest fits, and each step transfers them over a
+// link of 64 GB/s twice. 8 billion parameters have 64 GB of moments.
 TEST(TrainingMemoryOfRuns, PagedMomentsGiveWayToAllElse) {
   const std::string step =
       "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {dp: 1}, batch: "

@@ -120,7 +120,7 @@ TEST(CachingAllocator, NeverHoldsLessThanItGaveOut) {
     for (const Handle handle : alive) allocator.free(handle);
     EXPECT_EQ(allocator.allocated(), 0);
     EXPECT_EQ(allocator.reserved(), reserved);
-    // What was split has joined again: a segment holds one tensor of its size.
+    // All freed blocks have merged, so that one large tensor fits without new memory.
     if (segments == Segments::kExpandable) {
       const Handle most = allocator.allocate(allocator.peak_allocated() / 4, 0);
       EXPECT_EQ(allocator.reserved(), reserved);
