@@ -89,7 +89,9 @@ struct Vllm final : SchedulerConfig {
             num_gpu_blocks,
             block_size,
             prefix_caching,
-            mamba_block_size};
+            mamba_block_size,
+            true,
+            disable_hybrid_kv_cache_manager};
   }
 
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
@@ -108,7 +110,7 @@ struct Vllm final : SchedulerConfig {
   bool enable_chunked_prefill = true, scheduler_reserve_full_isl = false;
   bool reserve_whole_windows = false;
   double watermark = 0;
-  bool prefix_caching = true;
+  bool prefix_caching = true, disable_hybrid_kv_cache_manager = false;
   std::int64_t block_size = 16, num_gpu_blocks = 0, mamba_block_size = 0;
   double gpu_memory_utilization = 0;
 
@@ -166,6 +168,8 @@ struct Vllm final : SchedulerConfig {
         batch_keys()
             .optional("prefix_caching", &Vllm::prefix_caching,
                       "whether blocks of equal prefixes are kept and shared")
+            .optional("disable_hybrid_kv_cache_manager", &Vllm::disable_hybrid_kv_cache_manager,
+                      "whether layers with a window keep the whole sequence, as those without do")
             .optional("block_size", &Vllm::block_size, "tokens of a block", between(1, 4096))
             .optional("mamba_block_size", &Vllm::mamba_block_size,
                       "tokens from one kept state of recurrent layers to the next, with "

@@ -41,6 +41,7 @@ bool RuleCase::holds(const EngineSite& site) const {
          (!below_tp || site.tp < *below_tp) && (!from_tp || site.tp >= *from_tp) &&
          (!pipeline || *pipeline == (site.pp > 1)) &&
          (!data_parallel || *data_parallel == (site.dp > 1)) &&
+         (!connector || *connector == site.connector) &&
          (methods.empty() ||
           std::find(methods.begin(), methods.end(), site.speculation) != methods.end()) &&
          is_as_asked(recurrent, site.recurrent) && is_as_asked(experts, site.experts);
@@ -63,6 +64,7 @@ std::string RuleCase::text() const {
   if (from_tp) add("tp >= " + std::to_string(*from_tp));
   flag(pipeline, "pipeline parallel");
   flag(data_parallel, "data parallel");
+  flag(connector, "KV connector");
   if (!speculation.empty()) add("speculation by " + config::joined(speculation));
   flag(recurrent, "recurrent layers");
   flag(experts, "experts");
@@ -85,6 +87,8 @@ const config::Schema<RuleCase>& RuleCase::schema() {
           .optional("data_parallel", &C::data_parallel,
                     "whether there are several data parallel ranks")
           .optional("speculation", &C::speculation, "methods of speculative decoding")
+          .optional("connector", &C::connector,
+                    "whether caches go to other instances or to other memory")
           .optional("recurrent", &C::recurrent, "whether some layers have a recurrent state")
           .optional("experts", &C::experts, "whether the model has experts")
           .required("value", &C::value, "value of the key");

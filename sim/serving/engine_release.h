@@ -23,7 +23,8 @@ struct EngineSite {
   std::string speculation;               ///< "mtp", "ngram"; empty: none
   std::function<bool()> recurrent = {};  ///< whether some layers have a recurrent state
   std::function<bool()> experts = {};    ///< whether the model has experts
-  bool fusions = true;  ///< whether `fusions` follow the version (see engine_schema())
+  bool connector = false;  ///< whether caches go to other instances or to other memory
+  bool fusions = true;     ///< whether `fusions` follow the version (see engine_schema())
 };
 
 /// One of the values of a default. It applies where all of its conditions hold.
@@ -36,6 +37,7 @@ struct RuleCase {
   std::optional<bool> pipeline, data_parallel;  ///< several stages, several such ranks
   std::vector<std::string> speculation;         ///< methods of speculative decoding
   std::optional<bool> recurrent, experts;       ///< kinds of models
+  std::optional<bool> connector;                ///< caches go to other instances or to other memory
   config::Node value;
 
   bool holds(const EngineSite& site) const;

@@ -11,6 +11,7 @@
 
 #include "sim/config/registered.h"
 #include "sim/serving/adapter_slots.h"
+#include "sim/serving/engine_all_reduce.h"
 #include "sim/serving/engine_fusions.h"
 #include "sim/serving/engine_overheads.h"
 #include "sim/serving/expert_kernels.h"
@@ -123,6 +124,8 @@ struct EngineMemory {
   /// Where states of requests that run are: in blocks of the cache, or set aside for as many as may
   /// run.
   bool states_in_blocks = true;
+  /// Layers with a window keep all tokens, as other layers do.
+  bool whole_windows = false;
 };
 
 /// Keys of an engine, chosen by `kind`. A file adds one with an object
@@ -173,8 +176,7 @@ struct SchedulerConfig {
   bool decodes_by_stages = true;
   /// Marlin's kernels widen weights; engines say so by keys of their own.
   bool marlin = false;
-  /// All-reduces of tensor parallel ranks up to this size go by kernels of the engine.
-  Bytes custom_all_reduce{8.0 * 1024 * 1024};
+  EngineAllReduce all_reduce;
 
   static const config::Choices& choices() {
     return config::Registered<SchedulerConfig>::choices("kind", "vllm");
@@ -193,11 +195,10 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
           "host", static_cast<HostCosts T::*>(&SchedulerConfig::host),
           "work of the host that devices wait for; keys that are left out of it take no time. "
           "Without it, of engines with versions what `orrery describe software` shows")
-      .optional("custom_all_reduce", static_cast<Bytes T::*>(&SchedulerConfig::custom_all_reduce),
-                "size up to which all-reduces of tensor parallel ranks inside a system go by the "
-                "engine's own kernels, in one or two shots, where those take less time; 0 B: none "
-                "do. 8 MiB is vLLM's limit (distributed/device_communicators/custom_all_reduce.py)",
-                config::at_least(0))
+      .optional("all_reduce", static_cast<EngineAllReduce T::*>(&SchedulerConfig::all_reduce),
+                "kernels that add up buffers of tensor parallel ranks inside a system. By itself "
+                "what this version takes on this device (`orrery describe software`)")
+      .alias("custom_all_reduce", "all_reduce.own")
       .optional("quant_fusion", static_cast<bool T::*>(&SchedulerConfig::quant_fusion),
                 "whether norms, activations and attention quantise what a product in 8 bits or "
                 "fewer reads; otherwise kernels of their own do. vLLM's passes for it are off by "

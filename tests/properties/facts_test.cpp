@@ -26,6 +26,14 @@ std::string decode(const std::string& more) {
          ", phase: decode, kv_length: 1024, " + more + "}";
 }
 
+/// An all-reduce of eight ranks by kernels of vLLM.
+std::string all_reduce(int kib, const std::string& keys = "own: 8 MiB") {
+  return "{experiment: collective, system: dgx_h100, collective: {kind: all_reduce, bytes: " +
+         std::to_string(kib) + " KiB}, engine: {kind: vllm, version: \"0.8\", all_reduce: {" +
+         keys + "}}}";
+}
+constexpr const char* kSymmetric = "symmetric: 32 MiB";
+
 const std::string kA = "system.accelerator.";
 
 /// Experiments that each move facts of an accelerator.
@@ -438,6 +446,23 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
       {"engine.vllm.fusions.allreduce_norm",
        decode("parallel: {tp: 2}, batch: {micro: 2}, engine: {kind: vllm}"),
        {"engine.fusions.allreduce_norm=on"}},
+      {"engine.vllm.all_reduce.fused",
+       decode("parallel: {tp: 2}, batch: {micro: 2}, engine: {kind: vllm, fusions: "
+              "{allreduce_norm: on}}"),
+       {"engine.all_reduce.fused=0 B"}},
+      {"engine.vllm.all_reduce.own", all_reduce(64), {"engine.all_reduce.own=0 B"}},
+      {"engine.vllm.all_reduce.one_shot", all_reduce(64), {"engine.all_reduce.one_shot=1 KiB"}},
+      {"engine.vllm.all_reduce.barrier", all_reduce(64), {"engine.all_reduce.barrier=9 us"}},
+      {"engine.vllm.all_reduce.fence", all_reduce(512), {"engine.all_reduce.fence=9 us"}},
+      {"engine.vllm.all_reduce.symmetric",
+       all_reduce(16384, kSymmetric),
+       {"engine.all_reduce.symmetric=1 MiB"}},
+      {"engine.vllm.all_reduce.multicast",
+       all_reduce(16384, kSymmetric),
+       {"engine.all_reduce.multicast=true"}},
+      {"engine.vllm.all_reduce.copies",
+       all_reduce(16384, kSymmetric),
+       {"engine.all_reduce.copies=99 us"}},
       {"engine.vllm.fusions.pdl",
        decode("batch: {micro: 2}, engine: {kind: vllm}"),
        {"engine.fusions.pdl=on"}},

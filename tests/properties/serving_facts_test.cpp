@@ -96,7 +96,6 @@ TEST(Facts, OfServingMoveResults) {
        "input: 2000, output: 40}, fleet: [{system: dgx_h100, engine: {kind: vllm, num_gpu_blocks: "
        "900, max_num_batched_tokens: 256, version: \"0.19\"}}]}}"},
       {{engine + "vllm.cudagraph"}, serving(kFew, "kind: vllm, host: {launch: 20 us}")},
-      {{engine + "vllm.custom_all_reduce"}, serving(kFew, "kind: vllm", ", parallel: {tp: 2}")},
       {{engine + "vllm.memory"},
        serving(kFew, "kind: vllm, version: \"0.21\"", ", parallel: {tp: 2}")},
       {{engine + "sglang.memory"}, serving(kFew, "kind: sglang", ", parallel: {tp: 2}")},
@@ -290,6 +289,11 @@ TEST(Facts, OfServingMoveResults) {
                    acceptance.path() + "}"),
        {"serving.fleet.0.speculative.acceptance_of=b/off"}},
       {"serving.kv_transfer.over", apart, {"serving.kv_transfer.over=scale_up"}},
+      {"serving.kv_transfer.start", apart, {"serving.kv_transfer.start=50 ms"}},
+      {engine + "vllm.disable_hybrid_kv_cache_manager",
+       "{experiment: serving, model: gemma_3_1b, serving: {workload: {concurrency: 2, requests: 2, "
+       "input: 64, output: 4}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}",
+       {"serving.fleet.0.engine.disable_hybrid_kv_cache_manager=true"}},
       {"serving.kv_transfer.router", apart, {"serving.kv_transfer.router=round_robin"}},
       {"serving.workload.poisson.urgent", urgent, {"serving.workload.urgent=0.2"}},
       {"serving.workload.gamma.urgent",

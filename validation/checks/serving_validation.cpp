@@ -48,7 +48,7 @@ std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const s
   return model + " " + row.system + " " + std::to_string(static_cast<int>(g.precision)) + " " +
          std::to_string(static_cast<int>(g.kv_precision)) + " " + std::to_string(g.parallel.tp) +
          " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
-         std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->custom_all_reduce.base()) +
+         std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->all_reduce.own.base()) +
          (g.engine->quant_fusion ? " fused" : "") + (g.engine->marlin ? " marlin" : "") + " " +
          std::to_string(static_cast<int>(g.engine->expert_kernels)) +
          (g.engine->shares_as_routed ? " shared" : "") +

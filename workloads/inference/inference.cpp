@@ -216,17 +216,11 @@ void require_sequences(const LlmConfig& model, const InferenceConfig& config) {
 
 }  // namespace
 
-EngineKernels engine_kernels(const EngineFusions& fusions, const InferenceConfig& config) {
-  // vLLM, config/compilation.py: FI_ALLREDUCE_FUSION_MAX_SIZE_MB by capability (9.0, 10.0) and
-  // ranks.
-  constexpr double kMiB = 1024 * 1024;
-  const int tp = config.parallel.tp;
-  const double four = config.mx_products ? 32 : 2;
-  const double most = tp == 2 ? 64 : tp == 4 ? four : tp == 8 ? 1 : 0;
+EngineKernels engine_kernels(const EngineFusions& fusions, Bytes most) {
   EngineKernels kernels;
   kernels.router = fusions.router == EngineSwitch::kOn;
   kernels.early_launch = fusions.pdl == EngineSwitch::kOn;
-  if (fusions.allreduce_norm == EngineSwitch::kOn) kernels.allreduce_norm = Bytes(most * kMiB);
+  if (fusions.allreduce_norm == EngineSwitch::kOn) kernels.allreduce_norm = most;
   return kernels;
 }
 

@@ -64,9 +64,9 @@ struct InferenceConfig {
   std::optional<Drafts> drafts;  ///< passes behind the step, on its last stage
 };
 
-/// Kernels of an engine that fuses so (no switch of it auto). `config` says the plan and, by
-/// mx_products, the generation.
-EngineKernels engine_kernels(const EngineFusions& fusions, const InferenceConfig& config);
+/// Kernels of an engine that fuses so (no switch of it auto).
+/// @param most buffer of an all-reduce that norms
+EngineKernels engine_kernels(const EngineFusions& fusions, Bytes most);
 
 /// New tokens of the step on one data parallel rank.
 std::int64_t step_tokens(const InferenceConfig& config);

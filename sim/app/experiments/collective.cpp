@@ -8,10 +8,12 @@
 #include "models/collectives/limit.h"
 #include "models/collectives/user_algorithm.h"
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/engine_site.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/part_keys.h"
 #include "sim/app/experiments/simulate.h"
+#include "sim/app/pricing/engine_network.h"
 #include "sim/config/leaf.h"
 #include "sim/config/place.h"
 #include "sim/trace/timeline.h"
@@ -23,7 +25,11 @@ const config::Schema<CollectiveExperiment>& CollectiveExperiment::schema() {
   using E = CollectiveExperiment;
   static const config::Schema<E> schema =
       with_link_keys(machine_schema<E>("collective", "one collective on part of a machine"))
-          .optional("collective", &E::collective, "what is sent");
+          .optional("collective", &E::collective, "what is sent")
+          .optional("engine", &E::engine,
+                    "the engine whose kernels carry an all-reduce of tensor parallel ranks, by its "
+                    "keys of a served group ({kind: vllm, version: 0.19}); without it the "
+                    "communication library carries it");
   return schema;
 }
 
@@ -186,7 +192,14 @@ void check_name(NamedKey key, const std::string& name, const std::vector<std::st
 }  // namespace
 
 /// A user-written algorithm is named relative to the file that names it.
-void CollectiveExperiment::complete(config::Node& node, config::Diagnostics&) {
+void CollectiveExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  if (collective && engine) {
+    ParallelConfig parallel;
+    const std::int64_t all = std::int64_t{system.ranks()} * nodes;
+    parallel.tp = static_cast<int>(collective->ranks > 0 ? collective->ranks : all);
+    engine_defaults = follow_release(*engine, engine_site(system.accelerator, parallel),
+                                     *node.find("engine"), diagnostics);
+  }
   if (!collective || !config::Library::is_path(collective->algorithm)) return;
   const config::Origin& origin = node.at_path("collective.algorithm")->origin();
   if (origin.kind == config::Origin::Kind::kFile)
@@ -204,6 +217,17 @@ void CollectiveExperiment::check(const config::Node& node, config::Diagnostics& 
              {std::to_string(available), {}});
   }
   check_parts(c, system, available, node, diagnostics);
+  if (engine && c.kind != TransferKind::kAllReduce) {
+    complain(diagnostics, node, "engine",
+             "engines have kernels of their own for all_reduce alone; the library carries a " +
+                 std::string(to_string(c.kind)),
+             {{}, {"leave out 'engine'"}});
+  }
+  if (engine && (c.algorithm != "auto" || c.protocol != "auto")) {
+    complain(diagnostics, node, "engine",
+             "an engine chooses algorithm and protocol by itself: give either them or the engine",
+             {{}, {"leave out collective.algorithm and collective.protocol"}});
+  }
   const bool barrier = c.kind == TransferKind::kBarrier;
   if (!c.exchanges_tokens() && !has_matrix(c) && (c.bytes.base() == 0) != barrier) {
     complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
@@ -288,6 +312,16 @@ void write_timeline(const Transfer& transfer, const PricedTransfer& priced,
 
 }  // namespace
 
+/// Alone an all-reduce norms nothing.
+PricedTransfer CollectiveExperiment::price(const MachineNetwork& links,
+                                           const Transfer& transfer) const {
+  if (!engine) return links.start().price(transfer);
+  EngineAllReduce rules = engine->object->all_reduce;
+  rules.fused = Bytes(0);
+  return EngineNetwork(machine().system(), machine().nodes(), rules, links.faults_at_start())
+      .price(transfer);
+}
+
 void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record) const {
   const CollectiveConfig& wanted = *collective;
   const Program program = one_transfer(collective_transfer(wanted, machine().ranks()));
@@ -302,7 +336,7 @@ void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record
   const MachineNetwork states(placed, faults, {wanted.algorithm, wanted.protocol});
   const FlowModel& network = states.start();
   const Collective group = network.collective(transfer, transfer.groups[0]);
-  const std::vector<PricedTransfer> taken(1, network.price(transfer));
+  const std::vector<PricedTransfer> taken(1, price(states, transfer));
   const PricedTransfer& priced = taken.front();
   if (!transfer.host) check_choice(wanted, priced, group, system.name);
   Costs costs;
@@ -324,6 +358,7 @@ void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record
   } else {
     add_figures(group, port_rates(placed.system()), time, record);
   }
+  if (!engine_defaults.empty()) add_label(record, kEngineDefaults, engine_defaults);
   add_label(record, kAlgorithm, priced.algorithm);
   add_label(record, kProtocol, priced.protocol);
   add_label(record, kBottleneck,

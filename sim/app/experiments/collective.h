@@ -2,11 +2,14 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/app/experiments/collective_config.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/link_keys.h"
+#include "sim/app/pricing/machine_network.h"
+#include "sim/serving/scheduler.h"
 
 namespace orrery {
 
@@ -15,6 +18,9 @@ struct CollectiveExperiment final : MachineExperiment, LinkKeys {
   CollectiveExperiment() { kind = "collective"; }
 
   std::optional<CollectiveConfig> collective;
+  /// Whose kernels carry an all-reduce; none: the library's.
+  std::optional<config::OneOf<SchedulerConfig>> engine;
+  std::string engine_defaults;  ///< see follow_release()
   static const config::Schema<CollectiveExperiment>& schema();
 
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
@@ -26,6 +32,9 @@ struct CollectiveExperiment final : MachineExperiment, LinkKeys {
   void check_network() const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;
   TableView table() const override;
+
+ private:
+  PricedTransfer price(const MachineNetwork& links, const Transfer& transfer) const;
 };
 
 }  // namespace orrery

@@ -49,7 +49,7 @@ inline const DeclaredMetric kEngineDefaults{
     {"engine_defaults", "",
      "versions that the defaults of each engine and the times of its host come from: the newest in "
      "configs/software that is not newer than the engine (`orrery describe software vllm`)",
-     "inference, serving"}};
+     "inference, serving, collective"}};
 inline const DeclaredMetric kPrices{
     {"prices", "", "list of prices that costs rest on", "training, inference, serving, layers"}};
 inline const DeclaredMetric kModelFlopsUtilization{

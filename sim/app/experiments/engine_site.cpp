@@ -25,9 +25,7 @@ bool built(const ModelConfig& model, bool (*is)(const LlmConfig&)) {
 
 }  // namespace
 
-EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel,
-                       const ModelConfig& model,
-                       const std::optional<SpeculativeConfig>& speculative) {
+EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel) {
   EngineSite site;
   site.memory = accelerator.memory.capacity.value / accelerator.dies;
   site.device = accelerator.name;
@@ -35,6 +33,13 @@ EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfi
   site.tp = parallel.tp;
   site.pp = parallel.pp;
   site.dp = parallel.dp;
+  return site;
+}
+
+EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel,
+                       const ModelConfig& model,
+                       const std::optional<SpeculativeConfig>& speculative) {
+  EngineSite site = engine_site(accelerator, parallel);
   if (speculative) {
     for (const auto& [method, name] : config::EnumNames<SpeculativeMethod>::values)
       if (method == speculative->method) site.speculation = name;

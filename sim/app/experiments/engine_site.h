@@ -10,6 +10,9 @@
 
 namespace orrery {
 
+/// What defaults of an engine depend on, of a group of ranks whose model is not known.
+EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel);
+
 /// What defaults of an engine depend on, of a group of ranks. It refers to the model, which is
 /// built only where a default depends on it; one that cannot be built has neither recurrent layers
 /// nor experts.

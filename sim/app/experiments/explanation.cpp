@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/app/experiments/known_replay.h"
-#include "sim/app/experiments/step_experiment.h"
+#include "sim/app/experiments/step_network.h"
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/limits.h"
@@ -143,7 +143,7 @@ ordered_json explain_memory(const MemoryUse& use, const StepExperiment& e) {
 
 void explain_program(const StepExperiment& e, const Program& program, const KnownReplay& replay,
                      ordered_json& explanation) {
-  const MachineNetwork network(e.machine(), e.faults);
+  const StepNetwork network(e);
   PricedProgram priced = price(program, e.system.accelerator,
                                *e.machine().kernels({e.fidelity, {}, e.measured}), network.start());
   if (replay.ended()) priced.costs.kernels = replay.outcome().kernels;

@@ -5,11 +5,11 @@
 
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/engine_kernels.h"
 #include "sim/app/experiments/engine_site.h"
 #include "sim/app/experiments/expert_ranks.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
-#include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "workloads/inference/drafts.h"
 #include "workloads/inference/two_batches.h"
@@ -260,6 +260,11 @@ std::int64_t InferenceExperiment::kept_off(const Kernel& kernel) const {
       engine->object->expert_kernels != ExpertKernels::kDeepGemm || !system.expert_exchange)
     return 0;
   return leaves_units(kernel) ? system.expert_exchange->units.value : 0;
+}
+
+std::optional<EngineAllReduce> InferenceExperiment::own_all_reduces() const {
+  if (!engine || parallel.tp == 1) return {};
+  return all_reduce_rules(*engine->object, inference());
 }
 
 void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record) const {

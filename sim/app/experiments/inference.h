@@ -58,6 +58,7 @@ struct InferenceExperiment final : ModelExperiment {
   void require_plan(const LlmConfig& llm) const override;
   ModelStep step(const LlmConfig& llm) const override;
   std::int64_t kept_off(const Kernel& kernel) const override;
+  std::optional<EngineAllReduce> own_all_reduces() const override;
   bool has_batch() const override;
   std::vector<InputFile> input_files() const override;
   std::string batch_text() const override;

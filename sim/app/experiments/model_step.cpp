@@ -13,6 +13,7 @@
 
 #include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/rank_replay.h"
+#include "sim/app/experiments/step_network.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/graph/executions.h"
@@ -209,8 +210,8 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
                         const Program& program, const SimulateOptions& simulate_options,
                         const Repricing& repricing) {
   if (const auto faults = verify(program); !faults.empty()) throw std::logic_error(faults.front());
-  const MachineNetwork states(experiment.machine(), experiment.faults);
-  const FlowModel& network = states.start();
+  const StepNetwork on(experiment);
+  const Network& network = on.start();
   StepOutcome outcome;
   const AcceleratorConfig& accelerator = experiment.machine().accelerator();
   const PowerState state = experiment.machine().power_state(PowerState::kSteady);
@@ -219,7 +220,7 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
       slowest_of(accelerator, experiment.noise.ranks > 0 ? 1 : experiment.accelerators());
   outcome.priced = price(program, priced_accelerator(accelerator, state), model, network);
   if (repricing) repricing(outcome.priced);
-  states.add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
+  on.links().add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
   KernelSlowdowns slowdowns(experiment.machine(), experiment.fidelity, program,
                             simulate_options.tiles);
   keep_off(experiment, program, slowdowns, outcome.priced.costs);
@@ -243,7 +244,7 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
     if (experiment.unfolds()) {
       options.timeline = timeline.get();
       options.path = nullptr;  // that of roles is theirs, unless ranks differ
-      RankSteps steps = replay_ranks(experiment, program, outcome.priced, states, options);
+      RankSteps steps = replay_ranks(experiment, program, outcome.priced, on.links(), options);
       played.replay = std::move(steps.middle);
       played.steps = std::move(steps.times);
     }

@@ -121,6 +121,7 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
     EngineSite site =
         engine_site(group.system.accelerator, group.parallel, model, group.speculative);
     site.fusions = false;
+    site.connector = group.role != InstanceRole::kBoth || !group.kv_tiers.empty();
     group.engine_defaults =
         follow_release(group.engine, site, *fleet->item(i).find("engine"), diagnostics);
   }
@@ -335,21 +336,23 @@ void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& expl
   const std::vector<ServingMemory> memory = fleet().memory(serving.fleet);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < memory.size(); ++i) {
-    rows.push_back({{"group", serving.fleet[i].name},
-                    {"usable_bytes", memory[i].usable.base()},
-                    {"weights_bytes", memory[i].weights.base()},
-                    {"working_bytes", memory[i].working.base()},
-                    {"working", memory[i].sampling ? "sampling" : "activations"},
-                    {"libraries_bytes", memory[i].libraries.base()},
-                    {"communicators_bytes", memory[i].communicators.base()},
-                    {"graphs_bytes", memory[i].graphs.base()},
-                    {"before_bytes", memory[i].before.base()},
-                    {"set_aside_bytes", memory[i].set_aside.base()},
-                    {"windows_bytes", memory[i].window.base()},
-                    {"states_bytes", memory[i].states.base()},
-                    {"block_bytes", memory[i].block.base()},
-                    {"blocks", memory[i].blocks},
-                    {"tokens", memory[i].blocks * memory[i].block_tokens}});
+    rows.push_back(
+        {{"group", serving.fleet[i].name},
+         {"usable_bytes", memory[i].usable.base()},
+         {"weights_bytes", memory[i].weights.base()},
+         {"working_bytes", memory[i].working.base()},
+         {"working", memory[i].sampling ? "sampling" : "activations"},
+         {"libraries_bytes", memory[i].libraries.base()},
+         {"communicators_bytes", memory[i].communicators.base()},
+         {"graphs_bytes", memory[i].graphs.base()},
+         {"before_bytes", memory[i].before.base()},
+         {"set_aside_bytes", memory[i].set_aside.base()},
+         {"cache_bytes", (memory[i].block * static_cast<double>(memory[i].blocks)).base()},
+         {"windows_bytes", memory[i].window.base()},
+         {"states_bytes", memory[i].states.base()},
+         {"block_bytes", memory[i].block.base()},
+         {"blocks", memory[i].blocks},
+         {"tokens", memory[i].blocks * memory[i].block_tokens}});
   }
   explanation["groups"] = std::move(rows);
 }

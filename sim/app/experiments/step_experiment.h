@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "sim/app/experiments/link_keys.h"
 #include "sim/app/experiments/rank_noise.h"
 #include "sim/graph/program.h"
+#include "sim/serving/engine_all_reduce.h"
 
 namespace orrery {
 
@@ -37,6 +39,9 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   virtual Program program() const = 0;
   /// The part of the model that a kernel of the program is of, for explanations.
   virtual std::string part_of(const Kernel& kernel) const = 0;
+  /// The kernels of an engine that carry all-reduces inside a system; none: the library carries
+  /// them.
+  virtual std::optional<EngineAllReduce> own_all_reduces() const { return {}; }
   /// SMs that a kernel of the program leaves to exchanges of tokens all the time.
   virtual std::int64_t kept_off(const Kernel& /*kernel*/) const { return 0; }
   /// Accelerators that the step uses (a rank is a die).

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ class MachineNetwork {
 
   /// With the faults that are there from the start.
   const FlowModel& start() const { return *start_; }
+  std::span<const LinkFault> faults_at_start() const { return states_.front().faults; }
 
   /// Adds what happens to links during the run to the costs of a program that was priced with
   /// start(): their capacities, and the ways of the transfers that change theirs. Algorithms,

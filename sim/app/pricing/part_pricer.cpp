@@ -55,11 +55,12 @@ double transfer_ps(const PricedTransfer& transfer) {
 }  // namespace
 
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice,
-                         bool contention, Bytes own_all_reduce) {
+                         bool contention, const EngineAllReduce* all_reduce) {
   StepMachine made;
   made.kernels = machine->kernels(choice);
-  if (own_all_reduce > Bytes(0)) {
-    made.network = std::make_shared<const EngineNetwork>(*machine, own_all_reduce);
+  if (all_reduce != nullptr) {
+    made.network =
+        std::make_shared<const EngineNetwork>(machine->system(), machine->nodes(), *all_reduce);
   } else {
     made.network = std::make_shared<const FlowModel>(machine->system(), machine->nodes());
   }

@@ -11,6 +11,7 @@
 #include "sim/graph/transfer.h"
 #include "sim/machine/kernel_model.h"
 #include "sim/machine/network.h"
+#include "sim/serving/engine_all_reduce.h"
 #include "workloads/llm/step_list.h"
 #include "workloads/parallelism/parallel_config.h"
 
@@ -31,9 +32,9 @@ struct StepMachine {
 /// Prices on a machine without faults. A power state that follows the kind of an experiment is
 /// steady, as of all steps of models.
 /// @param contention whether transfers slow the kernels beside them
-/// @param own_all_reduce see EngineNetwork; 0: collectives are all those of the library
+/// @param all_reduce see EngineNetwork; null: collectives are all those of the library
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice = {},
-                         bool contention = true, Bytes own_all_reduce = {});
+                         bool contention = true, const EngineAllReduce* all_reduce = nullptr);
 
 /// Prices lists of steps that follow each other on the compute stream, with collectives between or
 /// beside them: what a replay of the list alone gives, without a graph. Nothing of one list runs

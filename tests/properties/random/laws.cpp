@@ -13,6 +13,7 @@
 #include "sim/app/sweeps/run_point.h"
 #include "sim/machine/clock.h"
 #include "sim/units/text.h"
+#include "tests/properties/random/memory_laws.h"
 
 namespace orrery {
 namespace {
@@ -283,6 +284,7 @@ Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
   Trial trial;
   try {
     const LoadedExperiment loaded = load_experiment(experiment.file(), experiment.assignments);
+    inspect_memory(experiment, loaded, draw, trial);
     const RunRecord record = simulate_isolated(loaded).record;
     if (record.status != RunStatus::kOk) {
       trial.outcome = Trial::Outcome::kInfeasible;

@@ -15,12 +15,14 @@
 
 #include "sim/app/cli/progress.h"
 #include "tests/properties/random/fleets.h"
+#include "tests/properties/random/memory_laws.h"
 
 namespace orrery {
 namespace {
 
-/// Every ninth experiment is a fleet, whose law takes dozens of runs.
-constexpr std::uint64_t kFleets = 9;
+/// Every ninth experiment is a fleet, whose law takes dozens of runs, and another ninth the start
+/// of an engine.
+constexpr std::uint64_t kFleets = 9, kStart = 4;
 
 struct Tally {
   std::uint64_t ran = 0, refused = 0, infeasible = 0, violations = 0;
@@ -49,9 +51,13 @@ Tally work(std::uint64_t first, std::uint64_t stride, std::uint64_t count, bool 
   if (shows) progress.emplace("random experiments", count);
   for (std::uint64_t seed = first; tally.ran < count; seed += stride) {
     Draw draw(seed);
-    const bool fleet = seed % kFleets == 0;
-    const RandomExperiment experiment = fleet ? draw_fleet(draw) : draw_experiment(draw);
-    const Trial trial = fleet ? try_fleet(experiment) : try_experiment(experiment, draw);
+    const bool fleet = seed % kFleets == 0, start = seed % kFleets == kStart;
+    const RandomExperiment experiment = fleet   ? draw_fleet(draw)
+                                        : start ? draw_start(draw)
+                                                : draw_experiment(draw);
+    const Trial trial = fleet   ? try_fleet(experiment)
+                        : start ? try_start(experiment)
+                                : try_experiment(experiment, draw);
     for (const Violation& violation : trial.violations) report(experiment, seed, violation);
     tally.violations += trial.violations.size();
     if (trial.outcome == Trial::Outcome::kRefused) ++tally.refused;

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/simulate.h"
+#include "sim/app/questions/explain/explain.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::engine_memory_test {
@@ -110,6 +112,25 @@ TEST(EngineMemory, WindowsHaveRoomForAnIteration) {
                      engine + std::to_string(blocks)),
                  "kv_requests"),
               33.42, 0.1);
+}
+
+// jgchn/llm-d-planner, accuracy/results/v0.19.0: RedHatAI/Llama-3.3-70B-Instruct-fp8-dynamic on two
+// H100.
+TEST(EngineMemory, ExplainHasTheLinesOfTheLogOfAStart) {
+  const LoadedExperiment loaded = load(
+      "{experiment: serving, model: llama_3_1_70b, serving: {workload: {concurrency: 1, requests: "
+      "1, input: 100, output: 2}, fleet: [{system: dgx_h100, parallel: {tp: 2}, precision: fp8, "
+      "engine: {" +
+      std::string(kVllm) + "}}]}}");
+  const nlohmann::ordered_json explanation = explain(loaded);
+  const auto& rank = explanation.at("groups").front();
+  const auto gib = [&](const char* key) { return rank.at(key).get<double>() / 1073741824; };
+  EXPECT_NEAR(gib("usable_bytes"), 0.95 * 79.19, 0.03);
+  EXPECT_NEAR(gib("weights_bytes"), 33.88, 0.1);
+  EXPECT_NEAR(gib("working_bytes"), 1.96, 0.1);
+  EXPECT_NEAR(gib("libraries_bytes") + gib("communicators_bytes"), 2.1, 0.1);
+  EXPECT_NEAR(gib("graphs_bytes"), 1.79, 0.2);
+  EXPECT_NEAR(gib("cache_bytes"), 37.28, 0.2);
 }
 
 TEST(EngineMemory, MixtralIsSharedByTensorRanks) {

@@ -63,13 +63,14 @@ TEST(EngineSteps, HeadsReadSharedKeysEachForItselfBeforeXqa) {
 }
 
 TEST(EngineSteps, NormsWithinAllReducesSaveTheirLaunchesAndOneRead) {
-  const double apart = step_time(kDense, with({"engine.fusions.allreduce_norm=off"}));
-  const double fused = step_time(kDense, with({"engine.fusions.allreduce_norm=on"}));
+  const std::string barrier = "engine.all_reduce.barrier=0 us";
+  const double apart = step_time(kDense, with({barrier, "engine.fusions.allreduce_norm=off"}));
+  const double fused = step_time(kDense, with({barrier, "engine.fusions.allreduce_norm=on"}));
   // Two norms of each of 32 layers, of 2 to 3 us that are launches nearly all.
   EXPECT_GT(apart - fused, 64 * 1.5e-6);
   EXPECT_LT(apart - fused, 64 * 4e-6);
-  // 1 MiB is the most of 8 ranks: 128 tokens of 4,096 columns in 16 bits.
-  const std::vector<std::string> most = {"batch.micro=128"}, more = {"batch.micro=129"};
+  // 512 KiB is the most of 8 ranks of Hopper: 64 tokens of 4,096 columns in 16 bits.
+  const std::vector<std::string> most = {"batch.micro=64"}, more = {"batch.micro=65"};
   const auto saved = [](std::vector<std::string> set) {
     std::vector<std::string> on = set;
     on.push_back("engine.fusions.allreduce_norm=on");

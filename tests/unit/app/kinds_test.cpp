@@ -39,8 +39,8 @@ TEST(Kinds, AConfigurationHasTheKeysOfItsKindAlone) {
   const LoadedExperiment reduce = load(kReduce);
   std::vector<std::string> keys;
   for (const auto& [key, value] : reduce.configuration.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("calibration", "collective", "experiment", "faults", "name",
-                                "nodes", "record", "seed", "system"));
+  EXPECT_THAT(keys, ElementsAre("calibration", "collective", "engine", "experiment", "faults",
+                                "name", "nodes", "record", "seed", "system"));
   EXPECT_TRUE(load(kStep).configuration.contains("recompute"));
   EXPECT_FALSE(load(kStep).configuration.contains("kv_length"));
 }

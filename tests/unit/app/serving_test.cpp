@@ -13,7 +13,6 @@
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/simulate.h"
-#include "sim/app/pricing/engine_network.h"
 #include "tests/unit/app/loaded_text.h"
 #include "workloads/llm/layers.h"
 
@@ -361,29 +360,6 @@ TEST(Serving, RowsOfRequestsAreKeptWhereAskedFor) {
   EXPECT_NEAR(ttft / 5 * 1e3, metric(record, "mean_ttft_ms"), 1e-9);
   EXPECT_TRUE(std::isnan(values[9]));  // nothing came from elsewhere
   EXPECT_FALSE(record.rows[1].values.empty());
-}
-
-TEST(EngineNetwork, SmallAllReducesInsideASystemGoByTheEngine) {
-  const LoadedExperiment loaded = load(
-      "{experiment: collective, system: dgx_h100, nodes: 2, collective: {kind: all_reduce, bytes: "
-      "1 KiB}}");
-  const Machine& machine = loaded.as<MachineExperiment>().machine();
-  const EngineNetwork network(machine, 1_MiB);
-  const FlowModel library(machine.system(), machine.nodes());
-  Transfer t;
-  t.kind = TransferKind::kAllReduce;
-  t.groups = {{0, 1, 2, 3, 4, 5, 6, 7}};
-  t.bytes = 64_KiB;
-  EXPECT_EQ(network.price(t).algorithm, "one_shot");
-  EXPECT_LT(network.isolated_time(t), library.isolated_time(t));
-  t.bytes = 2_MiB;  // above the limit
-  EXPECT_EQ(network.price(t).algorithm, library.price(t).algorithm);
-  t.bytes = 64_KiB;
-  t.groups = {{0, 8}};  // two systems
-  EXPECT_EQ(network.price(t).algorithm, library.price(t).algorithm);
-  t.groups = {{0, 1}};
-  t.kind = TransferKind::kAllGather;
-  EXPECT_EQ(network.price(t).algorithm, library.price(t).algorithm);
 }
 
 /// What a step list does of a class of kernels, and its collectives.

@@ -150,7 +150,8 @@ void add_inference(std::map<std::string, Build>& all) {
     c.batch = {{{256, 512, 1, true}}, {{1024, 16}}};
     c.all_reduce_experts = c.quantises_apart = true;
     c.precision = Precision::kFp8;
-    c.fused = engine_kernels({EngineSwitch::kOn, EngineSwitch::kOn, EngineSwitch::kOff}, c);
+    c.fused = engine_kernels({EngineSwitch::kOn, EngineSwitch::kOn, EngineSwitch::kOff},
+                             Bytes(64.0 * 1024 * 1024));
   });
 }
 

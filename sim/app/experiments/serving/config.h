@@ -32,6 +32,7 @@ enum class KvLinks : std::uint8_t {
 /// How keys and values go from instances of prompts to those of answers.
 struct KvTransferConfig {
   KvLinks over = KvLinks::kScaleOut;
+  Seconds start{1e-3};  ///< before a cache begins to move
   std::string router = "least_loaded";
   static const config::Schema<KvTransferConfig>& schema();
 };

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/app/experiments/engine_kernels.h"
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/serving/transfer.h"
 #include "sim/machine/limits.h"
@@ -150,15 +151,23 @@ Bytes left_for_cache(const EngineMemory& engine, Bytes capacity, ServingMemory& 
   return memory.usable - memory.weights - memory.overheads();
 }
 
+/// The model as its cache sees it.
+LlmConfig cached_model(LlmConfig llm, const EngineMemory& engine) {
+  if (!engine.whole_windows) return llm;
+  for (LayerConfig& layer : llm.layers) layer.window = layer.chunk = 0;
+  return llm;
+}
+
 ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const ServingGroup& group,
                            std::size_t stage) {
   const EngineMemory engine = group.engine->memory();
   const InferenceConfig step = serving_step(group);
   const MixedBatch largest{{{engine.most_tokens, 0, 1, true}}, {}};
   const MemoryUse use = use_of(llm, step, largest, stage);
+  const LlmConfig cached = cached_model(llm, engine);
   const auto cache = [&](double context) {
     const DecodeGroup one{static_cast<std::int64_t>(context), 1};
-    return use_of(llm, step, {{}, {one}}, stage).kv_cache;
+    return use_of(cached, step, {{}, {one}}, stage).kv_cache;
   };
   const double length = long_context(llm);
   const Bytes token = (cache(2 * length) - cache(length)) / length;
@@ -166,7 +175,7 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   ServingMemory memory;
   const DraftMemory draft = draft_memory(llm, group);
   memory.weights = use.weights + draft.weights;
-  for (const LayerConfig& layer : llm.layers)
+  for (const LayerConfig& layer : cached.layers)
     memory.window_tokens = std::max(memory.window_tokens, layer.most_kept());
   if (engine.of == EngineMemory::Of::kDevice) memory.window_chunk = engine.most_tokens;
   divide_cache(state_memory(llm, step, static_cast<int>(stage)), engine, token + draft.token, fixed,
@@ -195,31 +204,8 @@ config::KeyError within(const config::KeyError& error, std::size_t group) {
   return {std::move(paths), error.message(), error.advice()};
 }
 
-}  // namespace
-
-namespace {
-
 /// Kernels that what engines' hosts take was found with.
 EngineFusions found_with() { return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff}; }
-
-}  // namespace
-
-void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, InferenceConfig& config) {
-  config.all_reduce_experts = true;
-  config.quantises_apart = !engine.quant_fusion;
-  config.marlin = engine.marlin;
-  config.decodes_by_stages = engine.decodes_by_stages;
-  config.expert_kernels = config.mx_products ? ExpertKernels::kMeasured : engine.expert_kernels;
-  // TensorRT-LLM's experts, which SGLang runs there, have no shared one among them
-  // (server_args.py).
-  config.shares_as_routed = engine.shares_as_routed && !config.mx_products;
-  config.fused = engine_kernels(engine.fusions.resolved(own), config);
-  config.fused.operators_apart = engine.operators_apart();
-  config.fused.quantises_widened = engine.quantises_widened();
-  config.fused.decodes_by_head = engine.decodes_by_head();
-}
-
-namespace {
 
 /// Keys and values are kept in the format of activations, but where 8 bits are asked for.
 Precision cache_precision(const ServingGroup& group) {
@@ -307,9 +293,10 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
     : machines_(std::move(machines)), llm_(std::move(llm)) {
   require_groups(llm_, groups);
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const StepMachine machine =
-        step_machine(machines_[i], choice, true, groups[i].engine->custom_all_reduce);
-    pricers_.push_back(std::make_unique<StepPricer>(machine, llm_, serving_step(groups[i])));
+    const InferenceConfig step = serving_step(groups[i]);
+    const EngineAllReduce rules = all_reduce_rules(*groups[i].engine.object, step);
+    const StepMachine machine = step_machine(machines_[i], choice, true, &rules);
+    pricers_.push_back(std::make_unique<StepPricer>(machine, llm_, step));
     drafts_.emplace_back();
     speculative_.emplace_back();
     if (!groups[i].speculative) continue;

@@ -63,11 +63,6 @@ ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
 
 /// The step of inference that a group's plan gives; its batch does not count.
 InferenceConfig serving_step(const ServingGroup& group);
-/// The kernels that an engine runs.
-/// @param own what `auto` of its fusions stands for
-/// @param config its formats and its plan have to be there
-void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, InferenceConfig& config);
-
 /// @throws config::KeyError for images that the model or the workload cannot have
 void require_images(const LlmConfig& llm, const ServingConfig& serving);
 /// Requests with the tokens of images besides those of text.

@@ -26,32 +26,36 @@ BytesPerSecond rank_bandwidth(const SystemConfig& system, KvLinks over) {
 }
 
 KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMemory& memory,
-               KvLinks over) {
+               const KvTransferConfig& transfer) {
   const double ranks = ranks_of_request(group);
   const EngineMemory engine = group.engine->memory();
   KvPort port;
-  port.bandwidth = rank_bandwidth(group.system, over) * ranks;
-  port.latency = over == KvLinks::kScaleUp ? group.system.scale_up.latency.value
-                                           : group.system.scale_out.latency.value;
+  port.bandwidth = rank_bandwidth(group.system, transfer.over) * ranks;
+  port.latency =
+      transfer.start + (transfer.over == KvLinks::kScaleUp ? group.system.scale_up.latency.value
+                                                           : group.system.scale_out.latency.value);
   if (!memory.states_alone())
     port.size.token = memory.block / static_cast<double>(memory.block_tokens) * ranks;
   port.size.window = (memory.set_aside / static_cast<double>(engine.most_sampled) + memory.window +
                       memory.states) *
                      ranks;
-  for (const LayerConfig& layer : llm.layers)
-    port.size.window_tokens = std::max<std::int64_t>(port.size.window_tokens, layer.most_kept());
+  port.size.window_tokens = memory.window_tokens;
   // A state is whole from the first token on.
   if (holds_states(llm)) port.size.window_tokens = 1;
   return port;
 }
 
-/// What a replica reads a tier at.
+/// What a replica reads a tier at. What lies in other hosts comes into its own, and from there to
+/// its devices, one after the other.
 BytesPerSecond tier_bandwidth(const ServingGroup& group, const KvTierConfig& tier) {
   if (tier.bandwidth) return *tier.bandwidth;
-  if (tier.kind == KvTierKind::kHost)
-    return group.system.accelerator.host_link.bandwidth.value * group.accelerators();
-  return rank_bandwidth(group.system, KvLinks::kScaleOut) *
-         static_cast<double>(group.parallel.ranks());
+  const BytesPerSecond host =
+      group.system.accelerator.host_link.bandwidth.value * group.accelerators();
+  if (tier.kind == KvTierKind::kHost) return host;
+  const BytesPerSecond nics = rank_bandwidth(group.system, KvLinks::kScaleOut) *
+                              static_cast<double>(group.parallel.ranks());
+  if (nics.base() == 0 || host.base() == 0) return nics;
+  return nics * (host / (nics + host));
 }
 
 Seconds tier_latency(const ServingGroup& group, const KvTierConfig& tier) {
@@ -88,7 +92,7 @@ std::vector<KvPort> kv_ports(const LlmConfig& llm, const ServingConfig& serving,
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
     ports.insert(ports.end(), static_cast<std::size_t>(group.replicas),
-                 port_of(llm, group, memory[i], serving.kv_transfer.over));
+                 port_of(llm, group, memory[i], serving.kv_transfer));
   }
   return ports;
 }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/app/questions/explain/explain_parts.h"
@@ -273,32 +276,53 @@ void add_effects(const ordered_json& explanation, Answer& answer) {
     answer.add("not examined, a try takes too long: " + path + "\n");
 }
 
-/// Memory of a rank of each group of a fleet.
+/// As engines print it.
+std::string gib(double bytes) {
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", bytes / kGiB);
+  return text.data();
+}
+
+/// A line of the memory of each group, left out where it is 0 of all.
+void add_term(const ordered_json& groups, const std::string& name, const char* key, Table& table) {
+  std::vector<std::string> cells = {name};
+  bool any = false;
+  for (const ordered_json& group : groups) {
+    cells.push_back(gib(group.at(key)));
+    any = any || group.at(key) > 0;
+  }
+  if (any) table.add_row(std::move(cells));
+}
+
+/// Memory of a rank of each group of a fleet: what an engine prints as it starts.
 void add_groups(const ordered_json& explanation, Answer& answer) {
   const auto groups = explanation.find("groups");
   if (groups == explanation.end()) return;
-  Table table({{"memory of a rank"},
-               {"usable", Align::kRight},
-               {"weights", Align::kRight},
-               {"activations or sampling", Align::kRight},
-               {"libraries", Align::kRight},
-               {"communicators", Align::kRight},
-               {"graphs", Align::kRight},
-               {"before loading", Align::kRight},
-               {"set aside", Align::kRight},
-               {"windows of one", Align::kRight},
-               {"states of one", Align::kRight},
-               {"KV block", Align::kRight},
-               {"blocks", Align::kRight},
-               {"tokens", Align::kRight}});
-  for (const ordered_json& row : *groups) {
-    const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
-    table.add_row({row.at("group"), bytes("usable_bytes"), bytes("weights_bytes"),
-                   bytes("working_bytes"), bytes("libraries_bytes"), bytes("communicators_bytes"),
-                   bytes("graphs_bytes"), bytes("before_bytes"), bytes("set_aside_bytes"),
-                   bytes("windows_bytes"), bytes("states_bytes"), bytes("block_bytes"),
-                   format_si(row.at("blocks"), ""), format_si(row.at("tokens"), "")});
-  }
+  std::vector<Table::Column> columns = {{"memory of a rank"}};
+  for (const ordered_json& group : *groups) columns.push_back({group.at("group"), Align::kRight});
+  Table table(std::move(columns));
+  const auto term = [&](const char* name, const char* key) { add_term(*groups, name, key, table); };
+  term("usable", "usable_bytes");
+  term("weights", "weights_bytes");
+  const std::string working = groups->front().at("working");
+  term(working == "sampling" ? "logits and next tokens" : "activations", "working_bytes");
+  term("libraries", "libraries_bytes");
+  term("communicators", "communicators_bytes");
+  term("graphs", "graphs_bytes");
+  term("before loading", "before_bytes");
+  term("states set aside", "set_aside_bytes");
+  term("KV cache", "cache_bytes");
+  term("windows of a request", "windows_bytes");
+  term("states of a request", "states_bytes");
+  const auto count = [&](const char* name, const char* key, const char* unit) {
+    std::vector<std::string> cells = {name};
+    for (const ordered_json& group : *groups) cells.push_back(format_si(group.at(key), unit));
+    table.add_row(std::move(cells));
+  };
+  count("KV block", "block_bytes", "B");
+  count("blocks", "blocks", "");
+  count("tokens", "tokens", "");
   answer.add("\n");
   answer.add(std::move(table));
 }
