@@ -29,7 +29,7 @@ Linear down_of(const LayerTask& task) {
           task.model.hidden,
           task.precision(task.layer.feed),
           task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kDownProj, 1},
+          AdaptedMatrix{LoraModule::kDownProj, 1, MatrixSplit::kRows},
           bias_of(task)};
 }
 

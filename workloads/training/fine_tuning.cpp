@@ -19,7 +19,9 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
           .optional("rank", &L::rank, "columns between the two matrices of an adapter (dim)",
                     config::between(1, 4096))
           .optional("target_modules", &L::target_modules,
-                    "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj")
+                    "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj; latent "
+                    "attention: q_proj or q_a_proj and q_b_proj, kv_a_proj_with_mqa, kv_b_proj, "
+                    "o_proj")
           .optional("base", &L::base,
                     "how the frozen matrices of layers are stored: as they are trained, int8, nf4 "
                     "(QLoRA), or nf4_double (scales in 8 bits); products widen them first")

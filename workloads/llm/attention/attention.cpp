@@ -2,6 +2,7 @@
 #include "workloads/llm/attention/grouped_attention.h"
 
 #include "workloads/llm/attention/context_parallel.h"
+#include "workloads/llm/attention/latent_attention.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -54,7 +55,7 @@ Linear output_of(const LayerTask& task) {
           task.model.hidden,
           task.work.precision,
           task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kOProj, 1},
+          AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows},
           task.attention().output_bias ? Bias::kPassedOn : Bias::kNone};
 }
 
@@ -183,6 +184,7 @@ void output_gate_backward(StepList& steps, const LayerTask& task) {
 }
 
 std::vector<Linear> attention_linears(const LayerTask& task) {
+  if (task.attention().kind == AttentionKind::kLatent) return latent_linears(task);
   return {qkv_of(task), output_of(task)};
 }
 
