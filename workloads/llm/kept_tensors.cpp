@@ -128,7 +128,11 @@ double mixer_input_bytes(const LayerTask& task) {
   const LayerWork& w = task.work;
   if (task.layer.mixer != MixerKind::kAttention) return input_bytes(w);
   const AttentionConfig& a = task.attention();
-  if (a.kind == AttentionKind::kGrouped) return input_bytes(w, {LoraModule::kQkvProj});
+  if (a.kind == AttentionKind::kGrouped && a.values_of_keys)
+    return input_bytes(w, {LoraModule::kQkvProj, LoraModule::kQProj, LoraModule::kKProj});
+  if (a.kind == AttentionKind::kGrouped)
+    return input_bytes(
+        w, {LoraModule::kQkvProj, LoraModule::kQProj, LoraModule::kKProj, LoraModule::kVProj});
   const LoraModule query = a.q_lora_rank > 0 ? LoraModule::kQAProj : LoraModule::kQProj;
   return input_bytes(w, {query, LoraModule::kKvAProj});
 }
@@ -336,7 +340,9 @@ Tensor encoder_norm_input(const LayerTask& task) {
 }
 
 Tensor mlp_input(const LayerTask& task) {
-  const double element = kept_of(task, 0) * input_bytes(task.work, {LoraModule::kGateUpProj});
+  const double element =
+      kept_of(task, 0) *
+      input_bytes(task.work, {LoraModule::kGateUpProj, LoraModule::kGateProj, LoraModule::kUpProj});
   return of_modules(gathered_rows("mlp input", task, element, !shares_norm(task)), task,
                     {RecomputeModule::kLayernorm});
 }

@@ -19,10 +19,6 @@ namespace {
 constexpr double kAdapterBytes = 2;  ///< lora_dtype: auto is that of the 16-bit model
 constexpr double kBetweenBytes = 4;  ///< buffer of vllm/lora/punica_wrapper/punica_gpu.py
 
-bool has_module(const std::vector<LoraModule>& modules, LoraModule module) {
-  return std::find(modules.begin(), modules.end(), module) != modules.end();
-}
-
 /// Columns between the two products: a rank for each matrix that was packed into this one.
 std::int64_t between(const LayerWork& work, const Linear& linear) {
   return linear.adapted->packed * work.lora.rank;
@@ -152,6 +148,28 @@ std::vector<Adapter> adapters_of(const LayerWork& work, const Linear& linear) {
   return all;
 }
 
+std::optional<LoraModule> packed_in(LoraModule part) {
+  switch (part) {
+    case LoraModule::kQProj:
+    case LoraModule::kKProj:
+    case LoraModule::kVProj:
+      return LoraModule::kQkvProj;
+    case LoraModule::kGateProj:
+    case LoraModule::kUpProj:
+      return LoraModule::kGateUpProj;
+    case LoraModule::kQkvProj:
+    case LoraModule::kOProj:
+    case LoraModule::kGateUpProj:
+    case LoraModule::kDownProj:
+    case LoraModule::kQAProj:
+    case LoraModule::kQBProj:
+    case LoraModule::kKvAProj:
+    case LoraModule::kKvBProj:
+      break;
+  }
+  return std::nullopt;
+}
+
 bool is_adapted(const LayerWork& work, const Linear& linear) {
   return !adapters_of(work, linear).empty();
 }
@@ -279,8 +297,10 @@ void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& mod
             std::string("adapters of ") + to_string(kind) + " are not modelled: model '" +
                 model.name + "' has it");
   }
-  const bool of_mlp =
-      has_module(modules, LoraModule::kGateUpProj) || has_module(modules, LoraModule::kDownProj);
+  const bool of_mlp = std::any_of(modules.begin(), modules.end(), [](LoraModule module) {
+    return module == LoraModule::kDownProj ||
+           packed_in(module).value_or(module) == LoraModule::kGateUpProj;
+  });
   require(!model.has_moe() || !of_mlp, {"lora.target_modules", "lora"},
           "adapters of experts are not modelled: model '" + model.name + "' has experts",
           {{}, {targets_text(matrix_names(model).widest)}});
@@ -297,6 +317,13 @@ void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64
           "adapters of latent attention are modelled in training alone: model '" + model.name +
               "' has it");
   require_adapters(model, lora.target_modules);
+  for (const LoraModule module : lora.target_modules) {
+    const LoraModule packed = packed_in(module).value_or(module);
+    require(packed == module, {"lora.target_modules", "lora"},
+            std::string("engines serve adapters of ") + to_string(packed) + ", which joins " +
+                to_string(module) + " with others",
+            {{}, {targets_text({to_string(packed)})}});
+  }
   require(adapters <= lora.max_loras, {"adapters", "lora.max_loras"},
           std::to_string(adapters) + " different adapters in a step that has " +
               std::to_string(lora.max_loras) + " slots for them",

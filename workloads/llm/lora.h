@@ -31,13 +31,18 @@ enum class LoraModule : std::uint8_t {
   kOProj,
   kGateUpProj,
   kDownProj,
-  kQProj,    ///< queries, from the hidden state
+  kQProj,    ///< queries, from the hidden state; part of kQkvProj where attention is grouped
   kQAProj,   ///< latents of queries
   kQBProj,   ///< queries, from their latents
   kKvAProj,  ///< latents of keys and values, with the rotary key
   kKvBProj,  ///< keys and values, from their latents
+  // Further parts of kQkvProj, and those of kGateUpProj.
+  kKProj,
+  kVProj,
+  kGateProj,
+  kUpProj,
 };
-inline constexpr std::size_t kLoraModules = 9;
+inline constexpr std::size_t kLoraModules = 13;
 const char* to_string(LoraModule module);
 
 /// Keys of vLLM's LoRAConfig (vllm/config/lora.py, 0.11), with its defaults.
@@ -86,6 +91,9 @@ struct Adapter {
 /// Training: adapters of a matrix. A matrix that a packed name means has one; else each of its
 /// parts that are targeted has one, with an A of its own.
 std::vector<Adapter> adapters_of(const LayerWork& work, const Linear& linear);
+
+/// The packed matrix that has this one in it; none for others, and for packed ones.
+std::optional<LoraModule> packed_in(LoraModule part);
 
 /// Whether adapters change a matrix.
 bool is_adapted(const LayerWork& work, const Linear& linear);
@@ -148,7 +156,11 @@ struct EnumNames<LoraModule> {
       {LoraModule::kQAProj, "q_a_proj"},
       {LoraModule::kQBProj, "q_b_proj"},
       {LoraModule::kKvAProj, "kv_a_proj_with_mqa"},
-      {LoraModule::kKvBProj, "kv_b_proj"}};
+      {LoraModule::kKvBProj, "kv_b_proj"},
+      {LoraModule::kKProj, "k_proj"},
+      {LoraModule::kVProj, "v_proj"},
+      {LoraModule::kGateProj, "gate_proj"},
+      {LoraModule::kUpProj, "up_proj"}};
 };
 
 }  // namespace config

@@ -12,6 +12,22 @@
 
 namespace orrery {
 
+namespace {
+
+bool has(const std::vector<LoraModule>& modules, LoraModule module) {
+  return std::find(modules.begin(), modules.end(), module) != modules.end();
+}
+
+/// Whether a packed matrix is named together with a part.
+bool names_twice(const std::vector<LoraModule>& modules) {
+  return std::any_of(modules.begin(), modules.end(), [&](LoraModule module) {
+    const auto packed = packed_in(module);
+    return packed && has(modules, *packed);
+  });
+}
+
+}  // namespace
+
 const config::Schema<TrainingLora>& TrainingLora::schema() {
   using L = TrainingLora;
   static const auto schema =
@@ -19,7 +35,8 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
           .optional("rank", &L::rank, "columns between the two matrices of an adapter (dim)",
                     config::between(1, 4096))
           .optional("target_modules", &L::target_modules,
-                    "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj; latent "
+                    "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj; q_proj, "
+                    "k_proj, v_proj, gate_proj, up_proj with an adapter of their own; latent "
                     "attention: q_proj or q_a_proj and q_b_proj, kv_a_proj_with_mqa, kv_b_proj, "
                     "o_proj")
           .optional("base", &L::base,
@@ -31,7 +48,11 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
                     config::between(0, 0.99))
           .check(
               "adapters that change no matrix",
-              [](const L& l) { return !l.target_modules.empty(); }, "target_modules");
+              [](const L& l) { return !l.target_modules.empty(); }, "target_modules")
+          .check(
+              "a packed matrix beside one of its parts, which would have two adapters: name "
+              "either",
+              [](const L& l) { return !names_twice(l.target_modules); }, "target_modules");
   return schema;
 }
 

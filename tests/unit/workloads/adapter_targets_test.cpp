@@ -218,6 +218,103 @@ TEST(AdapterTargets, MustBeMatricesOfTheModel) {
                         "o_proj]"));
 }
 
+// meta-llama/Llama-3.1-8B config.json: hidden 4096, 32 heads of 128 with 8 KV heads, MLP of 14336.
+TEST(AdapterTargets, OfSingleMatricesHaveAnAOfTheirOwn) {
+  const LlmConfig model = library_model("llama_3_1_8b");
+  const auto count = [&](Modules modules, int tp = 1) {
+    return trained(model, adapted(std::move(modules), {.tp = tp}));
+  };
+  EXPECT_EQ(count({LoraModule::kQProj}), kRank * (4096 + 4096));
+  EXPECT_EQ(count({LoraModule::kKProj}), kRank * (4096 + 1024));
+  EXPECT_EQ(count({LoraModule::kVProj}), kRank * (4096 + 1024));
+  EXPECT_EQ(count({LoraModule::kGateProj}), kRank * (4096 + 14336));
+  EXPECT_EQ(count({LoraModule::kUpProj}), kRank * (4096 + 14336));
+  EXPECT_EQ(count({LoraModule::kVProj}, 2), kRank * (4096 + 1024 / 2));
+  // A packed name means one A for all of its parts.
+  const auto parts = count({LoraModule::kQProj, LoraModule::kKProj, LoraModule::kVProj});
+  EXPECT_EQ(parts - count({LoraModule::kQkvProj}), 2 * kRank * 4096);
+  EXPECT_EQ(count({LoraModule::kGateProj, LoraModule::kUpProj}) - count({LoraModule::kGateUpProj}),
+            kRank * 4096);
+  // arXiv 2106.09685, table 5: adapters of rank 4 on queries and values of GPT-3, 96 layers of
+  // hidden 12288, have 18 M parameters.
+  const LlmConfig gpt3 = megatron_gpt(1, 12288, 96);
+  EXPECT_EQ(96 * trained(gpt3, adapted({LoraModule::kQProj, LoraModule::kVProj})), 18'874'368);
+}
+
+TEST(AdapterTargets, OfSingleMatricesTrainInAStep) {
+  const LlmConfig model = small_llama(2);
+  const Modules modules = {LoraModule::kQProj, LoraModule::kVProj, LoraModule::kUpProj};
+  for (const ParallelConfig& plan :
+       {ParallelConfig{}, ParallelConfig{.tp = 2}, ParallelConfig{.tp = 2, .sp = true},
+        ParallelConfig{.dp = 2}}) {
+    const TrainingConfig config = adapted(modules, plan);
+    const Program program = build_training(model, config, true).program;
+    EXPECT_THAT(verify(program), IsEmpty());
+    EXPECT_THAT(verify_tensors(program), IsEmpty());
+  }
+  const TrainingConfig config = adapted(modules);
+  const LayerWork work = layer_work(config);
+  const StepList forward = layer_forward(model, model.layers[0], work);
+  const StepList backward = layer_backward(model, model.layers[0], work);
+  // Of queries 64 to 64 columns, of values 64 to 32.
+  EXPECT_DOUBLE_EQ(flops(forward, "q_proj lora"), 2 * 32 * kRank * (64 + 64));
+  EXPECT_DOUBLE_EQ(flops(forward, "v_proj lora"), 2 * 32 * kRank * (64 + 32));
+  EXPECT_DOUBLE_EQ(flops(backward, "v_proj lora"), 2 * flops(forward, "v_proj lora"));
+  EXPECT_EQ(flops(forward, "k_proj"), 0);
+  EXPECT_EQ(flops(forward, "qkv lora"), 0);
+}
+
+/// Adapters of one input keep it once, unless each drops parts of a copy.
+TEST(AdapterTargets, OfSingleMatricesShareTheirInput) {
+  const LlmConfig model = small_llama(1);
+  const auto kept = [&](Modules modules, double dropout) {
+    TrainingConfig config = adapted(std::move(modules));
+    config.lora->dropout = dropout;
+    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base() / 32;
+  };
+  const auto another = [&](double dropout) {
+    return kept({LoraModule::kQProj, LoraModule::kVProj}, dropout) -
+           kept({LoraModule::kQProj}, dropout);
+  };
+  EXPECT_DOUBLE_EQ(another(0), 2 * kRank);
+  EXPECT_DOUBLE_EQ(another(0.1), 2 * kRank + 64 * 3);
+}
+
+TEST(AdapterTargets, OfSingleMatricesNeverNeedLessMemoryWithAnotherOne) {
+  const LlmConfig model = small_llama(2);
+  for (const double dropout : {0.0, 0.1}) {
+    Modules modules;
+    double before = 0;
+    for (const LoraModule module :
+         {LoraModule::kVProj, LoraModule::kQProj, LoraModule::kKProj, LoraModule::kUpProj,
+          LoraModule::kGateProj, LoraModule::kOProj, LoraModule::kDownProj}) {
+      modules.push_back(module);
+      TrainingConfig config = adapted(modules);
+      config.lora->dropout = dropout;
+      const double now = total_memory(model, config);
+      EXPECT_GE(now, before);
+      before = now;
+    }
+  }
+}
+
+/// An MLP without gate has none to adapt, and engines have slots for packed matrices.
+TEST(AdapterTargets, OfSingleMatricesAreRefusedWhereTheyAreNot) {
+  EXPECT_THAT(message(megatron_gpt(2, 64, 4), adapted({LoraModule::kGateProj})),
+              HasSubstr("has no matrix gate_proj"));
+  EXPECT_EQ(message(megatron_gpt(2, 64, 4), adapted({LoraModule::kUpProj})), "");
+  EXPECT_THAT(message(small_moe(2), adapted({LoraModule::kUpProj})),
+              HasSubstr("adapters of experts"));
+  InferenceConfig config;
+  config.phase = Phase::kDecode;
+  config.micro_batch = 6;
+  config.kv_length = 9;
+  config.lora = LoraConfig{.max_loras = 5, .max_lora_rank = 4};
+  config.lora->target_modules = {LoraModule::kQProj};
+  config.adapters = 3;
+  EXPECT_THROW(require_supported(small_llama(1), config), config::KeyError);
+}
+
 /// Engines are not known to serve adapters of latent attention.
 TEST(AdapterTargets, OfLatentAttentionAreRefusedInInference) {
   InferenceConfig config;

@@ -38,13 +38,24 @@ bool trains_index(const LayerTask& task) {
   return task.work.phase == Phase::kTraining && index_columns(task) > 0;
 }
 
+/// Queries, with those of their gates, keys and values, as Hugging Face checkpoints have them.
+std::vector<MatrixPart> qkv_parts(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  const AttentionConfig& a = task.attention();
+  std::vector<MatrixPart> parts = {
+      {LoraModule::kQProj, shape.query_heads * shape.qk_dim * (a.output_gate ? 2 : 1)},
+      {LoraModule::kKProj, shape.kv_heads * shape.qk_dim}};
+  if (!a.values_of_keys) parts.push_back({LoraModule::kVProj, shape.kv_heads * shape.v_dim});
+  return parts;
+}
+
 Linear qkv_of(const LayerTask& task) {
   return {"qkv",
           task.model.hidden,
           qkv_columns(task),
           task.work.precision,
           task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kQkvProj, 3},
+          AdaptedMatrix{LoraModule::kQkvProj, 3, MatrixSplit::kColumns, qkv_parts(task)},
           task.attention().qkv_bias ? Bias::kAdded : Bias::kNone};
 }
 
