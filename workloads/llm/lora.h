@@ -73,7 +73,9 @@ struct LoraWork {
   std::array<bool, kLoraModules> changes{};  ///< whether each LoraModule is changed
   /// Training: the one adapter of each of these matrices has gradients, all else is frozen.
   bool trains = false;
-  bool drops = false;  ///< training: each drops parts of a copy of its input
+  bool trains_embedding = false;  ///< training: a copy of the embedding is trained whole
+  bool trains_head = false;       ///< training: and one of the head
+  bool drops = false;             ///< training: each drops parts of a copy of its input
   FrozenFormat frozen = FrozenFormat::kAsTrained;  ///< training: of matrices of layers
 
   bool changes_module(LoraModule module) const { return changes[static_cast<std::size_t>(module)]; }

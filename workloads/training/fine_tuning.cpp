@@ -46,6 +46,9 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
                     "share of its input that each adapter drops, which then keeps a copy and a "
                     "mask (lora_dropout); 0: none",
                     config::between(0, 0.99))
+          .optional("modules_to_save", &L::modules_to_save,
+                    "modules trained whole beside the adapters: embed_tokens, lm_head; a copy of "
+                    "each beside the frozen original, as in PEFT; none where it is left out")
           .check(
               "adapters that change no matrix",
               [](const L& l) { return !l.target_modules.empty(); }, "target_modules")
@@ -93,6 +96,45 @@ RankParameters trained_stage(const LlmConfig& model, const TrainingConfig& confi
     for (std::int64_t i = range.first; i < range.first + range.count; ++i)
       sum += trained_layer(model, model.layers[static_cast<std::size_t>(i)], config);
   }
+  return sum += saved_modules(model, config, stage);
+}
+
+namespace {
+
+/// A table of the vocabulary and, of a head, its bias, without norms and positions beside it.
+RankParameters table(const RankParameters& end) {
+  RankParameters p;
+  p.split = p.sixteen_bit = end.split;
+  p.matrices = 1;
+  return p;
+}
+
+bool saves(const TrainingConfig& config, SavedModule module) {
+  return config.lora && config.lora->saves(module);
+}
+
+}  // namespace
+
+bool unties_tables(const TrainingConfig& config) {
+  return config.lora && !config.lora->modules_to_save.empty();
+}
+
+RankParameters saved_embedding(const LlmConfig& model, const TrainingConfig& config) {
+  if (!saves(config, SavedModule::kEmbedTokens)) return {};
+  return table(embedding_parameters(model, config.parallel.tp));
+}
+
+RankParameters saved_head(const LlmConfig& model, const TrainingConfig& config) {
+  if (!saves(config, SavedModule::kLmHead)) return {};
+  return table(head_parameters(model, config.parallel.tp, false));
+}
+
+RankParameters saved_modules(const LlmConfig& model, const TrainingConfig& config, int stage) {
+  RankParameters sum;
+  if (config.layers_only > 0) return sum;
+  const Placement placement = placement_of(config);
+  if (placement.holds(stage, 0)) sum += saved_embedding(model, config);
+  if (placement.holds(stage, placement.slices() - 1)) sum += saved_head(model, config);
   return sum;
 }
 
@@ -110,6 +152,8 @@ void require_fine_tuning(const LlmConfig& model, const TrainingConfig& config) {
   require(!narrow || config.parallel.zero < 3, {"lora.base", "lora", "parallel.zero"},
           "unsupported: narrow frozen weights that are gathered layer by layer (zero 3)",
           {"as_trained", {}});
+  require(!config.lora || config.lora->modules_to_save.empty() || config.layers_only == 0,
+          {"lora.modules_to_save", "layers_only"}, "layers alone have neither embedding nor head");
   if (config.lora) require_adapters(model, config.lora->target_modules);
 }
 

@@ -202,10 +202,13 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   const bool master = config.software->weight_shards.value == WeightShards::kMaster;
   MemoryUse use;
   const RankParameters trained = trained_stage(model, config, stage);
-  const double adapters = config.lora ? real(trained.total()) : 0;
+  const RankParameters saved = saved_modules(model, config, stage);
+  const double adapters = config.lora ? real((trained - saved).total()) : 0;
+  const double copies = sharded ? shard_of(saved, config).total() : real(saved.total());
   const double wide = training_bytes(config.precision);
   const bool of_optimizer = sharded && master && !config.lora;
-  use.weights = Bytes(((of_optimizer ? 0 : sharded ? shard : real(p.total())) + adapters) * wide);
+  const double held = of_optimizer ? 0 : sharded ? shard : real(p.total());
+  use.weights = Bytes((held + adapters + copies) * wide);
   if (config.lora)
     use.weights -=
         Bytes(real(p.total() - p.sixteen_bit) * (wide - frozen_bytes(config.lora->base, wide)));
