@@ -19,9 +19,9 @@ struct TrainingConfig;
 /// Modules that are trained whole beside adapters, by their names in Hugging Face models.
 enum class SavedModule : std::uint8_t { kEmbedTokens, kLmHead };
 
-/// Adapters that are trained while the model is frozen: one a matrix, gate and up or queries, keys
-/// and values together. Keys of Megatron-Bridge's LoRA (2afd2d3 src/megatron/bridge/peft/lora.py:
-/// dim 32, target_modules).
+/// Adapters that are trained while the model is frozen: one for each matrix that is named. A packed
+/// name means gate and up, or queries, keys and values, together, as in Megatron-Bridge's LoRA
+/// (2afd2d3 src/megatron/bridge/peft/lora.py: dim 32, target_modules).
 struct TrainingLora {
   std::int64_t rank = 32;
   std::vector<LoraModule> target_modules = {LoraModule::kQkvProj, LoraModule::kOProj,

@@ -161,6 +161,7 @@ Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int sta
 }
 
 bool makes_gradients(const TrainingConfig& config) {
+  if (config.optimizer_in_backward) return true;
   if (!config.software->releases_gradients.value || config.layers_only > 0) return false;
   const std::vector<Pass> passes = schedule_of(config).passes(pipeline_shape(config), 0);
   return std::none_of(passes.begin(), passes.end(),
