@@ -94,7 +94,9 @@ Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
                       : model_flops_per_token(trained, seen, true) * tokens;
   if (config.mtp > 0) forward += module_flops_per_token(trained, seen) * tokens * config.mtp;
   if (config.layers_only > 0) forward -= head_flops(trained, tokens);
-  return forward * (config.lora ? 2 : 3);
+  if (!config.lora) return forward * 3;
+  const bool trains_head = config.lora->saves(SavedModule::kLmHead);
+  return forward * 2 + (trains_head ? head_flops(trained, tokens) : Flops());
 }
 
 Flops model_flops(const LlmConfig& model, const InferenceConfig& config) {

@@ -51,12 +51,14 @@ std::vector<Kernel> loss_gradient_kernels(const LayerWork& work, std::int64_t co
 
 /// The gradient of the embedding is a whole table, cleared, filled where tokens are, and added up:
 /// to that of earlier micro-batches, or where there is none to that of the head that it is tied to.
+/// A copy that is trained beside adapters is tied to nothing.
 Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
   const GradientBuffer buffer = gradient_buffer(work);
   StreamCost cost{buffer.element + buffer.bytes, buffer.element + buffer.bytes, 1};
   if (buffer.fresh) {
-    cost = model.tied_embeddings ? StreamCost{2 * buffer.element, 2 * buffer.element, 1}
-                                 : StreamCost{0, buffer.element, 0};
+    cost = model.tied_embeddings && !work.lora.trains
+               ? StreamCost{2 * buffer.element, 2 * buffer.element, 1}
+               : StreamCost{0, buffer.element, 0};
   }
   return stream("embedding gradient addition", KernelClass::kElementwise, head_of(model, work).out,
                 model.hidden, cost);
@@ -100,6 +102,12 @@ void choose_token(StepList& steps, const LlmConfig& model, const LayerWork& work
                     {bytes, 0, vector_cost::kSoftmax}));
 }
 
+/// What gradients of the head see: beside adapters it may be trained whole.
+LayerWork of_head(LayerWork work) {
+  if (work.lora.trains_head) work.lora.trains = false;
+  return work;
+}
+
 /// The norm that is not one of a layer (BERT's stands behind the embeddings), and what pools the
 /// first token of each sequence, whole on every rank.
 void end_encoder(StepList& steps, const LlmConfig& model, const LayerWork& work) {
@@ -134,7 +142,7 @@ StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
 StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
   const double bytes = activation_bytes(work.precision);
   StepList steps;
-  if (work.lora.trains) return steps;  // frozen
+  if (work.lora.trains && !work.lora.trains_embedding) return steps;  // frozen
   if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   std::size_t gradient = StepList::kStart;
   if (work.sp) {
@@ -142,7 +150,8 @@ StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
                                                    TransferKind::kAllGather, work, model.hidden),
                                  {});
   }
-  const double tables = 1.0 / work.tp + (model.positions > 0 ? 1 : 0);
+  const bool positions = model.positions > 0 && !work.lora.trains;  // else frozen
+  const double tables = 1.0 / work.tp + (positions ? 1 : 0);
   const std::size_t rows =
       steps.for_weights(stream("embedding backward", KernelClass::kEmbedding, work.tokens(),
                                model.hidden, {bytes + tables * bytes, tables * bytes, tables}),
@@ -200,7 +209,7 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work) {
   steps.tell(What::kFrees, kept::loss_probabilities(model, work));
   steps.tell(What::kFrees, kept::probability_gradients(model, work));
   steps.tell(What::kFrees, kept::wide_gradients(model, work));
-  column_backward(steps, work, {head}, model.hidden);
+  column_backward(steps, of_head(work), {head}, model.hidden);
   // Their gradient: in their place, or beside half of the wide ones as long as these are there.
   if (!in_place) steps.tell(What::kMakes, kept::logits(model, work));
   steps.tell(What::kFrees, kept::logits(model, work));

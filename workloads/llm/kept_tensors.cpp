@@ -2,7 +2,6 @@
 #include "workloads/llm/kept_tensors.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "workloads/llm/experts/expert_rows.h"
 #include "workloads/llm/kept_parts.h"
@@ -35,11 +34,13 @@ double routed_rows(const LayerTask& task) {
   return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token) * skew_of(task);
 }
 
-double input_bytes(const LayerWork& work, std::optional<LoraModule> module) {
+double input_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers) {
   if (work.lora.trains) {
-    const double mask = work.lora.drops ? 1 : 0;
-    return module && work.lora.changes_module(*module) ? activation_bytes(work.precision) + mask
-                                                       : 0;
+    const auto adapters = std::count_if(readers.begin(), readers.end(), [&](LoraModule module) {
+      return work.lora.changes_module(module);
+    });
+    if (work.lora.drops) return real(adapters) * (activation_bytes(work.precision) + 1);
+    return adapters > 0 ? activation_bytes(work.precision) : 0;
   }
   return work.narrow_inputs ? 1 : activation_bytes(work.precision);
 }
@@ -62,9 +63,10 @@ using kept::saves_by_operator;
 
 double bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
 
-/// The share of a tensor that stays where every second product is computed again. In 8 bits products
-/// are computed again all, and their inputs stay in 16 bits: peaks are those of 16 bits (torchtitan
-/// on 8 and 128 H100, 77.0 and 76.8, 62.0 and 61.8 GiB; pytorch/ao docs, 47.65 and 47.77).
+/// The share of a tensor that stays where every second product is computed again. In 8 bits
+/// products are computed again all, and their inputs stay in 16 bits: peaks are those of 16 bits
+/// (torchtitan on 8 and 128 H100, 77.0 and 76.8, 62.0 and 61.8 GiB; pytorch/ao docs, 47.65
+/// and 47.77).
 double kept_of(const LayerTask& task, double share) {
   return task.work.recomputes_products() ? share : 1;
 }
@@ -119,6 +121,20 @@ Tensor gathered_rows(const char* name, const LayerTask& task, double element, bo
   if (!task.work.software->keeps_gathered_inputs.value) return rows_of(name, task, element, there);
   const double elements = real(task.work.tokens() * task.model.hidden);
   return of_layer(name, task, there ? elements * element : 0);
+}
+
+/// Bytes an element of what the first matrices of a mixer read.
+double mixer_input_bytes(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  if (task.layer.mixer != MixerKind::kAttention) return input_bytes(w);
+  const AttentionConfig& a = task.attention();
+  if (a.kind == AttentionKind::kGrouped && a.values_of_keys)
+    return input_bytes(w, {LoraModule::kQkvProj, LoraModule::kQProj, LoraModule::kKProj});
+  if (a.kind == AttentionKind::kGrouped)
+    return input_bytes(
+        w, {LoraModule::kQkvProj, LoraModule::kQProj, LoraModule::kKProj, LoraModule::kVProj});
+  const LoraModule query = a.q_lora_rank > 0 ? LoraModule::kQAProj : LoraModule::kQProj;
+  return input_bytes(w, {query, LoraModule::kKvAProj});
 }
 
 void tell(StepList& steps, const LayerTask& task, TensorEvent::What what,
@@ -205,9 +221,7 @@ Tensor mlp_residual_mask(const LayerTask& task) {
 }
 
 Tensor attention_input(const LayerTask& task) {
-  const bool attends = task.layer.mixer == MixerKind::kAttention;
-  const double element = kept_of(task, 0) * (attends ? input_bytes(task.work, LoraModule::kQkvProj)
-                                                     : input_bytes(task.work));
+  const double element = kept_of(task, 0) * mixer_input_bytes(task);
   return of_modules(gathered_rows("attention input", task, element), task,
                     {RecomputeModule::kLayernorm});
 }
@@ -222,8 +236,11 @@ Tensor latent_norm_input(const LayerTask& task) {
 Tensor latents(const LayerTask& task) {
   // Attention in the latent space keeps the latents of keys and values as its keys.
   const AttentionConfig& a = task.attention();
-  const std::int64_t columns = a.q_lora_rank + (attends_to_latents(task) ? 0 : a.kv_lora_rank);
-  return of_layer("latents", task, real(task.work.row_tokens() * columns) * input_bytes(task.work));
+  const double queries = real(a.q_lora_rank) * input_bytes(task.work, {LoraModule::kQBProj});
+  const double keys = attends_to_latents(task)
+                          ? 0
+                          : real(a.kv_lora_rank) * input_bytes(task.work, {LoraModule::kKvBProj});
+  return of_layer("latents", task, real(task.work.row_tokens()) * (queries + keys));
 }
 
 Tensor unnormed_heads(const LayerTask& task) {
@@ -269,7 +286,7 @@ Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
   const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) && !w.lora.drops &&
                       !gates_result(task) && !attends_to_latents(task);
-  const double element = shared ? 0 : input_bytes(w, LoraModule::kOProj);
+  const double element = shared ? 0 : input_bytes(w, {LoraModule::kOProj});
   return of_layer("attention output input", task,
                   real(w.tokens()) * real(result_columns(task)) * element);
 }
@@ -297,15 +314,8 @@ Tensor dropped_probabilities(const LayerTask& task) {
 
 Tensor adapter_columns(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const bool attends = task.layer.mixer == MixerKind::kAttention;
-  const bool feeds = task.layer.feeds && !task.layer.moe;
-  const auto has = [&](LoraModule module, bool there) {
-    return w.lora.trains && there && w.lora.changes_module(module) ? 1.0 : 0.0;
-  };
-  const double adapters = has(LoraModule::kQkvProj, attends) + has(LoraModule::kOProj, attends) +
-                          has(LoraModule::kGateUpProj, feeds) + has(LoraModule::kDownProj, feeds);
-  return of_layer("adapter columns", task,
-                  adapters * real(w.tokens()) * real(w.lora.rank) * bytes_of(task));
+  const double elements = w.lora.trains ? orrery::adapter_columns(task.model, task.layer, w) : 0;
+  return of_layer("adapter columns", task, elements * bytes_of(task));
 }
 
 Tensor cross_norm_input(const LayerTask& task) {
@@ -330,7 +340,9 @@ Tensor encoder_norm_input(const LayerTask& task) {
 }
 
 Tensor mlp_input(const LayerTask& task) {
-  const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kGateUpProj);
+  const double element =
+      kept_of(task, 0) *
+      input_bytes(task.work, {LoraModule::kGateUpProj, LoraModule::kGateProj, LoraModule::kUpProj});
   return of_modules(gathered_rows("mlp input", task, element, !shares_norm(task)), task,
                     {RecomputeModule::kLayernorm});
 }
@@ -346,7 +358,7 @@ Tensor mlp_function_input(const LayerTask& task) {
 
 Tensor down_input(const LayerTask& task) {
   const double width = real(task.mlp().intermediate) / task.work.tp;
-  const double element = kept_of(task, 0) * input_bytes(task.work, LoraModule::kDownProj);
+  const double element = kept_of(task, 0) * input_bytes(task.work, {LoraModule::kDownProj});
   return of_modules(of_layer("down input", task, real(task.work.tokens()) * width * element), task,
                     {RecomputeModule::kMlp});
 }

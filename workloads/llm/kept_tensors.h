@@ -2,7 +2,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <optional>
 
 #include "sim/graph/tensors.h"
 #include "workloads/llm/layer_parts.h"
@@ -32,8 +31,10 @@ namespace kept {
 /// A tensor of `bytes` that full recomputation makes again.
 Tensor of_layer(const char* name, const LayerTask& task, double bytes);
 /// Bytes an element of what matrix products read and keep for their weight gradients. Adapters of
-/// a frozen model keep it in 16 bits, matrices without one nothing.
-double input_bytes(const LayerWork& work, std::optional<LoraModule> module = std::nullopt);
+/// a frozen model keep it in 16 bits, each a copy of its own where it drops some; matrices without
+/// an adapter keep nothing.
+/// @param readers matrices that read the tensor and may have adapters
+double input_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers = {});
 
 Tensor layer_input(const LayerTask& task);
 Tensor mlp_norm_input(const LayerTask& task);

@@ -62,7 +62,7 @@ Kernel attention_gradient(const std::string& name, const AttentionCore& core,
 void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void attention_core_backward(StepList& steps, const LayerTask& task);
 
-/// Matrices of grouped attention, and of an MLP without experts.
+/// Matrices of attention that adapters may change, and of an MLP without experts.
 std::vector<Linear> attention_linears(const LayerTask& task);
 std::vector<Linear> mlp_linears(const LayerTask& task);
 

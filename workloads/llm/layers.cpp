@@ -291,6 +291,7 @@ Linear projected_again(const LayerTask& task, bool narrow) {
   const CoreShape shape = core_shape(task);
   qkv.name = "key";
   qkv.out = shape.kv_heads * shape.qk_dim;
+  qkv.adapted->parts = {{LoraModule::kKProj, qkv.out}};
   return qkv;
 }
 
@@ -314,6 +315,7 @@ StepList products_again(const LayerTask& task) {
   }
   Linear up = mlp_linears(task).front();
   up.out /= 2;
+  up.adapted->parts = {{LoraModule::kUpProj, up.out}};
   if (task.model.mlp.gated) column_forward(steps, w, {up}, task.model.hidden);
   steps.then(activation("activation", w.precision, w.tokens(), mlp_linears(task).back().in,
                         task.model.mlp.gated));

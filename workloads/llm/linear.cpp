@@ -146,14 +146,6 @@ void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& lin
                     {gradient});
 }
 
-/// A frozen matrix in few bits is widened before each product that reads it.
-void widen_frozen(StepList& steps, const LayerWork& work, const Linear& linear) {
-  if (!work.lora.trains || !linear.adapted || work.lora.frozen == FrozenFormat::kAsTrained) return;
-  const double wide = activation_bytes(work.precision);
-  steps.then(stream(linear.name + " weight widening", KernelClass::kElementwise, linear.in,
-                    linear.out, {frozen_bytes(work.lora.frozen, wide), wide, 2}));
-}
-
 /// The gradient of a matrix's input.
 Kernel input_gradient(const LayerWork& work, const Linear& linear, std::int64_t rows) {
   return gradient_product(work, data_gradient(linear.name, linear.precision, shape_of(linear, rows),
@@ -182,6 +174,13 @@ std::size_t add_weight_gradient(StepList& steps, const LayerWork& work, const Li
 }
 
 }  // namespace
+
+void widen_frozen(StepList& steps, const LayerWork& work, const Linear& linear) {
+  if (!work.lora.trains || !linear.adapted || work.lora.frozen == FrozenFormat::kAsTrained) return;
+  const double wide = activation_bytes(work.precision);
+  steps.then(stream(linear.name + " weight widening", KernelClass::kElementwise, linear.in,
+                    linear.out, {frozen_bytes(work.lora.frozen, wide), wide, 2}));
+}
 
 Kernel gradient_product(const LayerWork& work, Kernel product) {
   if (product.precision == Precision::kFp8) product.rate *= work.fp8_gradient_rate;
@@ -221,7 +220,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
                      operand_gather(first.name + " input all-gather", work, first, width),
                      products);
     for (const Linear& linear : linears) {
-      adapter_forward(steps, work, linear);
+      adapter_forward(steps, work, linear, work.tokens());
       add_bias(steps, work, linear);
     }
     return;
@@ -232,7 +231,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
   for (const Linear& linear : linears) {
     widen_frozen(steps, work, linear);
     steps.then(launched_product(work, linear, work.tokens()));
-    adapter_forward(steps, work, linear);
+    adapter_forward(steps, work, linear, work.tokens());
     add_bias(steps, work, linear);
   }
 }
@@ -298,7 +297,7 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
   }
   widen_frozen(steps, work, linear);
   steps.then(whole);
-  adapter_forward(steps, work, linear);
+  adapter_forward(steps, work, linear, work.tokens());
   if (work.tp > 1 && !work.partial_output) steps.then(reduction);
 }
 
@@ -367,7 +366,9 @@ void local_forward(StepList& steps, const LayerWork& work, const Linear& linear,
                    std::int64_t rows) {
   cast(steps, work, linear, Cast::kInput, rows);
   quantise_input(steps, work, linear, rows);
+  widen_frozen(steps, work, linear);
   steps.then(launched_product(work, linear, rows));
+  adapter_forward(steps, work, linear, rows);
 }
 
 void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,

@@ -13,10 +13,21 @@
 
 namespace orrery {
 
+/// How a tensor parallel group splits a matrix: by columns, by rows, or not at all.
+enum class MatrixSplit : std::uint8_t { kColumns, kRows, kNone };
+
+/// One of the matrices that a product joins, and its columns on a rank.
+struct MatrixPart {
+  LoraModule module = LoraModule::kQkvProj;
+  std::int64_t out = 0;
+};
+
 /// What adapters know a matrix as.
 struct AdaptedMatrix {
-  LoraModule module = LoraModule::kQkvProj;
-  std::int64_t packed = 1;  ///< matrices packed into it, each with an adapter of its own
+  std::optional<LoraModule> module;  ///< none: adapters know its parts alone
+  std::int64_t packed = 1;           ///< matrices packed into it, each with an adapter of its own
+  MatrixSplit split = MatrixSplit::kColumns;
+  std::vector<MatrixPart> parts = {};  ///< matrices that have names of their own
 };
 
 /// Which kernel adds the bias of a matrix.
@@ -37,6 +48,9 @@ struct Linear {
   /// Its input is that of the matrix before it: their gradients of it are added up.
   bool shares_input = false;
 };
+
+/// A frozen matrix in few bits is widened before each product that reads it; no step else.
+void widen_frozen(StepList& steps, const LayerWork& work, const Linear& linear);
 
 /// The product of a matrix with `rows` rows, as the engine launches it.
 Kernel launched_product(const LayerWork& work, const Linear& linear, std::int64_t rows);

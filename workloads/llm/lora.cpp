@@ -2,6 +2,7 @@
 #include "workloads/llm/lora.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "workloads/llm/kernels.h"
@@ -17,10 +18,6 @@ namespace {
 
 constexpr double kAdapterBytes = 2;  ///< lora_dtype: auto is that of the 16-bit model
 constexpr double kBetweenBytes = 4;  ///< buffer of vllm/lora/punica_wrapper/punica_gpu.py
-
-bool has_module(const std::vector<LoraModule>& modules, LoraModule module) {
-  return std::find(modules.begin(), modules.end(), module) != modules.end();
-}
 
 /// Columns between the two products: a rank for each matrix that was packed into this one.
 std::int64_t between(const LayerWork& work, const Linear& linear) {
@@ -69,25 +66,26 @@ Kernel expand(const LayerWork& work, const Linear& linear) {
   return kernel;
 }
 
-/// Products of an adapter in training, of all of a matrix that was packed of several.
-GemmShape into_rank(const LayerWork& work, const Linear& linear, std::int64_t rows) {
-  return {.m = rows, .n = work.lora.rank, .k = linear.in};
+/// Products of an adapter in training.
+GemmShape into_rank(const LayerWork& work, const Adapter& adapter, std::int64_t rows) {
+  return {.m = rows, .n = work.lora.rank, .k = adapter.in};
 }
-GemmShape out_of_rank(const LayerWork& work, const Linear& linear, std::int64_t rows) {
-  return {.m = rows, .n = linear.out, .k = work.lora.rank};
+GemmShape out_of_rank(const LayerWork& work, const Adapter& adapter, std::int64_t rows) {
+  return {.m = rows, .n = adapter.out, .k = work.lora.rank};
 }
 
 /// Its output, scaled, is added to that of the matrix by kernels of their own (Megatron-Bridge,
 /// peft/lora_layers.py, peft/utils.py ParallelLinearAdapter; recalled).
-void trained_forward(StepList& steps, const LayerWork& work, const Linear& linear) {
+void trained_forward(StepList& steps, const LayerWork& work, const Adapter& adapter,
+                     std::int64_t rows) {
   const Precision precision = unquantised(work.precision);
   const double bytes = activation_bytes(precision);
-  steps.then(gemm(linear.name + " lora in", precision, into_rank(work, linear, work.tokens())));
-  steps.then(gemm(linear.name + " lora out", precision, out_of_rank(work, linear, work.tokens())));
-  steps.then(stream(linear.name + " lora scale", KernelClass::kElementwise, work.tokens(),
-                    linear.out, {bytes, bytes, 1}));
-  steps.then(stream(linear.name + " lora addition", KernelClass::kElementwise, work.tokens(),
-                    linear.out, {2 * bytes, bytes, 1}));
+  steps.then(gemm(adapter.name + " lora in", precision, into_rank(work, adapter, rows)));
+  steps.then(gemm(adapter.name + " lora out", precision, out_of_rank(work, adapter, rows)));
+  steps.then(stream(adapter.name + " lora scale", KernelClass::kElementwise, rows, adapter.out,
+                    {bytes, bytes, 1}));
+  steps.then(stream(adapter.name + " lora addition", KernelClass::kElementwise, rows, adapter.out,
+                    {2 * bytes, bytes, 1}));
 }
 
 std::vector<Linear> adapted_linears(const LlmConfig& model, const LayerConfig& layer,
@@ -100,10 +98,80 @@ std::vector<Linear> adapted_linears(const LlmConfig& model, const LayerConfig& l
   return all;
 }
 
+/// What matrices of a model are called for adapters.
+struct MatrixNames {
+  std::set<LoraModule> known;       ///< names of matrices, packed ones and their parts
+  std::vector<std::string> widest;  ///< names that together mean all of them, each once
+};
+
+/// Matrices of experts have no adapters, and their names are those of an MLP.
+MatrixNames matrix_names(const LlmConfig& model) {
+  MatrixNames names;
+  const auto add = [&](LoraModule module, bool widest) {
+    if (names.known.insert(module).second && widest) names.widest.emplace_back(to_string(module));
+  };
+  for (LayerConfig layer : model.layers) {
+    layer.feeds = layer.feeds && !model.has_moe();
+    for (const Linear& linear : adapted_linears(model, layer, LayerWork())) {
+      if (!linear.adapted) continue;
+      if (linear.adapted->module) add(*linear.adapted->module, true);
+      for (const MatrixPart& part : linear.adapted->parts)
+        add(part.module, !linear.adapted->module);
+    }
+  }
+  return names;
+}
+
+/// "target_modules: [q_a_proj, o_proj]".
+std::string targets_text(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return "target_modules: [" + text + "]";
+}
+
 }  // namespace
 
+const char* to_string(LoraModule module) {
+  for (const auto& [value, name] : config::EnumNames<LoraModule>::values)
+    if (value == module) return name;
+  return "";
+}
+
+std::vector<Adapter> adapters_of(const LayerWork& work, const Linear& linear) {
+  if (!linear.adapted) return {};
+  if (linear.adapted->module && work.lora.changes_module(*linear.adapted->module))
+    return {{linear.name, linear.in, linear.out}};
+  std::vector<Adapter> all;
+  for (const MatrixPart& part : linear.adapted->parts)
+    if (work.lora.changes_module(part.module))
+      all.push_back({to_string(part.module), linear.in, part.out});
+  return all;
+}
+
+std::optional<LoraModule> packed_in(LoraModule part) {
+  switch (part) {
+    case LoraModule::kQProj:
+    case LoraModule::kKProj:
+    case LoraModule::kVProj:
+      return LoraModule::kQkvProj;
+    case LoraModule::kGateProj:
+    case LoraModule::kUpProj:
+      return LoraModule::kGateUpProj;
+    case LoraModule::kQkvProj:
+    case LoraModule::kOProj:
+    case LoraModule::kGateUpProj:
+    case LoraModule::kDownProj:
+    case LoraModule::kQAProj:
+    case LoraModule::kQBProj:
+    case LoraModule::kKvAProj:
+    case LoraModule::kKvBProj:
+      break;
+  }
+  return std::nullopt;
+}
+
 bool is_adapted(const LayerWork& work, const Linear& linear) {
-  return linear.adapted && work.lora.changes_module(linear.adapted->module);
+  return !adapters_of(work, linear).empty();
 }
 
 const config::Schema<LoraConfig>& LoraConfig::schema() {
@@ -135,10 +203,12 @@ LoraWork lora_work(const std::optional<LoraConfig>& lora, std::int64_t adapters)
   return work;
 }
 
-void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear) {
+void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear,
+                     std::int64_t rows) {
   if (work.lora.adapters == 0 || !is_adapted(work, linear)) return;
   if (work.lora.trains) {
-    trained_forward(steps, work, linear);
+    for (const Adapter& adapter : adapters_of(work, linear))
+      trained_forward(steps, work, adapter, rows);
     return;
   }
   steps.then(shrink(work, linear));
@@ -147,18 +217,21 @@ void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linea
 
 void adapter_backward(StepList& steps, const LayerWork& work, const Linear& linear,
                       std::int64_t rows, std::size_t gradient) {
-  if (!work.lora.trains || !is_adapted(work, linear)) return;
+  if (!work.lora.trains) return;
   const Precision precision = unquantised(work.precision);
   const double bytes = activation_bytes(precision);
-  const GemmShape in = into_rank(work, linear, rows), out = out_of_rank(work, linear, rows);
   const GradientBuffer buffer = gradient_buffer(work);
-  steps.then(data_gradient(linear.name + " lora out", precision, out));
-  const std::size_t middle = steps.cursor();
-  steps.then(data_gradient(linear.name + " lora in", precision, in));
-  steps.then(stream(linear.name + " lora gradient addition", KernelClass::kElementwise, rows,
-                    linear.in, {2 * bytes, bytes, 1}));
-  steps.for_weights(weight_gradient(linear.name + " lora out", precision, out, buffer), {gradient});
-  steps.for_weights(weight_gradient(linear.name + " lora in", precision, in, buffer), {middle});
+  for (const Adapter& adapter : adapters_of(work, linear)) {
+    const GemmShape in = into_rank(work, adapter, rows), out = out_of_rank(work, adapter, rows);
+    const std::string name_in = adapter.name + " lora in", name_out = adapter.name + " lora out";
+    steps.then(data_gradient(name_out, precision, out));
+    const std::size_t middle = steps.cursor();
+    steps.then(data_gradient(name_in, precision, in));
+    steps.then(stream(adapter.name + " lora gradient addition", KernelClass::kElementwise, rows,
+                      adapter.in, {2 * bytes, bytes, 1}));
+    steps.for_weights(weight_gradient(name_out, precision, out, buffer), {gradient});
+    steps.for_weights(weight_gradient(name_in, precision, in, buffer), {middle});
+  }
 }
 
 double frozen_bytes(FrozenFormat format, double trained) {
@@ -179,21 +252,31 @@ RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& lay
                                   const LayerWork& work) {
   RankParameters all;
   for (const Linear& linear : adapted_linears(model, layer, work)) {
-    if (!is_adapted(work, linear)) continue;
-    const LoraModule module = linear.adapted->module;
-    const bool columns = module == LoraModule::kQkvProj || module == LoraModule::kGateUpProj;
-    const std::int64_t in = linear.in * work.lora.rank, out = work.lora.rank * linear.out;
-    all.whole += columns ? in : out;
-    all.split += columns ? out : in;
+    for (const Adapter& adapter : adapters_of(work, linear)) {
+      const std::int64_t in = adapter.in * work.lora.rank, out = work.lora.rank * adapter.out;
+      (linear.adapted->split == MatrixSplit::kRows ? all.split : all.whole) += in;
+      (linear.adapted->split == MatrixSplit::kColumns ? all.split : all.whole) += out;
+    }
   }
   all.sixteen_bit = all.total();
   return all;
 }
 
+double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+  std::int64_t elements = 0;
+  for (const Linear& linear : adapted_linears(model, layer, work)) {
+    const auto adapters = static_cast<std::int64_t>(adapters_of(work, linear).size());
+    if (adapters == 0) continue;
+    const bool whole = linear.adapted->split == MatrixSplit::kNone;
+    elements += adapters * (whole ? work.row_tokens() : work.tokens()) * work.lora.rank;
+  }
+  return real(elements);
+}
+
 StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
   StepList steps;
   for (const Linear& linear : adapted_linears(model, layer, work))
-    adapter_forward(steps, work, linear);
+    adapter_forward(steps, work, linear, work.tokens());
   return steps;
 }
 
@@ -205,8 +288,6 @@ Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, cons
 }
 
 void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& modules) {
-  require(model.attention.kind == AttentionKind::kGrouped, "lora",
-          "adapters of latent attention are not modelled: model '" + model.name + "' has it");
   // Recurrent layers beside attention stay as they are.
   for (const LayerConfig& layer : model.layers) {
     const MixerKind kind = layer.mixer;
@@ -216,16 +297,33 @@ void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& mod
             std::string("adapters of ") + to_string(kind) + " are not modelled: model '" +
                 model.name + "' has it");
   }
-  const bool of_mlp =
-      has_module(modules, LoraModule::kGateUpProj) || has_module(modules, LoraModule::kDownProj);
+  const bool of_mlp = std::any_of(modules.begin(), modules.end(), [](LoraModule module) {
+    return module == LoraModule::kDownProj ||
+           packed_in(module).value_or(module) == LoraModule::kGateUpProj;
+  });
   require(!model.has_moe() || !of_mlp, {"lora.target_modules", "lora"},
           "adapters of experts are not modelled: model '" + model.name + "' has experts",
-          {{}, {"target_modules: [qkv_proj, o_proj]"}});
+          {{}, {targets_text(matrix_names(model).widest)}});
+  const MatrixNames names = matrix_names(model);
+  for (const LoraModule module : modules)
+    require(names.known.contains(module), {"lora.target_modules", "lora"},
+            "model '" + model.name + "' has no matrix " + to_string(module),
+            {{}, {targets_text(names.widest)}});
 }
 
 void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64_t adapters,
                       std::int64_t tokens) {
+  require(model.attention.kind == AttentionKind::kGrouped, "lora",
+          "adapters of latent attention are modelled in training alone: model '" + model.name +
+              "' has it");
   require_adapters(model, lora.target_modules);
+  for (const LoraModule module : lora.target_modules) {
+    const LoraModule packed = packed_in(module).value_or(module);
+    require(packed == module, {"lora.target_modules", "lora"},
+            std::string("engines serve adapters of ") + to_string(packed) + ", which joins " +
+                to_string(module) + " with others",
+            {{}, {targets_text({to_string(packed)})}});
+  }
   require(adapters <= lora.max_loras, {"adapters", "lora.max_loras"},
           std::to_string(adapters) + " different adapters in a step that has " +
               std::to_string(lora.max_loras) + " slots for them",

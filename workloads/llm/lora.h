@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,9 +24,26 @@ struct ParallelConfig;
 struct RankParameters;
 class StepList;
 
-/// Matrices that adapters change, by vLLM's names of its packed modules.
-enum class LoraModule : std::uint8_t { kQkvProj, kOProj, kGateUpProj, kDownProj };
-inline constexpr std::size_t kLoraModules = 4;
+/// Matrices that adapters change: vLLM's names of its packed modules, and those of latent attention
+/// in Hugging Face checkpoints (DeepSeek-V3, modeling_deepseek.py), which PEFT matches.
+enum class LoraModule : std::uint8_t {
+  kQkvProj,
+  kOProj,
+  kGateUpProj,
+  kDownProj,
+  kQProj,    ///< queries, from the hidden state; part of kQkvProj where attention is grouped
+  kQAProj,   ///< latents of queries
+  kQBProj,   ///< queries, from their latents
+  kKvAProj,  ///< latents of keys and values, with the rotary key
+  kKvBProj,  ///< keys and values, from their latents
+  // Further parts of kQkvProj, and those of kGateUpProj.
+  kKProj,
+  kVProj,
+  kGateProj,
+  kUpProj,
+};
+inline constexpr std::size_t kLoraModules = 13;
+const char* to_string(LoraModule module);
 
 /// Keys of vLLM's LoRAConfig (vllm/config/lora.py, 0.11), with its defaults.
 struct LoraConfig {
@@ -55,7 +73,9 @@ struct LoraWork {
   std::array<bool, kLoraModules> changes{};  ///< whether each LoraModule is changed
   /// Training: the one adapter of each of these matrices has gradients, all else is frozen.
   bool trains = false;
-  bool drops = false;  ///< training: each drops parts of a copy of its input
+  bool trains_embedding = false;  ///< training: a copy of the embedding is trained whole
+  bool trains_head = false;       ///< training: and one of the head
+  bool drops = false;             ///< training: each drops parts of a copy of its input
   FrozenFormat frozen = FrozenFormat::kAsTrained;  ///< training: of matrices of layers
 
   bool changes_module(LoraModule module) const { return changes[static_cast<std::size_t>(module)]; }
@@ -63,6 +83,19 @@ struct LoraWork {
 
 /// @param adapters different ones among the tokens of the step
 LoraWork lora_work(const std::optional<LoraConfig>& lora, std::int64_t adapters);
+
+/// One adapter on a rank: A has in x rank elements, B rank x out.
+struct Adapter {
+  std::string name;
+  std::int64_t in = 0, out = 0;
+};
+
+/// Training: adapters of a matrix. A matrix that a packed name means has one; else each of its
+/// parts that are targeted has one, with an A of its own.
+std::vector<Adapter> adapters_of(const LayerWork& work, const Linear& linear);
+
+/// The packed matrix that has this one in it; none for others, and for packed ones.
+std::optional<LoraModule> packed_in(LoraModule part);
 
 /// Whether adapters change a matrix.
 bool is_adapted(const LayerWork& work, const Linear& linear);
@@ -72,7 +105,9 @@ bool is_adapted(const LayerWork& work, const Linear& linear);
 /// whole and its columns of B, of row-parallel ones its rows of A and B whole, so that no further
 /// collective is needed (vllm/lora/layers, fully_sharded_loras off). Adapters are in 16 bits, what
 /// lies between the products in fp32.
-void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear);
+/// @param rows tokens that this rank multiplies with the matrix, in training
+void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear,
+                     std::int64_t rows);
 
 /// Training: the gradient of a matrix's input through its adapter is added to the one through the
 /// matrix, and behind it come those of the adapter's own two matrices.
@@ -84,13 +119,17 @@ void adapter_backward(StepList& steps, const LayerWork& work, const Linear& line
 RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
                                   const LayerWork& work);
 
+/// Training: elements between the two matrices of all adapters of a layer, on a rank.
+double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+
 /// All of that in a layer, alone.
 StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
 
 /// What one adapter of the largest rank takes on a rank in one layer.
 Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
 
-/// @throws config::KeyError for models whose adapters are not known
+/// @throws config::KeyError for models whose adapters are not known, and for matrices that the
+/// model does not have
 void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& modules);
 /// @throws config::KeyError for models and plans whose adapters are not known, and for more
 /// adapters than there are slots, or tokens
@@ -114,7 +153,16 @@ struct EnumNames<LoraModule> {
       {LoraModule::kQkvProj, "qkv_proj"},
       {LoraModule::kOProj, "o_proj"},
       {LoraModule::kGateUpProj, "gate_up_proj"},
-      {LoraModule::kDownProj, "down_proj"}};
+      {LoraModule::kDownProj, "down_proj"},
+      {LoraModule::kQProj, "q_proj"},
+      {LoraModule::kQAProj, "q_a_proj"},
+      {LoraModule::kQBProj, "q_b_proj"},
+      {LoraModule::kKvAProj, "kv_a_proj_with_mqa"},
+      {LoraModule::kKvBProj, "kv_b_proj"},
+      {LoraModule::kKProj, "k_proj"},
+      {LoraModule::kVProj, "v_proj"},
+      {LoraModule::kGateProj, "gate_proj"},
+      {LoraModule::kUpProj, "up_proj"}};
 };
 
 }  // namespace config

@@ -14,12 +14,15 @@ Bias bias_of(const LayerTask& task) { return task.model.mlp.bias ? Bias::kPassed
 Linear up_of(const LayerTask& task) {
   const MlpConfig mlp = task.mlp();
   const std::int64_t width = mlp.intermediate / task.work.tp;
+  std::vector<MatrixPart> parts = {{LoraModule::kUpProj, width}};
+  if (mlp.gated) parts.insert(parts.begin(), {LoraModule::kGateProj, width});
   return {mlp.gated ? "gate-up" : "up",
           task.model.hidden,
           width * (mlp.gated ? 2 : 1),
           task.precision(task.layer.feed),
           task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1},
+          AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1, MatrixSplit::kColumns,
+                        std::move(parts)},
           bias_of(task)};
 }
 
@@ -29,7 +32,7 @@ Linear down_of(const LayerTask& task) {
           task.model.hidden,
           task.precision(task.layer.feed),
           task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kDownProj, 1},
+          AdaptedMatrix{LoraModule::kDownProj, 1, MatrixSplit::kRows},
           bias_of(task)};
 }
 

@@ -2,7 +2,6 @@
 #include "workloads/training/optimizer_step.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <set>
@@ -18,11 +17,6 @@
 
 namespace orrery {
 namespace {
-
-Kernel optimizer_kernel(std::string name, double elements, StreamCost per_element) {
-  return stream(std::move(name), KernelClass::kOptimizer,
-                static_cast<std::int64_t>(std::ceil(elements)), 1, per_element);
-}
 
 /// Under sequence parallelism every tensor parallel rank saw other tokens through the norms,
 /// routers and shared experts that it holds whole.
@@ -114,43 +108,6 @@ void reduce_norm(BlockBuilder& block, const Mesh& mesh, const TrainingConfig& co
   block.collective(std::move(transfer), kDataStream);
 }
 
-/// Bytes of a gradient that the optimizer reads, and of a weight that it reads and writes.
-struct UpdateBytes {
-  double gradient = 4, weight = 4;
-};
-
-UpdateBytes update_bytes(Precision precision, const TrainingSoftware& software,
-                         const OptimizerStates& states) {
-  if (states.master == MasterWeights::kFp32) return {};
-  return {software.gradient_bytes(precision), training_bytes(precision)};
-}
-
-Kernel clipping_kernel(double elements, double gradient) {
-  return optimizer_kernel("gradient clipping", elements, {gradient, gradient, 2});
-}
-
-Kernel adam_kernel(double elements, UpdateBytes bytes, const OptimizerStates& states) {
-  const double moments = moment_bytes(states.momentum) + moment_bytes(states.variance);
-  return optimizer_kernel("adam", elements,
-                          {bytes.gradient + bytes.weight + moments, bytes.weight + moments, 12});
-}
-
-Kernel sgd_kernel(double elements, UpdateBytes bytes, const OptimizerStates& states) {
-  const double momentum = moment_bytes(states.momentum);
-  return optimizer_kernel("sgd", elements,
-                          {bytes.gradient + bytes.weight + momentum, bytes.weight + momentum, 4});
-}
-
-/// Weights back to 16 bits, and gradients cleared; weights of 32 bits are where they have to be.
-Kernel weight_cast(double elements, Precision precision, double gradient,
-                   const OptimizerStates& states) {
-  const double weight = training_bytes(precision);
-  const bool casts =
-      weight < element_bytes(Precision::kFp32) && states.master == MasterWeights::kFp32;
-  return optimizer_kernel("weight cast", elements,
-                          {casts ? 4.0 : 0, (casts ? weight : 0) + gradient, 0});
-}
-
 /// Elements of matrices outside of experts: those that are pruned.
 double sparse_elements(const LlmConfig& model, const TrainingConfig& config, int stage) {
   return config.sparse_weights ? matrix_elements(model, config, stage).dense : 0;
@@ -213,16 +170,16 @@ std::int64_t host_parts(const LlmConfig& model, const TrainingConfig& config, in
   return std::max<std::int64_t>(1, layers);
 }
 
-/// Moments that have gone to the host, and come back for the update.
+}  // namespace
+
 Bytes paged_moments(const TrainingConfig& config, int stage) {
   const auto at = static_cast<std::size_t>(stage);
   return at < config.moments_on_host.size() ? config.moments_on_host[at] : Bytes();
 }
 
-/// From reduced gradients to new weights of what the rank has.
 void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
-                   const TrainingConfig& config, int stage) {
-  const StageUpdate update = stage_update(model, config, stage);
+                   const TrainingConfig& config, int stage, const UpdatePart& part) {
+  const StageUpdate& update = part.update;
   const double gradient = config.software->gradient_bytes(config.precision);
   const auto run = [&](const Kernel& kernel) { block.kernel(kernel, Category::kOptimizer); };
   const OptimizerStates& states = config.optimizer_states;
@@ -241,7 +198,7 @@ void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
     host->begin(host_parts(model, config, stage));
   }
   const double others = update.others - on_host;
-  const double paged = paged_moments(config, stage).base();
+  const double paged = part.paged.base();
   if (paged > 0) {
     block.collective(
         host_transfer("paged moments from host", {HostEnd::kHost, false}, paged, mesh.stage(stage)),
@@ -264,43 +221,9 @@ void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
   if (host) host->end();
 }
 
-}  // namespace
-
-double optimizer_bytes(OptimizerKind kind, Precision precision, const OptimizerStates& states) {
-  const bool casts = training_bytes(precision) < element_bytes(Precision::kFp32) &&
-                     states.master == MasterWeights::kFp32;
-  const double variance = kind == OptimizerKind::kAdam ? moment_bytes(states.variance) : 0;
-  return (casts ? 4 : 0) + moment_bytes(states.momentum) + variance;
-}
-
 double sparse_copies(const LlmConfig& model, const TrainingConfig& config, int stage) {
   return 2 * sparse_elements(model, config, stage) *
          stored_weight_bytes(config.precision, {.sparse = true});
-}
-
-std::vector<Kernel> gradient_preparation(double elements, Precision precision,
-                                         const TrainingSoftware& software, bool clipping,
-                                         const OptimizerStates& states) {
-  const double gradient = update_bytes(precision, software, states).gradient;
-  StreamCost cost;
-  const auto add = [&cost](StreamCost more) {
-    cost = {cost.read + more.read, cost.written + more.written, cost.flops + more.flops};
-  };
-  if (software.gradient_bytes(precision) < gradient) add({training_bytes(precision), gradient, 0});
-  if (precision == Precision::kFp16) add({gradient, gradient, 2});
-  if (clipping) add({gradient, 0, 2});
-  if (cost.read == 0) return {};
-  return {optimizer_kernel("gradient preparation", elements, cost)};
-}
-
-std::vector<Kernel> optimizer_kernels(double elements, Precision precision,
-                                      const TrainingSoftware& software) {
-  const UpdateBytes usual;
-  std::vector<Kernel> kernels = gradient_preparation(elements, precision, software, true);
-  kernels.push_back(clipping_kernel(elements, usual.gradient));
-  kernels.push_back(adam_kernel(elements, usual, {}));
-  kernels.push_back(weight_cast(elements, precision, software.gradient_bytes(precision), {}));
-  return kernels;
 }
 
 StageUpdate stage_update(const LlmConfig& model, const TrainingConfig& config, int stage) {
@@ -344,13 +267,9 @@ Bytes optimizer_state(const LlmConfig& model, const TrainingConfig& config, int 
          paged_moments(config, stage);
 }
 
-BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
-                        const TrainingConfig& config, int stage, const RankParameters& reduced) {
-  const Mesh& mesh = program.mesh();
-  const RankParameters parameters = trained_stage(model, config, stage);
+void scale_gradients(BlockBuilder& block, const Mesh& mesh, const TrainingConfig& config, int stage,
+                     const RankParameters& parameters) {
   const double gradient = config.software->gradient_bytes(config.precision);
-  const ReplicaSync sync(mesh, config, stage);
-  BlockBuilder block(program, stage);
   // Megatron-LM multiplies gradients by 1 / replicas before it adds them up.
   if (!has_fresh_gradients(config)) {
     block.kernel(optimizer_kernel("gradient scale", static_cast<double>(parameters.total()),
@@ -359,10 +278,22 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
   }
   const double kept = has_fresh_gradients(config) ? gradient / config.parallel.shards() : gradient;
   reduce_whole(block, mesh, parameters, kept, stage);
-  reduce_tables(block, mesh, model, config, stage);
-  for (Transfer& transfer : sync.reduction(parameters - reduced))
-    block.collective(std::move(transfer), kDataStream);
-  append_update(block, mesh, model, config, stage);
+}
+
+BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
+                        const TrainingConfig& config, int stage, const RankParameters& reduced) {
+  const Mesh& mesh = program.mesh();
+  const RankParameters parameters = trained_stage(model, config, stage);
+  const ReplicaSync sync(mesh, config, stage);
+  BlockBuilder block(program, stage);
+  if (!config.optimizer_in_backward) {
+    scale_gradients(block, mesh, config, stage, parameters);
+    reduce_tables(block, mesh, model, config, stage);
+    for (Transfer& transfer : sync.reduction(parameters - reduced))
+      block.collective(std::move(transfer), kDataStream);
+    append_update(block, mesh, model, config, stage,
+                  {stage_update(model, config, stage), paged_moments(config, stage)});
+  }
   // Each weight is read, and what masks leave written along either side.
   const double pruned = sparse_elements(model, config, stage);
   const double weight = training_bytes(config.precision);

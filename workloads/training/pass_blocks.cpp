@@ -8,6 +8,7 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/linear.h"
+#include "workloads/training/backward_update.h"
 #include "workloads/training/offload.h"
 #include "workloads/training/replica_sync.h"
 #include "workloads/training/sharded_weights.h"
@@ -243,6 +244,9 @@ void PassBlocks::append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind k
   const ReplicaSync sync(program_.mesh(), config_, place.rank);
   UnitGathers gathers(block, sync, config_, kind, units(pieces, place, kind));
   Bucket bucket(config_);
+  std::optional<BackwardUpdate> update;
+  if (config_.optimizer_in_backward && has_weight_gradients(kind))
+    update.emplace(program_, block, model_, config_, place.rank);
   std::vector<OperatorId> copies;  // to the host: the last but one has ended before a layer starts
   const bool reloads = !is_forward(kind) && kind != Pass::Kind::kWeightGradient;
   for (const Piece& piece : pieces) {
@@ -254,7 +258,9 @@ void PassBlocks::append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind k
       copies.push_back(block.append_beside(
           piece.name(), offload_copy(model_, pieces_.layer(piece), pieces_.work(piece, work_))));
     }
-    if (!reduces_ || is_forward(kind) || piece.kind == Piece::Kind::kLayerAgain) continue;
+    if (update && piece.kind != Piece::Kind::kLayerAgain)
+      update->add(pieces_.trained(piece, place.rank));
+    if (update || !reduces_ || is_forward(kind) || piece.kind == Piece::Kind::kLayerAgain) continue;
     // A tied table gets gradients at its other end too, and that of the embedding comes last.
     const bool tied = piece.kind == Piece::Kind::kHead && model_.tied_embeddings;
     const bool table =
@@ -263,8 +269,9 @@ void PassBlocks::append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind k
     bucket.add(pieces_.trained(piece, place.rank));
     if (bucket.is_full()) reduce(block, bucket, place.rank);
   }
+  if (update) update->finish();
   // Gradients that leave with their micro-batch leave whole.
-  if (reduces_ && sharded && !is_forward(kind)) reduce(block, bucket, place.rank);
+  if (!update && reduces_ && sharded && !is_forward(kind)) reduce(block, bucket, place.rank);
 }
 
 }  // namespace orrery

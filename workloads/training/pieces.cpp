@@ -188,9 +188,10 @@ RankParameters Pieces::held(const Piece& piece, int rank) const {
     }
     case Piece::Kind::kModule:
       return module_parameters(model_, config_.parallel);
-    case Piece::Kind::kHead:
-      return head_parameters(model_, config_.parallel.tp,
-                             placement_.holds(rank, 0) || decoder_starts_on(rank));
+    case Piece::Kind::kHead: {
+      const bool elsewhere = placement_.holds(rank, 0) || decoder_starts_on(rank);
+      return head_parameters(model_, config_.parallel.tp, elsewhere && !unties_tables(config_));
+    }
     case Piece::Kind::kModuleHead:
       break;
   }
@@ -199,6 +200,8 @@ RankParameters Pieces::held(const Piece& piece, int rank) const {
 
 RankParameters Pieces::trained(const Piece& piece, int rank) const {
   if (!config_.lora) return held(piece, rank);
+  if (piece.kind == Piece::Kind::kEmbedding) return saved_embedding(model_, config_);
+  if (piece.kind == Piece::Kind::kHead) return saved_head(model_, config_);
   const bool layer = piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
   return layer ? trained_layer(model_, this->layer(piece), config_) : RankParameters{};
 }

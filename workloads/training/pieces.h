@@ -57,10 +57,10 @@ class Pieces {
   StepList backward(const Piece& piece, const LayerWork& work) const;
   /// Most bytes of gradients of activations in its backward pass; of ends none.
   Bytes flow(const Piece& piece, const LayerWork& of_all) const;
-  /// Weights that a rank has of a piece, those of adapters included; of the head without the table
-  /// that the stage `rank` has as embedding.
+  /// Weights that a rank uses of a piece, those of adapters included; of the head without the table
+  /// that the stage `rank` has as embedding. Where copies are trained they are used, not originals.
   RankParameters held(const Piece& piece, int rank) const;
-  /// Those of them that have gradients: all, or those of adapters.
+  /// Those of them that have gradients: all, or those of adapters and copies.
   RankParameters trained(const Piece& piece, int rank) const;
   const LayerConfig& layer(const Piece& piece) const;
   /// Values of hidden states that leave a slice with a micro-batch, on a rank of the tensor

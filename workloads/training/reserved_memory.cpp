@@ -12,6 +12,7 @@
 
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
+#include "workloads/training/backward_update.h"
 #include "workloads/training/caching_allocator.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
@@ -41,7 +42,8 @@ std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(bytes)
 class StepReplay {
  public:
   StepReplay(const LlmConfig& model, const TrainingConfig& config, int stage)
-      : config_(config),
+      : model_(model),
+        config_(config),
         stage_(stage),
         work_(layer_work(model, config)),
         pieces_(model, config),
@@ -68,7 +70,7 @@ class StepReplay {
       for (const Pass& pass : passes_) run(pass);
       end_passes();
       if (step == 0) make_shares(Share::kStates, states.optimizer.base() * (1 - there));
-      end_gradients();
+      end_gradients(gradients_.size());
       with_gradients_.clear();
     }
     return allocator_.reserved();
@@ -144,7 +146,12 @@ class StepReplay {
         flowing = allocate({whole_bytes(flow.base() / 2), whole_bytes(flow.base() / 2)});
       play(pieces[i], pass, place);
       release(flowing);
-      if (has_weight_gradients(pass.kind)) make_gradients(pieces[i], first);
+      if (has_weight_gradients(pass.kind)) {
+        const std::size_t waiting = gradients_.size();
+        make_gradients(pieces[i], first);
+        if (config_.optimizer_in_backward)
+          end_gradients(updates_wait(model_, config_) ? waiting : gradients_.size());
+      }
       if (pieces[i].kind != Piece::Kind::kLayerAgain) release(units.weights);
     }
     release(units.ahead);
@@ -197,6 +204,16 @@ class StepReplay {
   void make_gradients(const Piece& piece, bool first) {
     if (piece.kind == Piece::Kind::kLayerAgain) return;
     const RankParameters parameters = pieces_.trained(piece, stage_);
+    // A table that the head shares has its gradient from there on, behind all others.
+    const bool shares = config_.optimizer_in_backward && shares_table(model_, config_);
+    if (shares && piece.kind == Piece::Kind::kHead) {
+      const RankParameters table = pieces_.trained({Piece::Kind::kEmbedding}, stage_);
+      shared_ = allocate(tensors_of(table, config_.software->gradient_bytes(config_.precision)));
+    }
+    if (shares && piece.kind == Piece::Kind::kEmbedding) {
+      release(shared_);
+      return;
+    }
     if (parameters.total() == 0) return;
     const GradientMemory memory = gradient_memory(parameters, config_);
     if (memory.whole.base() > 0) {
@@ -222,17 +239,20 @@ class StepReplay {
          shared ? whole_bytes(shard_of(parameters, config_).total() * element) : 0});
   }
 
-  /// Gradients that were added up whole are reduced to shards; the optimizer frees all.
-  void end_gradients() {
+  /// Gradients that were added up whole are reduced to shards; the optimizer frees all of the first
+  /// `count` units.
+  void end_gradients(std::size_t count) {
     Handles shards;
-    for (Gradients& unit : gradients_) {
+    const auto last = gradients_.begin() + static_cast<std::ptrdiff_t>(count);
+    for (auto at = gradients_.begin(); at != last; ++at) {
+      Gradients& unit = *at;
       const Handle buffer = allocator_.allocate(unit.whole);
       release(unit.tensors);
       if (unit.shard > 0) shards.push_back(allocator_.allocate(unit.shard, kReduceStream));
       allocator_.free(buffer);
     }
     release(shards);
-    gradients_.clear();
+    gradients_.erase(gradients_.begin(), last);
   }
 
   /// What passes that were left out would have freed.
@@ -285,6 +305,7 @@ class StepReplay {
     return piece.index;
   }
 
+  const LlmConfig& model_;
   const TrainingConfig& config_;
   int stage_;
   LayerWork work_;
@@ -301,6 +322,7 @@ class StepReplay {
   std::map<int, Handles> ends_;
   std::map<std::int64_t, Handles> layers_;  ///< weights that stay gathered
   std::vector<Gradients> gradients_;
+  Handles shared_;  ///< gradient of a table that embedding and head share
 };
 
 }  // namespace

@@ -150,7 +150,10 @@ Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int sta
       stage_parameters(model, config.parallel, placement, stage, {true, config.mtp});
   const RankParameters layers =
       stage_parameters(model, config.parallel, placement, stage, {false, config.mtp});
-  const std::int64_t ends = (all - layers).total();
+  const bool both = placement.holds(stage, 0) && placement.holds(stage, placement.slices() - 1);
+  const bool copied = model.tied_embeddings && unties_tables(config) && both;
+  const std::int64_t ends =
+      (all - layers).total() + (copied ? embedding_parameters(model, config.parallel.tp).split : 0);
   const TrainingSoftware& software = *config.software;
   const bool two = software.forward_prefetch.value || software.backward_prefetch.value;
   const std::int64_t units = gathers_again(config) ? largest * (two ? 2 : 1) : layers.total();
@@ -158,6 +161,7 @@ Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int sta
 }
 
 bool makes_gradients(const TrainingConfig& config) {
+  if (config.optimizer_in_backward) return true;
   if (!config.software->releases_gradients.value || config.layers_only > 0) return false;
   const std::vector<Pass> passes = schedule_of(config).passes(pipeline_shape(config), 0);
   return std::none_of(passes.begin(), passes.end(),

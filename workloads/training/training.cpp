@@ -164,6 +164,8 @@ LayerWork layer_work(const TrainingConfig& config) {
     work.lora.rank = config.lora->rank;
     work.lora.trains = true;
     work.lora.drops = config.lora->dropout > 0;
+    work.lora.trains_embedding = config.lora->saves(SavedModule::kEmbedTokens);
+    work.lora.trains_head = config.lora->saves(SavedModule::kLmHead);
     work.lora.frozen = config.lora->base;
     for (const LoraModule module : config.lora->target_modules)
       work.lora.changes[static_cast<std::size_t>(module)] = true;

@@ -36,7 +36,9 @@ struct TrainingConfig {
   /// Paged moments that a rank of each stage has no room for; none: all stay on the device.
   std::vector<Bytes> moments_on_host;
   OptimizerOffload optimizer_offload;
-  bool gradient_clipping = true;     ///< whether their norm over all ranks scales them
+  bool gradient_clipping = true;  ///< whether their norm over all ranks scales them
+  /// Whether weights of a layer are updated behind its backward pass, which frees its gradients.
+  bool optimizer_in_backward = false;
   std::optional<TrainingLora> lora;  ///< adapters of a frozen model; none: all is trained
   PackedSamples packed;
   std::string schedule = kAutoSchedule;

@@ -16,6 +16,7 @@
 #include "workloads/memory.h"
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
+#include "workloads/training/backward_update.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
 #include "workloads/training/pieces.h"
@@ -30,7 +31,8 @@ namespace {
 class PassMemory {
  public:
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
-      : config_(config),
+      : model_(model),
+        config_(config),
         work_(layer_work(model, config)),
         pieces_(model, config),
         makes_gradients_(orrery::makes_gradients(config)) {
@@ -142,9 +144,36 @@ class PassMemory {
   /// @param first it makes the gradients of its weights, to which later ones add
   MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind, bool first) {
     MemoryProfile all;
-    for (const Piece& piece : pieces(place, kind))
+    Bytes waiting;  // gradients that are being reduced
+    for (const Piece& piece : pieces(place, kind)) {
       all.then(of_part_of_pass(piece, place, kind, first));
+      if (!config_.optimizer_in_backward || !has_weight_gradients(kind) ||
+          piece.kind == Piece::Kind::kLayerAgain)
+        continue;
+      all.frees(TensorRole::kGradient, waiting);
+      waiting = kept_gradients(pieces_.trained(piece, place.rank));
+      if (updates_wait(model_, config_)) continue;
+      all.frees(TensorRole::kGradient, std::exchange(waiting, {}));
+    }
+    if (waiting.base() > 0) all.frees(TensorRole::kGradient, waiting);
     return all;
+  }
+
+  Bytes kept_gradients(const RankParameters& parameters) const {
+    return gradient_memory(parameters, config_).kept;
+  }
+
+  /// Gradients of weights that the first backward pass makes in a piece. The head makes the
+  /// gradient of a table that the embedding of the same stage shares, and the embedding adds to it.
+  Bytes made_gradients(const Piece& piece, int rank) const {
+    const Bytes own = kept_gradients(pieces_.trained(piece, rank));
+    const Placement& placement = pieces_.placement();
+    const bool both = placement.holds(rank, 0) && placement.holds(rank, placement.slices() - 1);
+    if (!both || !shares_table(model_, config_)) return own;
+    if (piece.kind == Piece::Kind::kEmbedding) return {};
+    return piece.kind == Piece::Kind::kHead
+               ? own + kept_gradients(pieces_.trained({Piece::Kind::kEmbedding}, rank))
+               : own;
   }
 
   /// A piece with the gradients of its weights. Those that are sharded are there whole, and copied
@@ -159,7 +188,7 @@ class PassMemory {
     const GradientMemory gradients = gradient_memory(pieces_.trained(piece, place.rank), config_);
     all.makes(TensorRole::kWorking, gradients.whole);
     all.frees(TensorRole::kWorking, gradients.whole);
-    if (first) all.makes(TensorRole::kGradient, gradients.kept);
+    if (first) all.makes(TensorRole::kGradient, made_gradients(piece, place.rank));
     return all;
   }
 
@@ -183,6 +212,7 @@ class PassMemory {
     return memory_profile(backward.part(kind == Pass::Kind::kWeightGradient));
   }
 
+  const LlmConfig& model_;
   const TrainingConfig& config_;
   LayerWork work_;
   Pieces pieces_;
@@ -202,10 +232,13 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   const bool master = config.software->weight_shards.value == WeightShards::kMaster;
   MemoryUse use;
   const RankParameters trained = trained_stage(model, config, stage);
-  const double adapters = config.lora ? real(trained.total()) : 0;
+  const RankParameters saved = saved_modules(model, config, stage);
+  const double adapters = config.lora ? real((trained - saved).total()) : 0;
+  const double copies = sharded ? shard_of(saved, config).total() : real(saved.total());
   const double wide = training_bytes(config.precision);
   const bool of_optimizer = sharded && master && !config.lora;
-  use.weights = Bytes(((of_optimizer ? 0 : sharded ? shard : real(p.total())) + adapters) * wide);
+  const double held = of_optimizer ? 0 : sharded ? shard : real(p.total());
+  use.weights = Bytes((held + adapters + copies) * wide);
   if (config.lora)
     use.weights -=
         Bytes(real(p.total() - p.sixteen_bit) * (wide - frozen_bytes(config.lora->base, wide)));

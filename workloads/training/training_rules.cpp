@@ -8,6 +8,7 @@
 #include "workloads/llm/mixer.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/require.h"
+#include "workloads/training/backward_update.h"
 #include "workloads/training/replica_sync.h"
 #include "workloads/training/training.h"
 
@@ -288,6 +289,7 @@ void require_supported(const LlmConfig& model, const TrainingConfig& config) {
   require_precision(config);
   require_dense_attention(model);
   require_optimizer(model, config);
+  require_backward_update(model, config);
   require_encoder(model, config);
   require_sparsity(model, config);
   require_recompute(model, config.recompute);

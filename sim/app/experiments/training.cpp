@@ -54,6 +54,10 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
           .optional("gradient_clipping", &E::gradient_clipping,
                     "whether gradients are scaled by their norm over all ranks, for which every "
                     "stage waits (Megatron-LM: clip_grad above 0)")
+          .optional("optimizer_in_backward", &E::optimizer_in_backward,
+                    "update the weights of each layer behind its backward pass and free its "
+                    "gradients (torchtune: optimizer_in_bwd); needs one micro-batch, "
+                    "gradient_clipping: false and no pipeline stages; default: false")
           .optional("sparsity", &E::sparsity,
                     "2:4 structured sparsity of the dense matrices of layers, with masks that hold "
                     "in both directions: products of forward passes and data gradients run at the "
@@ -73,6 +77,7 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
               "software", &E::software, "software",
               "what runs the step: a name of `orrery describe software`, a path, or "
               "its switches; Megatron-Core where nobody says")
+          .alias("optimizer_in_bwd", "optimizer_in_backward")
           .alias("muon_num_ns_steps", "muon.num_ns_steps")
           .alias("muon_tp_mode", "muon.tp_mode")
           .alias("optimizer_offload_fraction", "optimizer_offload.fraction")
@@ -157,6 +162,7 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.optimizer_states = optimizer_states;
   config.optimizer_offload = optimizer_offload;
   config.gradient_clipping = gradient_clipping;
+  config.optimizer_in_backward = optimizer_in_backward;
   config.sparse_weights = sparsity == Sparsity::kTwoOfFour;
   config.lora = lora;
   config.packed = packed;

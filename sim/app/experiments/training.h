@@ -35,6 +35,7 @@ struct TrainingExperiment final : ModelExperiment {
   OptimizerStates optimizer_states;
   OptimizerOffload optimizer_offload;
   bool gradient_clipping = true;
+  bool optimizer_in_backward = false;
   Sparsity sparsity = Sparsity::kDense;
   std::optional<TrainingLora> lora;
   PackedSamples packed;

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "sim/config/diagnostics.h"
 #include "sim/graph/memory_profile.h"
 #include "sim/graph/verify.h"
@@ -177,6 +181,102 @@ TEST(FineTuning, PackedSamplesSeeThemselves) {
   EXPECT_LT(executed(model, config), whole);
 }
 
+/// Copies of embedding and head, 96 x 64 each, are trained whole beside the adapters.
+constexpr double kTable = 96 * 64;
+using Saved = std::vector<SavedModule>;
+
+TrainingConfig saving(Saved modules, ParallelConfig parallel = {}) {
+  TrainingConfig config = adapted(parallel);
+  config.lora->modules_to_save = std::move(modules);
+  return config;
+}
+
+// PEFT peft/utils/other.py, ModulesToSaveWrapper: the frozen original stays beside the copy.
+TEST(FineTuning, OfSavedModulesHoldsCopiesWithGradientsAndStates) {
+  const LlmConfig model = small_llama(2);
+  for (const Saved& modules : {Saved{SavedModule::kEmbedTokens}, Saved{SavedModule::kLmHead},
+                               Saved{SavedModule::kEmbedTokens, SavedModule::kLmHead}}) {
+    const double elements = kTable * static_cast<double>(modules.size());
+    const MemoryUse with = training_memory(model, saving(modules)).front();
+    const MemoryUse without = training_memory(model, adapted()).front();
+    EXPECT_DOUBLE_EQ(with.weights.base() - without.weights.base(), 2 * elements);
+    EXPECT_DOUBLE_EQ(with.gradients.base() - without.gradients.base(), 2 * elements);
+    // fp32 weights and both moments of Adam.
+    EXPECT_DOUBLE_EQ(with.optimizer.base() - without.optimizer.base(), 12 * elements);
+    for (const bool fp32 : {false, true}) {
+      TrainingConfig config = saving(modules, {.tp = 2, .sp = fp32});
+      EXPECT_THAT(verify(build_training(model, config, true).program), IsEmpty());
+    }
+  }
+  // Ranks split tables over tp, and replicas share out states from zero 1 on.
+  const auto states = [&](const TrainingConfig& config) {
+    return training_memory(model, config).front().optimizer.base();
+  };
+  const Saved both = {SavedModule::kEmbedTokens, SavedModule::kLmHead};
+  EXPECT_DOUBLE_EQ(states(saving(both, {.tp = 2})) - states(adapted({.tp = 2})), 12 * kTable);
+  EXPECT_DOUBLE_EQ(
+      states(saving(both, {.dp = 2, .zero = 1})) - states(adapted({.dp = 2, .zero = 1})),
+      12 * kTable);
+}
+
+/// The head has its third product, the embedding its gradient; layers stay frozen.
+TEST(FineTuning, OfSavedModulesComputesTheirGradients) {
+  const LlmConfig model = small_llama(2);
+  const double tokens = 4 * 32;
+  const TrainingConfig head = saving({SavedModule::kLmHead});
+  EXPECT_DOUBLE_EQ(executed(model, head) - executed(model, adapted()), 2 * tokens * kTable);
+  EXPECT_DOUBLE_EQ((model_flops(model, head) - model_flops(model, adapted())).base(),
+                   2 * tokens * kTable);
+  const auto has = [&](const TrainingConfig& config, const std::string& name) {
+    const Program program = build_training(model, config).program;
+    return std::any_of(program.kernels.begin(), program.kernels.end(), [&](const Kernel& kernel) {
+      return kernel.name.find(name) != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(has(adapted(), "embedding backward"));
+  EXPECT_FALSE(has(adapted(), "head wgrad"));
+  EXPECT_TRUE(has(saving({SavedModule::kEmbedTokens}), "embedding backward"));
+  EXPECT_FALSE(has(saving({SavedModule::kEmbedTokens}), "head wgrad"));
+  EXPECT_TRUE(has(head, "head wgrad"));
+  EXPECT_FALSE(has(head, "qkv wgrad"));
+}
+
+TEST(FineTuning, OfSavedModulesReducesTheirGradients) {
+  const LlmConfig model = small_llama(4);
+  const Saved both = {SavedModule::kEmbedTokens, SavedModule::kLmHead};
+  for (const int zero : {0, 1, 2, 3}) {
+    for (const bool overlaps : {false, true}) {
+      const auto bytes = [&](TrainingConfig config) {
+        TrainingSoftware software;
+        software.gradient_reduction_overlap.value = overlaps;
+        software.weight_gather_overlap.value = overlaps;
+        config.software = std::make_shared<const TrainingSoftware>(software);
+        config.global_batch = 4;
+        config.micro_batch = 1;
+        const auto transfers = role_statistics(build_training(model, config).program, 0).transfers;
+        return transfers.at(zero == 0 ? "all_reduce dp" : "reduce_scatter dp").bytes.base();
+      };
+      const ParallelConfig plan{.dp = 4, .zero = zero};
+      EXPECT_DOUBLE_EQ(bytes(saving(both, plan)) - bytes(adapted(plan)), 2 * 2 * kTable)
+          << zero << overlaps;
+    }
+  }
+}
+
+/// Copies of a tied table are two, which are not added up over stages.
+TEST(FineTuning, OfSavedModulesUntiesTables) {
+  LlmConfig model = small_llama(2);
+  model.tied_embeddings = true;
+  const Saved both = {SavedModule::kEmbedTokens, SavedModule::kLmHead};
+  const MemoryUse with = training_memory(model, saving(both)).front();
+  const MemoryUse without = training_memory(model, adapted()).front();
+  EXPECT_DOUBLE_EQ(with.weights.base() - without.weights.base(), 2 * 2 * kTable);
+  EXPECT_DOUBLE_EQ(with.optimizer.base() - without.optimizer.base(), 12 * 2 * kTable);
+  const Program program = build_training(model, saving(both, {.pp = 2})).program;
+  for (const Transfer& transfer : program.transfers)
+    EXPECT_EQ(transfer.name.find("tied embedding"), std::string::npos);
+}
+
 TEST(FineTuning, SaysWhatIsNotModelled) {
   const auto message = [](const TrainingConfig& config, const LlmConfig& model) -> std::string {
     try {
@@ -188,6 +288,9 @@ TEST(FineTuning, SaysWhatIsNotModelled) {
   };
   EXPECT_EQ(message(adapted(), small_llama(2)), "");
   EXPECT_THAT(message(adapted(), small_moe(2)), HasSubstr("adapters of experts"));
+  TrainingConfig alone = saving({SavedModule::kLmHead});
+  alone.layers_only = 1;
+  EXPECT_THAT(message(alone, small_llama(2)), HasSubstr("neither embedding nor head"));
   TrainingConfig packed = adapted();
   packed.packed.mean = 64;
   EXPECT_THAT(message(packed, small_llama(2)), HasSubstr("do not fit into sequences of 32"));

@@ -2,6 +2,7 @@
 #include "workloads/llm/attention/grouped_attention.h"
 
 #include "workloads/llm/attention/context_parallel.h"
+#include "workloads/llm/attention/latent_attention.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -37,13 +38,24 @@ bool trains_index(const LayerTask& task) {
   return task.work.phase == Phase::kTraining && index_columns(task) > 0;
 }
 
+/// Queries, with those of their gates, keys and values, as Hugging Face checkpoints have them.
+std::vector<MatrixPart> qkv_parts(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  const AttentionConfig& a = task.attention();
+  std::vector<MatrixPart> parts = {
+      {LoraModule::kQProj, shape.query_heads * shape.qk_dim * (a.output_gate ? 2 : 1)},
+      {LoraModule::kKProj, shape.kv_heads * shape.qk_dim}};
+  if (!a.values_of_keys) parts.push_back({LoraModule::kVProj, shape.kv_heads * shape.v_dim});
+  return parts;
+}
+
 Linear qkv_of(const LayerTask& task) {
   return {"qkv",
           task.model.hidden,
           qkv_columns(task),
           task.work.precision,
           task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kQkvProj, 3},
+          AdaptedMatrix{LoraModule::kQkvProj, 3, MatrixSplit::kColumns, qkv_parts(task)},
           task.attention().qkv_bias ? Bias::kAdded : Bias::kNone};
 }
 
@@ -54,7 +66,7 @@ Linear output_of(const LayerTask& task) {
           task.model.hidden,
           task.work.precision,
           task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kOProj, 1},
+          AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows},
           task.attention().output_bias ? Bias::kPassedOn : Bias::kNone};
 }
 
@@ -183,6 +195,7 @@ void output_gate_backward(StepList& steps, const LayerTask& task) {
 }
 
 std::vector<Linear> attention_linears(const LayerTask& task) {
+  if (task.attention().kind == AttentionKind::kLatent) return latent_linears(task);
   return {qkv_of(task), output_of(task)};
 }
 

@@ -23,8 +23,14 @@ namespace {
 
 Linear down_of(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  return {"latent down", task.model.hidden, a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
-          task.work.precision, task.weights(task.layer.attention)};
+  std::vector<MatrixPart> parts = {{LoraModule::kKvAProj, a.kv_lora_rank + a.qk_rope_head_dim}};
+  if (a.q_lora_rank > 0) parts.insert(parts.begin(), {LoraModule::kQAProj, a.q_lora_rank});
+  return {"latent down",
+          task.model.hidden,
+          a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{std::nullopt, 1, MatrixSplit::kNone, std::move(parts)}};
 }
 
 /// Whether a matrix of queries and one of keys and values make their latents, each with its norm.
@@ -42,22 +48,31 @@ std::vector<Linear> downs_of(const LayerTask& task) {
   Linear query = joined, key_value = joined;
   query.name = "query latent down";
   query.out = a.q_lora_rank;
+  query.adapted = AdaptedMatrix{LoraModule::kQAProj, 1, MatrixSplit::kNone};
   key_value.name = "key-value latent down";
   key_value.out = a.kv_lora_rank + a.qk_rope_head_dim;
+  key_value.adapted = AdaptedMatrix{LoraModule::kKvAProj, 1, MatrixSplit::kNone};
   return {query, key_value};
 }
 
 Linear key_value_of(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  return {"key-value up", a.kv_lora_rank,
-          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim), task.work.precision,
-          task.weights(task.layer.attention)};
+  return {"key-value up",
+          a.kv_lora_rank,
+          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{LoraModule::kKvBProj}};
 }
 
 Linear output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return {"attention output", shape.query_heads * shape.v_dim, task.model.hidden,
-          task.work.precision, task.weights(task.layer.attention)};
+  return {"attention output",
+          shape.query_heads * shape.v_dim,
+          task.model.hidden,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows}};
 }
 
 void down_forward(StepList& steps, const LayerTask& task) {
@@ -137,6 +152,13 @@ PromptSum prompts_of(const AttentionPart& part) {
   return sum;
 }
 
+/// Keys and values of `rows` tokens, from their latents.
+void expand_latents(StepList& steps, const LayerWork& work, const Linear& up, std::int64_t rows) {
+  widen_frozen(steps, work, up);
+  steps.then(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights));
+  adapter_forward(steps, work, up, rows);
+}
+
 void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   const AttentionConfig& a = task.attention();
   const LayerWork& w = task.work;
@@ -152,7 +174,7 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   }
   // Earlier tokens of a prefill are expanded from the cache as well, by each rank for its heads.
   const std::int64_t keys = w.cp == 1 ? all.keys : gathered_keys(part, w);
-  steps.then(gemm(up.name, up.precision, {keys, up.out, up.in}, up.weights));
+  expand_latents(steps, w, up, keys);
   const AttentionPart own = own_part(part, w);
   if (w.phase == Phase::kTraining) {
     rotate_trained(steps, task, true);
@@ -182,9 +204,18 @@ std::int64_t latent_width(const LayerTask& task) {
 Linear query_up(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
   const CoreShape shape = core_shape(task);
-  return {"query up", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          shape.query_heads * shape.qk_dim, task.work.precision,
-          task.weights(task.layer.attention)};
+  return {"query up",
+          a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
+          shape.query_heads * shape.qk_dim,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{a.q_lora_rank > 0 ? LoraModule::kQBProj : LoraModule::kQProj}};
+}
+
+std::vector<Linear> latent_linears(const LayerTask& task) {
+  std::vector<Linear> all = downs_of(task);
+  all.insert(all.end(), {query_up(task), key_value_of(task), output_of(task)});
+  return all;
 }
 
 void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens) {
@@ -290,7 +321,7 @@ void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) con
     const Linear up = key_value_of(task);
     cast(steps, w, up, Cast::kNormed, w.row_tokens());
     column_forward(steps, w, {query_up(task)}, latent_width(task));
-    steps.then(gemm(up.name, up.precision, {w.tokens(), up.out, up.in}));
+    expand_latents(steps, w, up, w.tokens());
     rotate_trained(steps, task, true);
     makes(steps, task.again(), {kept::queries_keys_values});
   }

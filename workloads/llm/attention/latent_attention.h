@@ -43,6 +43,9 @@ class LatentAttention : public Mixer {
 Linear query_up(const LayerTask& task);
 std::int64_t latent_width(const LayerTask& task);
 
+/// Down-projections as they are launched, up-projections and the output projection.
+std::vector<Linear> latent_linears(const LayerTask& task);
+
 /// Queries of a part are brought into the latent space (the key up-projection is absorbed into
 /// them) and its latents written to the cache; after `attention`, results are brought back by the
 /// value up-projection.
