@@ -93,8 +93,7 @@ TEST(CollectiveFit, EveryCalibrationOfTheLibraryFitsItsSystem) {
 }
 
 TEST(CollectiveFit, ASystemThatNobodyMeasuredTakesTheCalibrationOfItsSibling) {
-  const std::map<std::string, std::string> siblings = {{"b300_sxm", "dgx_b200"},
-                                                       {"gb300", "gb200_nvl72"},
+  const std::map<std::string, std::string> siblings = {{"gb300", "gb200_nvl72"},
                                                        {"h800_sxm", "dgx_h100"},
                                                        {"h20", "dgx_h100"},
                                                        {"a100_sxm_40", "dgx_a100"}};
