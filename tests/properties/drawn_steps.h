@@ -140,8 +140,9 @@ class SteppedMachine {
         experiment_(loaded_.as<InferenceExperiment>()),
         model_(experiment_.model.build()),
         kernels_(experiment_.machine().kernels({})),
-        pricer_(step_machine(std::make_shared<const Machine>(experiment_.machine())), model_,
-                experiment_.inference()) {}
+        pricer_(step_machine(std::make_shared<const Machine>(experiment_.machine()), {}, true,
+                             experiment_.own_all_reduces()),
+                model_, experiment_.inference()) {}
 
   StepPricer& pricer() { return pricer_; }
   Picoseconds replayed(const Program& program) const {

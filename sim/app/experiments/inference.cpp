@@ -51,12 +51,12 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
           .optional("two_batch_overlap", &E::two_batch_overlap,
                     "whether layers of experts work on two halves of the batch in turn, one half's "
                     "exchanges beside the kernels of the other (vLLM: dual batch overlap)")
-          .optional(
-              "engine", &E::engine,
-              "the engine whose kernels run the step, by its keys of a served group "
-              "({kind: vllm, version: 0.27}); without it norms quantise and experts are the "
-              "measured kernels. It fills a batch up as it would to run it; what it schedules "
-              "and its host have no part in a step")
+          .optional("engine", &E::engine,
+                    "the engine whose kernels run the step, by its keys of a served group "
+                    "({kind: vllm, version: 0.27}); without it norms quantise, and experts and "
+                    "all-reduces up to 8 MiB are the measured kernels of TensorRT-LLM. It fills a "
+                    "batch up as it would to run it; what it schedules "
+                    "and its host have no part in a step")
           .optional("speculative", &E::speculative,
                     "guesses at tokens after the next one: decodes verify them beside it, then the "
                     "passes that make the next ones");
@@ -263,8 +263,11 @@ std::int64_t InferenceExperiment::kept_off(const Kernel& kernel) const {
 }
 
 std::optional<EngineAllReduce> InferenceExperiment::own_all_reduces() const {
-  if (!engine || parallel.tp == 1) return {};
-  return all_reduce_rules(*engine->object, inference());
+  if (parallel.tp == 1) return {};
+  if (engine) return all_reduce_rules(*engine->object, inference());
+  EngineAllReduce plain;  // TensorRT-LLM's kernels, like those of the step
+  plain.fused = Bytes(0);
+  return plain;
 }
 
 void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record) const {

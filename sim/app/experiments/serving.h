@@ -43,7 +43,7 @@ struct ServingExperiment final : Experiment {
   ServingFleet fleet() const;
   /// Serves the workload on a fleet that may have served others before, and fills the record.
   /// @param fleet made of groups that differ from those here in schedulers and replicas alone: not
-  /// in what prices rest on (custom_all_reduce, quant_fusion)
+  /// in what prices rest on (all_reduce, quant_fusion)
   /// @param options of which the watch and the file for a timeline count
   void serve(const ServingFleet& fleet, RunRecord& record,
              const SimulateOptions& options = {}) const;

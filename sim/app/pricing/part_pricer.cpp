@@ -55,10 +55,10 @@ double transfer_ps(const PricedTransfer& transfer) {
 }  // namespace
 
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice,
-                         bool contention, const EngineAllReduce* all_reduce) {
+                         bool contention, const std::optional<EngineAllReduce>& all_reduce) {
   StepMachine made;
   made.kernels = machine->kernels(choice);
-  if (all_reduce != nullptr) {
+  if (all_reduce) {
     made.network =
         std::make_shared<const EngineNetwork>(machine->system(), machine->nodes(), *all_reduce);
   } else {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/app/pricing/machine.h"
@@ -32,9 +33,10 @@ struct StepMachine {
 /// Prices on a machine without faults. A power state that follows the kind of an experiment is
 /// steady, as of all steps of models.
 /// @param contention whether transfers slow the kernels beside them
-/// @param all_reduce see EngineNetwork; null: collectives are all those of the library
+/// @param all_reduce see EngineNetwork; none: collectives are all those of the library
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice = {},
-                         bool contention = true, const EngineAllReduce* all_reduce = nullptr);
+                         bool contention = true,
+                         const std::optional<EngineAllReduce>& all_reduce = {});
 
 /// Prices lists of steps that follow each other on the compute stream, with collectives between or
 /// beside them: what a replay of the list alone gives, without a graph. Nothing of one list runs

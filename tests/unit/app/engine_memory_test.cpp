@@ -56,25 +56,33 @@ constexpr const char* kVllm =
     "max_num_seqs: 1024, max_num_batched_tokens: 8192";
 INSTANTIATE_TEST_SUITE_P(
     Of, Starts,
-    testing::Values(Start{"OneRank", "llama_3_1_8b", "system: dgx_h100", kVllm, 476000, 0.005},
-                    Start{"EightBitCache", "llama_3_1_8b", "system: dgx_h100, kv_precision: fp8",
-                          kVllm, 952032, 0.005},
-                    Start{"ThirtyTwoBits", "llama_3_1_8b", "system: dgx_h100, precision: fp32",
-                          kVllm, 175296, 0.01},
-                    Start{"TwoTensorRanks", "llama_3_1_8b", "system: dgx_h100, parallel: {tp: 2}",
-                          kVllm, 1044688, 0.005},
-                    Start{"FourTensorRanks", "llama_3_1_8b", "system: dgx_h100, parallel: {tp: 4}",
-                          kVllm, 2209792, 0.005},
-                    Start{"TwoStages", "llama_3_1_8b", "system: dgx_h100, parallel: {pp: 2}", kVllm,
-                          1075312, 0.005},
-                    Start{"FourStages", "llama_3_1_8b", "system: dgx_h100, parallel: {pp: 4}",
-                          kVllm, 2257264, 0.005},
-                    Start{"Llama70B", "llama_3_1_70b",
-                          "system: dgx_h100, precision: fp8, parallel: {tp: 4}", kVllm, 708992,
-                          0.01},
-                    Start{"Sglang", "qwen3_235b_a22b",
-                          "system: dgx_h100, precision: fp8, parallel: {tp: 4}",
-                          "kind: sglang, mem_fraction_static: 0.93", 367404, 0.05}),
+    testing::Values(
+        Start{"OneRank", "llama_3_1_8b", "system: dgx_h100", kVllm, 476000, 0.005},
+        Start{"EightBitCache", "llama_3_1_8b", "system: dgx_h100, kv_precision: fp8", kVllm, 952032,
+              0.005},
+        Start{"ThirtyTwoBits", "llama_3_1_8b", "system: dgx_h100, precision: fp32", kVllm, 175296,
+              0.01},
+        Start{"TwoTensorRanks", "llama_3_1_8b", "system: dgx_h100, parallel: {tp: 2}", kVllm,
+              1044688, 0.005},
+        Start{"FourTensorRanks", "llama_3_1_8b", "system: dgx_h100, parallel: {tp: 4}", kVllm,
+              2209792, 0.005},
+        Start{"TwoStages", "llama_3_1_8b", "system: dgx_h100, parallel: {pp: 2}", kVllm, 1075312,
+              0.005},
+        Start{"FourStages", "llama_3_1_8b", "system: dgx_h100, parallel: {pp: 4}", kVllm, 2257264,
+              0.005},
+        Start{"Llama70B", "llama_3_1_70b", "system: dgx_h100, precision: fp8, parallel: {tp: 4}",
+              kVllm, 708992, 0.01},
+        Start{"Sglang", "qwen3_235b_a22b", "system: dgx_h100, precision: fp8, parallel: {tp: 4}",
+              "kind: sglang, mem_fraction_static: 0.93", 367404, 0.05},
+        // The same issue: 6 % too many. Of a version of mid-2025, which it does not name.
+        Start{"ExpertsOfVllm", "qwen3_235b_a22b",
+              "system: dgx_h100, precision: fp8, parallel: {tp: 4}", "kind: vllm", 178880, 0.06},
+        // LLMServingSim, bench/examples/RTX4090 (2026): 9 % too many, 0.4 GiB that no
+        // term explains.
+        Start{"GraphicsCard", "llama_3_1_8b", "system: rtx_4090_4",
+              "kind: vllm, version: '0.19', max_num_seqs: 256, max_num_batched_tokens: "
+              "2048",
+              41408, 0.09}),
     [](const auto& start) { return start.param.name; });
 
 TEST(EngineMemory, GraphsAreInTheShareFromVllm021On) {
@@ -131,6 +139,16 @@ TEST(EngineMemory, ExplainHasTheLinesOfTheLogOfAStart) {
   EXPECT_NEAR(gib("libraries_bytes") + gib("communicators_bytes"), 2.1, 0.1);
   EXPECT_NEAR(gib("graphs_bytes"), 1.79, 0.2);
   EXPECT_NEAR(gib("cache_bytes"), 37.28, 0.2);
+}
+
+// sgl-project/sglang issue 3344 (2025): it does not run out of memory.
+TEST(EngineMemory, DeepSeekR1OnSixteenH100HoldsAPromptOf128Ki) {
+  const RunRecord record = run("deepseek_r1",
+                               "system: dgx_h100, nodes: 2, parallel: {tp: 16, etp: 16}, "
+                               "precision: fp8",
+                               "kind: sglang");
+  EXPECT_EQ(record.status, RunStatus::kOk);
+  EXPECT_GT(of(record, "kv_tokens"), 131072);
 }
 
 TEST(EngineMemory, MixtralIsSharedByTensorRanks) {
