@@ -34,15 +34,27 @@ double routed_rows(const LayerTask& task) {
   return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token) * skew_of(task);
 }
 
+namespace {
+
+std::int64_t adapters_among(const LayerWork& work, std::initializer_list<LoraModule> readers) {
+  return std::count_if(readers.begin(), readers.end(),
+                       [&](LoraModule module) { return work.lora.changes_module(module); });
+}
+
+/// Bytes per element of the copies, with their masks, that adapters with dropout read.
+double dropped_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers) {
+  if (!work.lora.trains || !work.lora.drops) return 0;
+  return real(adapters_among(work, readers)) * (activation_bytes(work.precision) + 1);
+}
+
+}  // namespace
+
 double input_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers) {
-  if (work.lora.trains) {
-    const auto adapters = std::count_if(readers.begin(), readers.end(), [&](LoraModule module) {
-      return work.lora.changes_module(module);
-    });
-    if (work.lora.drops) return real(adapters) * (activation_bytes(work.precision) + 1);
-    return adapters > 0 ? activation_bytes(work.precision) : 0;
-  }
-  return work.narrow_inputs ? 1 : activation_bytes(work.precision);
+  if (!work.lora.trains) return work.narrow_inputs ? 1 : activation_bytes(work.precision);
+  const bool frozen =
+      work.lora.frozen != FrozenFormat::kAsTrained && work.software->keeps_frozen_inputs.value;
+  const bool adapted = !work.lora.drops && adapters_among(work, readers) > 0;
+  return (frozen || adapted ? activation_bytes(work.precision) : 0) + dropped_bytes(work, readers);
 }
 
 Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
@@ -284,9 +296,11 @@ Tensor attention_result(const LayerTask& task) {
 
 Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) && !w.lora.drops &&
+  // Where it is attention_result, adapters with dropout still have copies of their own.
+  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) &&
                       !gates_result(task) && !attends_to_latents(task);
-  const double element = shared ? 0 : input_bytes(w, {LoraModule::kOProj});
+  const double element =
+      shared ? kept::dropped_bytes(w, {LoraModule::kOProj}) : input_bytes(w, {LoraModule::kOProj});
   return of_layer("attention output input", task,
                   real(w.tokens()) * real(result_columns(task)) * element);
 }

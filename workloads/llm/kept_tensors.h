@@ -31,8 +31,8 @@ namespace kept {
 /// A tensor of `bytes` that full recomputation makes again.
 Tensor of_layer(const char* name, const LayerTask& task, double bytes);
 /// Bytes an element of what matrix products read and keep for their weight gradients. Adapters of
-/// a frozen model keep it in 16 bits, each a copy of its own where it drops some; matrices without
-/// an adapter keep nothing.
+/// a frozen model keep it in 16 bits, each a copy of its own where it drops some. Frozen matrices
+/// keep it only if they are stored narrow and the software does so (keeps_frozen_inputs).
 /// @param readers matrices that read the tensor and may have adapters
 double input_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers = {});
 

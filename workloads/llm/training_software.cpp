@@ -83,6 +83,9 @@ config::Schema<TrainingSoftware> kept_switches() {
       .optional("saved_tensors", &S::saved_tensors,
                 "what forward passes leave for backward passes: what fused kernels read again, or "
                 "what each operator of PyTorch saves for its own gradient")
+      .optional("keeps_frozen_inputs", &S::keeps_frozen_inputs,
+                "products with frozen matrices that are stored in 8 bits or fewer keep their "
+                "inputs for the backward pass, which does not read them; default: false")
       .optional("loss_tensors", &S::loss_tensors,
                 "what the loss makes of logits: fp32 values in place; by operators of PyTorch, "
                 "which widen them and have a gradient for each; that in chunks of tokens; or with "

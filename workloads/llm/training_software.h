@@ -72,6 +72,10 @@ struct TrainingSoftware {
       SavedTensors::kKernels,
       "recalled: Transformer Engine module/layernorm_linear.py, layernorm_mlp.py: "
       "save_for_backward"};
+  Fact<bool> keeps_frozen_inputs{
+      false,
+      "bitsandbytes pull request 1270 (0.44.0): MatMul4Bit saves the quantised weights and no "
+      "input"};
   Fact<LossTensors> loss_tensors{
       LossTensors::kInPlace,
       "recalled: Megatron-Core tensor_parallel/cross_entropy.py: in-place difference, exponential "

@@ -162,6 +162,30 @@ TEST(SavedTensors, OfALlamaByOperatorsAre22TimesItsHiddenStates) {
   EXPECT_DOUBLE_EQ(kept(frozen), (4 + 1.5 + 4 + 3 * 2.6875) * hidden + sums + 2048 * 8 * 2);
 }
 
+// Quantised matrices of bitsandbytes before 0.44 keep what they read beside the copies of adapters:
+// inputs of attention and of the MLP, and the 2.6875 that the last matrix reads. The output matrix
+// reads the result of attention, which is kept anyway.
+TEST(SavedTensors, OfQuantisedFrozenMatricesAreTheirInputsIfTheSoftwareKeepsThem) {
+  const LlmConfig model = library_model("llama_2_7b");
+  const double hidden = 2048.0 * 4096 * 2;
+  const auto kept = [&](bool keeps, FrozenFormat base, double dropout) {
+    TrainingSoftware software = by_operators();
+    software.keeps_frozen_inputs.value = keeps;
+    TrainingConfig config = step(2048, software);
+    config.lora = TrainingLora{.rank = 8, .target_modules = {LoraModule::kQkvProj}};
+    config.lora->base = base;
+    config.lora->dropout = dropout;
+    return layer_activation_bytes(model, model.layers[0], layer_work(model, config)).base();
+  };
+  const auto more = [&](FrozenFormat base, double dropout) {
+    return (kept(true, base, dropout) - kept(false, base, dropout)) / hidden;
+  };
+  EXPECT_DOUBLE_EQ(more(FrozenFormat::kNf4, 0.05), 2 + 2.6875);
+  // Without dropout adapters read what the matrix reads.
+  EXPECT_DOUBLE_EQ(more(FrozenFormat::kNf4, 0), 1 + 2.6875);
+  EXPECT_DOUBLE_EQ(more(FrozenFormat::kAsTrained, 0.05), 0);
+}
+
 TEST(LossTensors, TakeWhatTheSoftwareMakesOfLogits) {
   const LlmConfig model = library_model("llama_3_1_8b");
   const double logits = 8192.0 * 128256;
