@@ -118,6 +118,12 @@ Tensor wide_logits(const LlmConfig& model, const LayerWork& work);
 /// exponentials, in the backward pass (PyTorch torch/distributed/tensor/parallel/loss.py).
 Tensor logit_differences(const LlmConfig& model, const LayerWork& work);
 Tensor logit_exponentials(const LlmConfig& model, const LayerWork& work);
+/// Where the software shifts logits: the copy without the last token, and the gradient of the copy
+/// in 16 bits.
+Tensor shifted_logits(const LlmConfig& model, const LayerWork& work);
+Tensor shifted_gradients(const LlmConfig& model, const LayerWork& work);
+/// What a compiled loss writes, beside the logits that it reads.
+Tensor compiled_gradients(const LlmConfig& model, const LayerWork& work);
 Tensor probability_gradients(const LlmConfig& model, const LayerWork& work);
 Tensor wide_gradients(const LlmConfig& model, const LayerWork& work);
 /// What the head reads, where it is kept apart from the layers' tensors.

@@ -89,7 +89,11 @@ config::Schema<TrainingSoftware> kept_switches() {
       .optional("loss_tensors", &S::loss_tensors,
                 "what the loss makes of logits: fp32 values in place; by operators of PyTorch, "
                 "which widen them and have a gradient for each; that in chunks of tokens; or with "
-                "the head, chunk by chunk, so that logits of few tokens are there")
+                "the head, chunk by chunk, so that logits of few tokens are there; by operators on "
+                "a copy without the last token (shifted); or by compiled kernels in 16 bits")
+      .optional("loss_format", &S::loss_format,
+                "format of log-probabilities and their gradients in a loss by operators: fp32, or "
+                "that of the logits, which the loss then does not widen; default: fp32")
       .optional("keeps_gathered_inputs", &S::keeps_gathered_inputs,
                 "backward passes find inputs of products as sequence parallelism gathered them, or "
                 "gather them again")

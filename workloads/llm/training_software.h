@@ -80,6 +80,10 @@ struct TrainingSoftware {
       LossTensors::kInPlace,
       "recalled: Megatron-Core tensor_parallel/cross_entropy.py: in-place difference, exponential "
       "and quotient of float logits"};
+  Fact<LossFormat> loss_format{
+      LossFormat::kFp32,
+      "PyTorch aten/src/ATen/autocast_mode.h: log_softmax and nll_loss in fp32; torchtitan "
+      "train.py: pred.float()"};
   Fact<bool> keeps_gathered_inputs{
       false,
       "recalled: Megatron-Core tensor_parallel/layers.py: sequence_parallel saves its share and "

@@ -89,6 +89,16 @@ enum class LossTensors : std::uint8_t {
   kOperators,  ///< logits widened, log-probabilities, and in the backward pass a gradient of each
   kChunks,     ///< operators on an eighth of the tokens at a time; all log-probabilities stay
   kWithHead,   ///< head and loss of some tokens at a time, with the gradient of their input
+  /// Operators on a copy of the logits without the last token, whose gradient is copied back into
+  /// one for all tokens (Hugging Face transformers: shift_logits).
+  kShifted,
+  kCompiled,  ///< kernels that read the logits twice and write their gradient, both in 16 bits
+};
+
+/// Format of log-probabilities and of the gradients that a loss by operators makes of them.
+enum class LossFormat : std::uint8_t {
+  kFp32,
+  kWeights,  ///< format of the logits
 };
 
 /// How PyTorch gets memory of the device: segments of a fixed size that never join, or one of each
@@ -184,10 +194,15 @@ struct EnumNames<SavedTensors> {
 template <>
 struct EnumNames<LossTensors> {
   static constexpr std::pair<LossTensors, const char*> values[] = {
-      {LossTensors::kInPlace, "in_place"},
-      {LossTensors::kOperators, "operators"},
-      {LossTensors::kChunks, "chunks"},
-      {LossTensors::kWithHead, "with_head"}};
+      {LossTensors::kInPlace, "in_place"}, {LossTensors::kOperators, "operators"},
+      {LossTensors::kChunks, "chunks"},    {LossTensors::kWithHead, "with_head"},
+      {LossTensors::kShifted, "shifted"},  {LossTensors::kCompiled, "compiled"}};
+};
+
+template <>
+struct EnumNames<LossFormat> {
+  static constexpr std::pair<LossFormat, const char*> values[] = {
+      {LossFormat::kFp32, "fp32"}, {LossFormat::kWeights, "weights"}};
 };
 
 template <>

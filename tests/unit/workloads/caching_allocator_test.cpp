@@ -189,9 +189,10 @@ TEST(SavedTensors, OfQuantisedFrozenMatricesAreTheirInputsIfTheSoftwareKeepsThem
 TEST(LossTensors, TakeWhatTheSoftwareMakesOfLogits) {
   const LlmConfig model = library_model("llama_3_1_8b");
   const double logits = 8192.0 * 128256;
-  const auto most = [&](LossTensors tensors, int tp) {
+  const auto most = [&](LossTensors tensors, int tp, LossFormat format = LossFormat::kFp32) {
     TrainingSoftware software;
     software.loss_tensors.value = tensors;
+    software.loss_format.value = format;
     TrainingConfig config = step(8192, software);
     config.parallel.tp = tp;
     config.recompute = Recompute::kFull;
@@ -203,6 +204,14 @@ TEST(LossTensors, TakeWhatTheSoftwareMakesOfLogits) {
   EXPECT_DOUBLE_EQ(most(LossTensors::kOperators, 2), 16);
   EXPECT_DOUBLE_EQ(most(LossTensors::kChunks, 1), 2 + 4 + 0.5);
   EXPECT_LT(most(LossTensors::kWithHead, 1), 1);
+  // Logits, their copy without the last token, that widened, and log-probabilities; as much with
+  // two gradients in fp32. In 16 bits three tensors of 2 B each way.
+  EXPECT_DOUBLE_EQ(most(LossTensors::kShifted, 1), 2 + 2 + 4 + 4);
+  EXPECT_DOUBLE_EQ(most(LossTensors::kShifted, 1, LossFormat::kWeights), 6);
+  EXPECT_DOUBLE_EQ(most(LossTensors::kOperators, 1, LossFormat::kWeights), 6);
+  EXPECT_DOUBLE_EQ(most(LossTensors::kChunks, 1, LossFormat::kWeights), 4);
+  // Logits and their gradient.
+  EXPECT_DOUBLE_EQ(most(LossTensors::kCompiled, 1), 4);
 }
 
 /// Tensors of some MiB.
