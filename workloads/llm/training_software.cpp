@@ -126,6 +126,13 @@ config::Schema<TrainingSoftware> issued_switches() {
 config::Schema<TrainingSoftware> sharding_switches() {
   using S = TrainingSoftware;
   return issued_switches()
+      .optional("bucket_buffers", &S::bucket_buffers,
+                "buffers of bucket_parameters elements that backward passes copy gradients into "
+                "(zero 2, 3), whatever the size of the model; default: 0",
+                config::between(0, 16))
+      .optional("step_gradients", &S::step_gradients,
+                "gradients that the optimizer reads: as they were added up, or copies in fp64 for "
+                "the norm and in fp32 for the update that each step makes; default: kept")
       .optional("gradient_sync", &S::gradient_sync,
                 "micro-batches in which sharded gradients (zero 2, 3) are reduced: every one, or "
                 "the last one, before which ranks add them up whole (no_sync)")

@@ -114,6 +114,11 @@ struct TrainingSoftware {
   Fact<double> bucket_parameters{40e6,
                                  "Megatron-Core 0011998 distributed_data_parallel_config.py: "
                                  "bucket_size, at least 40,000,000"};
+  Fact<std::int64_t> bucket_buffers{
+      0, "Megatron-Core distributed/param_and_grad_buffer.py: buckets are parts of the buffer"};
+  Fact<StepGradients> step_gradients{
+      StepGradients::kKept,
+      "Megatron-Core optimizer/distrib_optimizer.py: main_param.grad is a view or one cast"};
   Fact<GradientSync> gradient_sync{
       GradientSync::kEvery,
       "recalled: Megatron-Core distributed/fsdp: shards of gradients are added up"};

@@ -108,6 +108,14 @@ enum class Segments : std::uint8_t { kFixed, kExpandable };
 /// In which micro-batches gradients that are sharded (zero 2, 3) are reduced.
 enum class GradientSync : std::uint8_t { kEvery, kLast };
 
+/// Gradients that the optimizer reads.
+enum class StepGradients : std::uint8_t {
+  kKept,  ///< as they were added up
+  /// Copies that the step makes: each tensor in fp64 for the norm; then all in one tensor, and
+  /// that in fp32, up to 10^9 parameters at a time under zero 3.
+  kCopied,
+};
+
 /// What the shards of sharded weights (zero 3) are.
 enum class WeightShards : std::uint8_t {
   kCopies,  ///< 16 bits, beside the master weights of the optimizer
@@ -215,6 +223,12 @@ template <>
 struct EnumNames<GradientSync> {
   static constexpr std::pair<GradientSync, const char*> values[] = {{GradientSync::kEvery, "every"},
                                                                     {GradientSync::kLast, "last"}};
+};
+
+template <>
+struct EnumNames<StepGradients> {
+  static constexpr std::pair<StepGradients, const char*> values[] = {
+      {StepGradients::kKept, "kept"}, {StepGradients::kCopied, "copied"}};
 };
 
 template <>

@@ -66,10 +66,17 @@ class StepReplay {
     make_shares(Share::kWeights, states.weights.base());
     make_shares(Share::kStates, states.optimizer.base() * there);
     if (!makes_gradients_) make_whole(states.gradients.base());
+    const bool copies = config_.software->step_gradients.value == StepGradients::kCopied;
+    const StepCopies of_step = step_copies(each > 0 ? states.optimizer.base() / each : 0, config_);
+    // Software that copies gradients makes all states before the first step, from fp32 zeros.
+    if (copies) begin_states(states.optimizer.base() * (1 - there), of_step);
+    const bool whole_time = config_.parallel.zero >= 3;
+    if (whole_time) make_whole(bucket_buffers(config_).base());
     for (int step = 0; step < kSteps; ++step) {
-      for (const Pass& pass : passes_) run(pass);
+      for (const Pass& pass : passes_) run(pass, whole_time ? Bytes() : bucket_buffers(config_));
       end_passes();
-      if (step == 0) make_shares(Share::kStates, states.optimizer.base() * (1 - there));
+      if (copies) copy_gradients(of_step);
+      if (step == 0 && !copies) make_shares(Share::kStates, states.optimizer.base() * (1 - there));
       end_gradients(gradients_.size());
       with_gradients_.clear();
     }
@@ -106,6 +113,30 @@ class StepReplay {
         allocator_.allocate(tensor);
   }
 
+  void begin_states(double bytes, const StepCopies& of_step) {
+    const Handle zeros = allocator_.allocate(whole_bytes(of_step.wide.base()));
+    make_shares(Share::kStates, bytes);
+    allocator_.free(zeros);
+  }
+
+  /// An fp64 copy of the largest gradient, for the norm, and those of StepCopies.
+  void copy_gradients(const StepCopies& of_step) {
+    std::int64_t largest = 0;
+    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
+      for (const Piece& piece : pieces_.of({stage_, chunk})) {
+        const RankParameters trained = pieces_.trained(piece, stage_);
+        if (trained.total() == 0) continue;
+        const double share = shard_of(trained, config_).total() / real(trained.total());
+        largest = std::max(largest, tensors_of(trained, 8 * share).front());
+      }
+    }
+    allocator_.free(allocator_.allocate(largest));
+    const Handle flat = allocator_.allocate(whole_bytes(of_step.flat.base()));
+    const Handle wide = allocator_.allocate(whole_bytes(of_step.wide.base()));
+    allocator_.free(flat);
+    allocator_.free(wide);
+  }
+
   void make_whole(double bytes) {
     if (bytes > 0) allocator_.allocate(whole_bytes(bytes));
   }
@@ -131,9 +162,12 @@ class StepReplay {
     handles.clear();
   }
 
-  void run(const Pass& pass) {
+  /// @param buckets buffers that each backward pass has
+  void run(const Pass& pass, Bytes buckets) {
     const ChunkPlace place{stage_, pass.chunk};
     const bool forward = pass.kind == Pass::Kind::kForward;
+    Handles buffers;
+    if (!forward && buckets.base() > 0) buffers = allocate({whole_bytes(buckets.base())});
     const std::vector<Piece> pieces = forward ? pieces_.of(place) : pieces_.backwards(place);
     const bool first = makes_gradients_ && has_weight_gradients(pass.kind) &&
                        with_gradients_.insert(pass.chunk).second;
@@ -156,6 +190,7 @@ class StepReplay {
     }
     release(units.ahead);
     release(units.weights);
+    release(buffers);
   }
 
   /// Weights of the layers that a pass goes through, and the buffer of the next ones.
@@ -218,7 +253,8 @@ class StepReplay {
     const GradientMemory memory = gradient_memory(parameters, config_);
     if (memory.whole.base() > 0) {
       Handles whole = allocate(tensors_of(parameters, training_bytes(config_.precision)));
-      if (config_.software->reduction_copies.value == Fusion::kApart) {
+      if (config_.software->reduction_copies.value == Fusion::kApart &&
+          config_.software->bucket_buffers.value == 0) {
         const double element = config_.software->gradient_bytes(config_.precision);
         const Handle buffer = allocator_.allocate(whole_bytes(real(parameters.total()) * element));
         release(whole);

@@ -175,10 +175,26 @@ GradientMemory gradient_memory(const RankParameters& parameters, const TrainingC
   memory.kept = Bytes(sum * (has_fresh_gradients(config) ? shard_of(parameters, config).total()
                                                          : real(parameters.total())));
   if (!has_fresh_gradients(config)) return memory;
-  const bool apart = software.reduction_copies.value == Fusion::kApart;
+  const bool apart =
+      software.reduction_copies.value == Fusion::kApart && software.bucket_buffers.value == 0;
   memory.whole =
       Bytes(real(parameters.total()) * (training_bytes(config.precision) + (apart ? sum : 0)));
   return memory;
+}
+
+Bytes bucket_buffers(const TrainingConfig& config) {
+  if (!shards_gradients(config)) return {};
+  const TrainingSoftware& software = *config.software;
+  return Bytes(real(software.bucket_buffers.value) * software.bucket_parameters.value *
+               training_bytes(config.precision));
+}
+
+StepCopies step_copies(double elements, const TrainingConfig& config) {
+  if (config.software->step_gradients.value == StepGradients::kKept) return {};
+  // DeepSpeed f57fc4c runtime/zero/config.py: sub_group_size.
+  constexpr double kSubGroup = 1e9;
+  const double group = shards_weights(config) ? std::min(elements, kSubGroup) : elements;
+  return {Bytes(group * config.software->gradient_bytes(config.precision)), Bytes(group * 4)};
 }
 
 }  // namespace orrery

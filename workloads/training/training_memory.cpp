@@ -68,6 +68,11 @@ class PassMemory {
       if (step.profile.peak() > before) fullest = i;
     }
     step.fullest = pass_text(passes, fullest);
+    const Bytes before = step.profile.peak();
+    const StepCopies copies = step_copies(stage_update(model_, config_, stage).total(), config_);
+    step.profile.makes(TensorRole::kWorking, copies.flat + copies.wide);
+    step.profile.frees(TensorRole::kWorking, copies.flat + copies.wide);
+    if (step.profile.peak() > before) step.fullest = "in the optimizer step";
     return step;
   }
 
@@ -144,6 +149,8 @@ class PassMemory {
   /// @param first it makes the gradients of its weights, to which later ones add
   MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind, bool first) {
     MemoryProfile all;
+    const Bytes buckets = kind == Pass::Kind::kForward ? Bytes() : bucket_buffers(config_);
+    all.makes(TensorRole::kWorking, buckets);
     Bytes waiting;  // gradients that are being reduced
     for (const Piece& piece : pieces(place, kind)) {
       all.then(of_part_of_pass(piece, place, kind, first));
@@ -156,6 +163,7 @@ class PassMemory {
       all.frees(TensorRole::kGradient, std::exchange(waiting, {}));
     }
     if (waiting.base() > 0) all.frees(TensorRole::kGradient, waiting);
+    all.frees(TensorRole::kWorking, buckets);
     return all;
   }
 
