@@ -139,6 +139,12 @@ config::Schema<TrainingSoftware> sharding_switches() {
       .optional("reshard_after_forward", &S::reshard_after_forward,
                 "sharded weights (zero 3) are dropped behind a layer's forward pass and gathered "
                 "again before its backward pass, or stay: for the step with pipeline stages")
+      .optional("end_units", &S::end_units,
+                "units of sharded weights that embedding and head form (zero 3): one, which stays "
+                "for the step, or one each, of which the embedding's is dropped; default: root")
+      .optional("last_layer_stays", &S::last_layer_stays,
+                "sharded weights (zero 3) of the last layer stay from the forward to the backward "
+                "pass; default: false")
       .optional("forward_prefetch", &S::forward_prefetch,
                 "weights of a layer are gathered beside the forward pass of the one before (zero "
                 "3)")

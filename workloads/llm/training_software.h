@@ -124,6 +124,11 @@ struct TrainingSoftware {
       "recalled: Megatron-Core distributed/fsdp: shards of gradients are added up"};
   Fact<bool> reshard_after_forward{
       true, "recalled: Megatron-Core distributed/fsdp: units are released behind each pass"};
+  Fact<EndUnits> end_units{EndUnits::kRoot,
+                           "arXiv 2304.11277, section 3.2.1: parameters of no other unit are the "
+                           "root's, which stays"};
+  Fact<bool> last_layer_stays{
+      false, "recalled: Megatron-Core distributed/fsdp: units are released behind each pass"};
   Fact<bool> forward_prefetch{
       true, "recalled: Megatron-Core distributed/fsdp: the next unit is gathered"};
   Fact<bool> backward_prefetch{true,

@@ -116,6 +116,13 @@ enum class StepGradients : std::uint8_t {
   kCopied,
 };
 
+/// Units of sharded weights (zero 3) that embedding and head form.
+enum class EndUnits : std::uint8_t {
+  /// One, gathered when a step begins and reduced when it ends (PyTorch FSDP: the root unit).
+  kRoot,
+  kApart,  ///< one each: the embedding is dropped like a layer, the head stays for its gradients
+};
+
 /// What the shards of sharded weights (zero 3) are.
 enum class WeightShards : std::uint8_t {
   kCopies,  ///< 16 bits, beside the master weights of the optimizer
@@ -229,6 +236,12 @@ template <>
 struct EnumNames<StepGradients> {
   static constexpr std::pair<StepGradients, const char*> values[] = {
       {StepGradients::kKept, "kept"}, {StepGradients::kCopied, "copied"}};
+};
+
+template <>
+struct EnumNames<EndUnits> {
+  static constexpr std::pair<EndUnits, const char*> values[] = {{EndUnits::kRoot, "root"},
+                                                                {EndUnits::kApart, "apart"}};
 };
 
 template <>

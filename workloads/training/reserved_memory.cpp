@@ -14,6 +14,7 @@
 #include "workloads/llm/real.h"
 #include "workloads/training/backward_update.h"
 #include "workloads/training/caching_allocator.h"
+#include "workloads/training/gathered_weights.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
 #include "workloads/training/pieces.h"
@@ -26,7 +27,7 @@ using Handle = CachingAllocator::Handle;
 using Handles = std::vector<Handle>;
 
 // Streams whose blocks others do not get (PyTorch FSDP: all_gather_stream, reduce_scatter_stream).
-constexpr int kComputeStream = 0, kGatherStream = 1, kReduceStream = 2;
+constexpr int kReduceStream = 2;
 /// Steps until what is reserved grows no more, but for little.
 constexpr int kSteps = 3;
 
@@ -48,7 +49,7 @@ class StepReplay {
         work_(layer_work(model, config)),
         pieces_(model, config),
         allocator_(config.software->segments.value),
-        gathers_(config.parallel.zero >= 3 && config.layers_only == 0),
+        gathered_(allocator_, model, config, pieces_, stage),
         makes_gradients_(makes_gradients(config)) {
     work_.tensors = true;
     passes_ = schedule_of(config).passes(pipeline_shape(config), stage);
@@ -109,7 +110,7 @@ class StepReplay {
       }
     }
     for (const RankParameters& of_piece : all)
-      for (const std::int64_t tensor : tensors_of(of_piece, bytes / parameters))
+      for (const std::int64_t tensor : matrix_bytes(of_piece, bytes / parameters))
         allocator_.allocate(tensor);
   }
 
@@ -127,7 +128,7 @@ class StepReplay {
         const RankParameters trained = pieces_.trained(piece, stage_);
         if (trained.total() == 0) continue;
         const double share = shard_of(trained, config_).total() / real(trained.total());
-        largest = std::max(largest, tensors_of(trained, 8 * share).front());
+        largest = std::max(largest, matrix_bytes(trained, 8 * share).front());
       }
     }
     allocator_.free(allocator_.allocate(largest));
@@ -139,15 +140,6 @@ class StepReplay {
 
   void make_whole(double bytes) {
     if (bytes > 0) allocator_.allocate(whole_bytes(bytes));
-  }
-
-  /// Bytes of the matrices of some parameters; vectors are next to nothing.
-  static std::vector<std::int64_t> tensors_of(const RankParameters& parameters, double element) {
-    const std::int64_t count = std::max<std::int64_t>(1, parameters.matrices);
-    const double bytes = real(parameters.total()) * element;
-    if (bytes <= 0) return {};
-    return std::vector<std::int64_t>(static_cast<std::size_t>(count),
-                                     whole_bytes(bytes / real(count)));
   }
 
   Handles allocate(const std::vector<std::int64_t>& tensors) {
@@ -171,9 +163,8 @@ class StepReplay {
     const std::vector<Piece> pieces = forward ? pieces_.of(place) : pieces_.backwards(place);
     const bool first = makes_gradients_ && has_weight_gradients(pass.kind) &&
                        with_gradients_.insert(pass.chunk).second;
-    Units units;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      gather(pieces, i, units);
+      gathered_.gather(pieces, i);
       const Bytes flow = forward ? Bytes() : pieces_.flow(pieces[i], work_);
       Handles flowing;
       if (flow.base() > 0)
@@ -186,35 +177,10 @@ class StepReplay {
         if (config_.optimizer_in_backward)
           end_gradients(updates_wait(model_, config_) ? waiting : gradients_.size());
       }
-      if (pieces[i].kind != Piece::Kind::kLayerAgain) release(units.weights);
+      gathered_.leave(pieces[i]);
     }
-    release(units.ahead);
-    release(units.weights);
+    gathered_.end_pass();
     release(buffers);
-  }
-
-  /// Weights of the layers that a pass goes through, and the buffer of the next ones.
-  struct Units {
-    Handles weights, ahead;
-  };
-
-  void gather(const std::vector<Piece>& pieces, std::size_t at, Units& units) {
-    const Piece& piece = pieces[at];
-    if (!gathers_) return;
-    const double element = training_bytes(config_.precision);
-    const RankParameters parameters = pieces_.held(piece, stage_);
-    if (piece.kind != Piece::Kind::kLayer && piece.kind != Piece::Kind::kLayerAgain) {
-      const auto [entry, added] = ends_.try_emplace(static_cast<int>(piece.kind));
-      if (added) entry->second = allocate(tensors_of(parameters, element));
-      return;
-    }
-    Handles& weights = gathers_again(config_) ? units.weights : layers_[piece.index];
-    if (!weights.empty()) return;
-    release(units.ahead);
-    weights = allocate(tensors_of(parameters, element));
-    if (at + 1 >= pieces.size() || config_.software->gather_copies.value != Fusion::kApart) return;
-    const double next = real(pieces_.held(pieces[at + 1], stage_).total()) * element;
-    units.ahead.push_back(allocator_.allocate(whole_bytes(next), kGatherStream));
   }
 
   void play(const Piece& piece, const Pass& pass, ChunkPlace place) {
@@ -243,7 +209,7 @@ class StepReplay {
     const bool shares = config_.optimizer_in_backward && shares_table(model_, config_);
     if (shares && piece.kind == Piece::Kind::kHead) {
       const RankParameters table = pieces_.trained({Piece::Kind::kEmbedding}, stage_);
-      shared_ = allocate(tensors_of(table, config_.software->gradient_bytes(config_.precision)));
+      shared_ = allocate(matrix_bytes(table, config_.software->gradient_bytes(config_.precision)));
     }
     if (shares && piece.kind == Piece::Kind::kEmbedding) {
       release(shared_);
@@ -252,7 +218,7 @@ class StepReplay {
     if (parameters.total() == 0) return;
     const GradientMemory memory = gradient_memory(parameters, config_);
     if (memory.whole.base() > 0) {
-      Handles whole = allocate(tensors_of(parameters, training_bytes(config_.precision)));
+      Handles whole = allocate(matrix_bytes(parameters, training_bytes(config_.precision)));
       if (config_.software->reduction_copies.value == Fusion::kApart &&
           config_.software->bucket_buffers.value == 0) {
         const double element = config_.software->gradient_bytes(config_.precision);
@@ -271,7 +237,7 @@ class StepReplay {
     const double element = config_.software->gradient_bytes(config_.precision);
     const bool shared = config_.parallel.zero >= 2;
     gradients_.push_back(
-        {allocate(tensors_of(parameters, element)), shared ? whole_bytes(memory.kept.base()) : 0,
+        {allocate(matrix_bytes(parameters, element)), shared ? whole_bytes(memory.kept.base()) : 0,
          shared ? whole_bytes(shard_of(parameters, config_).total() * element) : 0});
   }
 
@@ -296,10 +262,7 @@ class StepReplay {
     for (auto& [place, tensors] : alive_)
       for (const auto& [name, handle] : tensors) allocator_.free(handle);
     alive_.clear();
-    for (auto& [kind, handles] : ends_) release(handles);
-    ends_.clear();
-    for (auto& [index, handles] : layers_) release(handles);
-    layers_.clear();
+    gathered_.end_step();
   }
 
   const std::vector<Event>& events(const Piece& piece, Pass::Kind pass) {
@@ -347,7 +310,7 @@ class StepReplay {
   LayerWork work_;
   Pieces pieces_;
   CachingAllocator allocator_;
-  bool gathers_;                  ///< weights are sharded
+  GatheredWeights gathered_;
   bool makes_gradients_;          ///< the first backward pass of a step makes gradients
   std::set<int> with_gradients_;  ///< chunks that have had it
   std::vector<Pass> passes_;
@@ -355,8 +318,6 @@ class StepReplay {
   std::map<std::tuple<Piece::Kind, std::int64_t, Pass::Kind>, std::vector<Event>> events_;
   std::map<std::string, std::size_t> names_;
   std::vector<std::pair<std::int64_t, std::pair<LayerConfig, LayerWork>>> likes_;
-  std::map<int, Handles> ends_;
-  std::map<std::int64_t, Handles> layers_;  ///< weights that stay gathered
   std::vector<Gradients> gradients_;
   Handles shared_;  ///< gradient of a table that embedding and head share
 };

@@ -155,9 +155,14 @@ Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int sta
   const std::int64_t ends =
       (all - layers).total() + (copied ? embedding_parameters(model, config.parallel.tp).split : 0);
   const TrainingSoftware& software = *config.software;
+  const std::int64_t dropped =
+      software.end_units.value == EndUnits::kApart && placement.holds(stage, 0)
+          ? embedding_parameters(model, config.parallel.tp).total()
+          : 0;
   const bool two = software.forward_prefetch.value || software.backward_prefetch.value;
   const std::int64_t units = gathers_again(config) ? largest * (two ? 2 : 1) : layers.total();
-  return Bytes(real(ends + std::min(units, layers.total())) * training_bytes(config.precision));
+  return Bytes(real(ends - dropped + std::min(units, layers.total())) *
+               training_bytes(config.precision));
 }
 
 bool makes_gradients(const TrainingConfig& config) {

@@ -2,11 +2,14 @@
 // Buffers of training steps beside weights, gradients and activations, by hand.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/memory.h"
+#include "workloads/training/gathered_weights.h"
 #include "workloads/training/sharded_weights.h"
 
 namespace orrery::training_buffers_test {
@@ -56,6 +59,70 @@ TEST(BucketBuffers, ArePartOfThePeakOfBackwardPasses) {
   const double working = training_memory(small_llama(2), copying(2)).front().working.base();
   EXPECT_GE(working, 8e8);
   EXPECT_LT(working, 8.1e8);
+}
+
+/// Gathers of a Llama of 8 billion parameters that is sharded, in memory that grows.
+class Gathers {
+ public:
+  explicit Gathers(EndUnits ends, bool last_stays = false) : model_(library_model("llama_3_1_8b")) {
+    TrainingSoftware software;
+    software.gather_copies.value = Fusion::kApart;
+    software.end_units.value = ends;
+    software.last_layer_stays.value = last_stays;
+    config_.parallel.dp = 8;
+    config_.parallel.zero = 3;
+    config_.global_batch = 8;
+    config_.sequence = 32;
+    config_.software = std::make_shared<const TrainingSoftware>(std::move(software));
+    pieces_ = std::make_unique<Pieces>(model_, config_);
+    weights_ = std::make_unique<GatheredWeights>(allocator_, model_, config_, *pieces_, 0);
+  }
+
+  /// GB allocated once the forward pass has gone through so many pieces.
+  double behind(std::size_t count) {
+    const std::vector<Piece> forward = pieces_->of({0, 0});
+    for (; done_ < count; ++done_) {
+      weights_->gather(forward, done_);
+      weights_->leave(forward[done_]);
+    }
+    if (count == forward.size()) weights_->end_pass();
+    return static_cast<double>(allocator_.allocated()) / 1e9;
+  }
+  double most() const { return static_cast<double>(allocator_.peak_allocated()) / 1e9; }
+
+ private:
+  LlmConfig model_;
+  TrainingConfig config_;
+  CachingAllocator allocator_{Segments::kExpandable};
+  std::unique_ptr<Pieces> pieces_;
+  std::unique_ptr<GatheredWeights> weights_;
+  std::size_t done_ = 0;
+};
+
+// Llama 3.1 8B in 16 bits: a table of 128,256 x 4,096 has 1.051 GB, a layer 2 x 218.1 million
+// bytes.
+constexpr double kTable = 1.0507, kLayer = 0.4362;
+
+TEST(GatheredWeights, OfTheRootAreGatheredAtOnceAndStay) {
+  Gathers gathers(EndUnits::kRoot);
+  // Both tables and the buffer that they are copied from; then the buffer of the first layer is
+  // not there yet.
+  EXPECT_NEAR(gathers.behind(1), 2 * kTable, 0.001);
+  EXPECT_NEAR(gathers.most(), 4 * kTable, 0.001);
+  // Behind a layer the buffer of the next one is left; behind all of them nothing.
+  EXPECT_NEAR(gathers.behind(2), 2 * kTable + kLayer, 0.001);
+  EXPECT_NEAR(gathers.behind(34), 2 * kTable, 0.001);
+}
+
+TEST(GatheredWeights, OfEndsApartAreTheHeadsAloneBehindTheForwardPass) {
+  Gathers gathers(EndUnits::kApart);
+  EXPECT_NEAR(gathers.behind(1), 0, 0.001);
+  EXPECT_NEAR(gathers.behind(34), kTable, 0.001);
+  EXPECT_NEAR(gathers.most(), 2 * kTable, 0.01);
+}
+
+TEST(GatheredWeights, OfTheLastLayerStayIfTheSoftwareKeepsThem) {
+  EXPECT_NEAR(Gathers(EndUnits::kRoot, true).behind(34), 2 * kTable + kLayer, 0.001);
 }
 
 }  // namespace
