@@ -97,6 +97,9 @@ config::Schema<TrainingSoftware> kept_switches() {
       .optional("keeps_gathered_inputs", &S::keeps_gathered_inputs,
                 "backward passes find inputs of products as sequence parallelism gathered them, or "
                 "gather them again")
+      .optional("keeps_messages", &S::keeps_messages,
+                "pipeline stages have buffers to receive the activations and gradients of all "
+                "micro-batches, and keep what they sent until its gradient is used; default: false")
       .optional("segments", &S::segments,
                 "memory of the device that PyTorch's allocator takes: in segments of fixed sizes, "
                 "or in one of each stream that grows (expandable_segments:True)")

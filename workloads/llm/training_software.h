@@ -88,6 +88,10 @@ struct TrainingSoftware {
       false,
       "recalled: Megatron-Core tensor_parallel/layers.py: sequence_parallel saves its share and "
       "gathers again"};
+  Fact<bool> keeps_messages{
+      false,
+      "recalled: Megatron-Core pipeline_parallel/schedules.py: deallocate_output_tensor, receive "
+      "buffers of one micro-batch"};
   Fact<bool> releases_gradients{
       false,
       "recalled: Megatron-Core distributed/param_and_grad_buffer.py: one buffer all the time"};

@@ -15,6 +15,7 @@
 #include "workloads/training/backward_update.h"
 #include "workloads/training/caching_allocator.h"
 #include "workloads/training/gathered_weights.h"
+#include "workloads/training/kept_messages.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
 #include "workloads/training/pieces.h"
@@ -71,6 +72,7 @@ class StepReplay {
     const StepCopies of_step = step_copies(each > 0 ? states.optimizer.base() / each : 0, config_);
     // Software that copies gradients makes all states before the first step, from fp32 zeros.
     if (copies) begin_states(states.optimizer.base() * (1 - there), of_step);
+    make_messages();
     const bool whole_time = config_.parallel.zero >= 3;
     if (whole_time) make_whole(bucket_buffers(config_).base());
     for (int step = 0; step < kSteps; ++step) {
@@ -138,6 +140,40 @@ class StepReplay {
     allocator_.free(wide);
   }
 
+  /// Buffers to receive the activations and gradients of all micro-batches.
+  void make_messages() {
+    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
+      const KeptMessages kept = kept_messages(pieces_, work_, {stage_, chunk});
+      for (std::int64_t i = 0; i < micro_batches(config_); ++i) {
+        make_whole(kept.received.base());
+        make_whole(kept.sent.base());
+      }
+    }
+  }
+
+  /// What a chunk sends stays from its forward pass to the end of the backward pass.
+  void keep_sent(const Pass& pass, ChunkPlace place) {
+    const Bytes sent = kept_messages(pieces_, work_, place).sent;
+    if (sent.base() == 0) return;
+    Handles& kept = sent_[{pass.micro_batch, pass.chunk}];
+    if (pass.kind == Pass::Kind::kForward)
+      kept = allocate({whole_bytes(sent.base())});
+    else
+      release(kept);
+  }
+
+  /// Whether a tensor is a message in its buffer.
+  bool is_received(const Piece& piece, ChunkPlace place, const Event& event) const {
+    const auto input = names_.find("layer input");
+    return is_layer(piece) && input != names_.end() && event.name == input->second &&
+           piece.index == pieces_.layers(place).first &&
+           kept_messages(pieces_, work_, place).received.base() > 0;
+  }
+
+  static bool is_layer(const Piece& piece) {
+    return piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
+  }
+
   void make_whole(double bytes) {
     if (bytes > 0) allocator_.allocate(whole_bytes(bytes));
   }
@@ -180,6 +216,7 @@ class StepReplay {
       gathered_.leave(pieces[i]);
     }
     gathered_.end_pass();
+    keep_sent(pass, place);
     release(buffers);
   }
 
@@ -188,6 +225,7 @@ class StepReplay {
         piece.kind == Piece::Kind::kLayerAgain ? Piece::Kind::kLayer : piece.kind;
     Alive& alive = alive_[{pass.micro_batch, place.chunk, kind, piece.index}];
     for (const Event& event : events(piece, pass.kind)) {
+      if (is_received(piece, place, event)) continue;
       if (event.makes) {
         alive.emplace_back(event.name, allocator_.allocate(event.bytes));
         continue;
@@ -262,6 +300,7 @@ class StepReplay {
     for (auto& [place, tensors] : alive_)
       for (const auto& [name, handle] : tensors) allocator_.free(handle);
     alive_.clear();
+    for (auto& [pass, handles] : sent_) release(handles);
     gathered_.end_step();
   }
 
@@ -315,6 +354,7 @@ class StepReplay {
   std::set<int> with_gradients_;  ///< chunks that have had it
   std::vector<Pass> passes_;
   std::map<Place, Alive> alive_;
+  std::map<std::pair<std::int64_t, int>, Handles> sent_;  ///< by micro-batch and chunk
   std::map<std::tuple<Piece::Kind, std::int64_t, Pass::Kind>, std::vector<Event>> events_;
   std::map<std::string, std::size_t> names_;
   std::vector<std::pair<std::int64_t, std::pair<LayerConfig, LayerWork>>> likes_;

@@ -17,6 +17,7 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/training/backward_update.h"
+#include "workloads/training/kept_messages.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
 #include "workloads/training/pieces.h"
@@ -28,6 +29,10 @@ namespace orrery {
 namespace {
 
 /// What passes do to memory, from the tensors that their steps name.
+bool has_input_gradients(Pass::Kind kind) {
+  return kind == Pass::Kind::kBackward || kind == Pass::Kind::kInputGradient;
+}
+
 class PassMemory {
  public:
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
@@ -41,6 +46,15 @@ class PassMemory {
 
   /// Whether profiles have the gradients of weights, which the first backward pass makes.
   bool makes_gradients() const { return makes_gradients_; }
+
+  /// Buffers for the gradients of what a stage sends, of all micro-batches. Those for activations
+  /// are inputs of layers.
+  Bytes gradient_messages(int stage) const {
+    Bytes all;
+    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk)
+      all += kept_messages(pieces_, work_, {stage, chunk}).sent;
+    return all * static_cast<double>(micro_batches(config_));
+  }
 
   /// Over all passes of a stage, in the order of the schedule.
   struct Step {
@@ -164,6 +178,9 @@ class PassMemory {
     }
     if (waiting.base() > 0) all.frees(TensorRole::kGradient, waiting);
     all.frees(TensorRole::kWorking, buckets);
+    const Bytes sent = kept_messages(pieces_, work_, place).sent;
+    if (kind == Pass::Kind::kForward) all.makes(TensorRole::kActivation, sent);
+    if (has_input_gradients(kind)) all.frees(TensorRole::kActivation, sent);
     return all;
   }
 
@@ -295,7 +312,7 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
     const auto [step, fullest] = memory.of_stage(stage);
     MemoryUse use = training_states(trained, config, stage);
-    use.activations = step.at_peak(TensorRole::kActivation);
+    use.activations = step.at_peak(TensorRole::kActivation) + memory.gradient_messages(stage);
     use.working = step.at_peak(TensorRole::kWorking) + unit_weights(trained, config, stage) +
                   widened_weights(trained, config, stage);
     use.logits = step.at_peak(TensorRole::kLogits);

@@ -10,6 +10,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/memory.h"
 #include "workloads/training/gathered_weights.h"
+#include "workloads/training/kept_messages.h"
 #include "workloads/training/sharded_weights.h"
 
 namespace orrery::training_buffers_test {
@@ -123,6 +124,34 @@ TEST(GatheredWeights, OfEndsApartAreTheHeadsAloneBehindTheForwardPass) {
 
 TEST(GatheredWeights, OfTheLastLayerStayIfTheSoftwareKeepsThem) {
   EXPECT_NEAR(Gathers(EndUnits::kRoot, true).behind(34), 2 * kTable + kLayer, 0.001);
+}
+
+// Micro-batches of 2 sequences of 32 tokens with 64 hidden values in 16 bits: messages of 8 KiB.
+TEST(KeptMessages, AreHiddenStatesOfAMicroBatchInsideThePipeline) {
+  TrainingSoftware software;
+  software.keeps_messages.value = true;
+  TrainingConfig config;
+  config.parallel.pp = 4;
+  config.micro_batch = 2;
+  config.global_batch = 16;
+  config.sequence = 32;
+  config.software = std::make_shared<const TrainingSoftware>(std::move(software));
+  const LlmConfig model = small_llama(4);
+  const Pieces pieces(model, config);
+  const LayerWork work = layer_work(model, config);
+  const double message = 2 * 32 * 64 * 2;
+  EXPECT_EQ(micro_batches(config), 8);
+  for (int stage = 0; stage < 4; ++stage) {
+    const KeptMessages kept = kept_messages(pieces, work, {stage, 0});
+    EXPECT_DOUBLE_EQ(kept.received.base(), stage > 0 ? message : 0);
+    EXPECT_DOUBLE_EQ(kept.sent.base(), stage < 3 ? message : 0);
+  }
+  // Stage 0 holds the outputs of its 4 micro-batches in flight, and buffers for 8 gradients.
+  TrainingConfig others = config;
+  others.software = default_software();
+  EXPECT_DOUBLE_EQ(training_memory(model, config).front().activations.base() -
+                       training_memory(model, others).front().activations.base(),
+                   (4 + 8) * message);
 }
 
 }  // namespace
