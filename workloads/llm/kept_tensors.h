@@ -25,6 +25,10 @@ void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTen
 /// function and behind it.
 Bytes gradient_flow(const LayerTask& task);
 
+/// Most bytes that widening a frozen matrix of a layer has at a time, its result included; 0 if
+/// frozen matrices are stored as they are trained.
+Bytes widening_bytes(const LayerTask& task);
+
 /// Inputs of norms, activations of [rows, hidden]; that of the first is the layer's.
 namespace kept {
 
@@ -69,6 +73,9 @@ Tensor attention_gate(const LayerTask& task);
 Tensor probabilities(const LayerTask& task);
 Tensor attention_mask(const LayerTask& task);
 Tensor dropped_probabilities(const LayerTask& task);
+
+/// Frozen matrices as products read them, which gptq keeps.
+Tensor widened_weights(const LayerTask& task);
 
 /// Between the two matrices of all adapters of a layer that is otherwise frozen.
 Tensor adapter_columns(const LayerTask& task);

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 #include "workloads/training/backward_update.h"
@@ -140,6 +141,14 @@ class StepReplay {
     allocator_.free(wide);
   }
 
+  /// Frozen matrices are widened one by one.
+  void widen(const Piece& piece) {
+    if (!is_layer(piece)) return;
+    const Bytes widened =
+        widening_bytes({model_, pieces_.layer(piece), pieces_.work(piece, work_)});
+    if (widened.base() > 0) allocator_.free(allocator_.allocate(whole_bytes(widened.base())));
+  }
+
   /// Buffers to receive the activations and gradients of all micro-batches.
   void make_messages() {
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
@@ -205,6 +214,7 @@ class StepReplay {
       Handles flowing;
       if (flow.base() > 0)
         flowing = allocate({whole_bytes(flow.base() / 2), whole_bytes(flow.base() / 2)});
+      widen(pieces[i]);
       play(pieces[i], pass, place);
       release(flowing);
       if (has_weight_gradients(pass.kind)) {

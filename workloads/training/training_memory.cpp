@@ -280,19 +280,12 @@ Bytes widened_weights(const LlmConfig& model, const TrainingConfig& config, int 
   if (!config.lora || config.lora->base == FrozenFormat::kAsTrained) return {};
   const LayerWork work = layer_work(model, config);
   const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement_of(config));
-  double largest = 0;
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      const LayerTask task{model, model.layers[static_cast<std::size_t>(i)], work};
-      if (task.layer.mixer == MixerKind::kAttention)
-        for (const Linear& linear : attention_linears(task))
-          largest = std::max(largest, real(linear.in * linear.out));
-      if (task.layer.feeds && !task.layer.moe)
-        for (const Linear& linear : mlp_linears(task))
-          largest = std::max(largest, real(linear.in * linear.out));
-    }
-  }
-  return Bytes(largest * training_bytes(config.precision));
+  Bytes largest;
+  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage)))
+    for (std::int64_t i = range.first; i < range.first + range.count; ++i)
+      largest = std::max(largest,
+                         widening_bytes({model, model.layers[static_cast<std::size_t>(i)], work}));
+  return largest;
 }
 
 }  // namespace
