@@ -205,6 +205,7 @@ class StepReplay {
     const bool forward = pass.kind == Pass::Kind::kForward;
     Handles buffers;
     if (!forward && buckets.base() > 0) buffers = allocate({whole_bytes(buckets.base())});
+    Handles before;  // values of the layer before, beside which the next one's input is made
     const std::vector<Piece> pieces = forward ? pieces_.of(place) : pieces_.backwards(place);
     const bool first = makes_gradients_ && has_weight_gradients(pass.kind) &&
                        with_gradients_.insert(pass.chunk).second;
@@ -217,6 +218,8 @@ class StepReplay {
       widen(pieces[i]);
       play(pieces[i], pass, place);
       release(flowing);
+      release(before);
+      if (forward) before = allocate_values(pieces[i]);
       if (has_weight_gradients(pass.kind)) {
         const std::size_t waiting = gradients_.size();
         make_gradients(pieces[i], first);
@@ -225,9 +228,18 @@ class StepReplay {
       }
       gathered_.leave(pieces[i]);
     }
+    release(before);
     gathered_.end_pass();
     keep_sent(pass, place);
     release(buffers);
+  }
+
+  /// What a layer that keeps its input alone makes in its forward pass: as much as it has
+  /// gradients.
+  Handles allocate_values(const Piece& piece) {
+    if (!is_layer(piece) || pieces_.work(piece, work_).recompute != Recompute::kFull) return {};
+    const double values = pieces_.flow(piece, work_).base();
+    return allocate({whole_bytes(values / 2), whole_bytes(values / 2)});
   }
 
   void play(const Piece& piece, const Pass& pass, ChunkPlace place) {

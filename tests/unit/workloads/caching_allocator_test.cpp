@@ -96,6 +96,21 @@ TEST(CachingAllocator, ALossByOperatorsReservesFourteenBytesALogit) {
   EXPECT_EQ(allocator.reserved(), 14 * logits);
 }
 
+// Layers that are computed again keep their inputs of 20 MiB. Each is made beside the 100 MiB that
+// the layer before it works with, so that these leave a gap that a loss of 160 MiB has no use for.
+TEST(CachingAllocator, InputsBesideWorkingTensorsLeaveAGapForTheLoss) {
+  CachingAllocator allocator(Segments::kExpandable);
+  allocator.allocate(20 * kMiB);
+  for (int layer = 0; layer < 4; ++layer) {
+    const Handle working = allocator.allocate(100 * kMiB);
+    allocator.allocate(20 * kMiB);
+    allocator.free(working);
+  }
+  allocator.allocate(160 * kMiB);
+  EXPECT_EQ(allocator.allocated(), (5 * 20 + 160) * kMiB);
+  EXPECT_EQ(allocator.reserved(), (5 * 20 + 100 + 160) * kMiB);
+}
+
 TEST(CachingAllocator, NeverHoldsLessThanItGaveOut) {
   for (const Segments segments : {Segments::kFixed, Segments::kExpandable}) {
     std::mt19937_64 random(7);
