@@ -88,7 +88,8 @@ double kept_of(const LayerTask& task, double share) {
 /// norm is one operator.
 double norm_values(const LayerTask& task) {
   if (!saves_by_operator(task) || task.model.norm_bias) return 0;
-  return 4 - bytes_of(task) + (task.work.lora.trains ? 0 : bytes_of(task));
+  const double wider = task.work.software->wide_norms.value ? 4 - bytes_of(task) : 0;
+  return wider + (task.work.lora.trains ? 0 : bytes_of(task));
 }
 
 /// [rows, hidden] of `element` bytes, where the layer has `there`.
@@ -277,8 +278,10 @@ Tensor queries_keys_values(const LayerTask& task) {
   const std::int64_t heads = copied ? c.query_heads : c.kv_heads;
   const std::int64_t columns =
       saves_by_operator(task) && w.recomputes_products() ? c.v_dim : c.qk_dim + c.v_dim;
-  const double elements =
-      real(w.tokens()) * real(c.query_heads * c.qk_dim) + keys * real(heads * columns);
+  const bool whole = saves_by_operator(task) && w.software->keeps_packed_heads.value &&
+                     c.kv_heads == c.query_heads && !w.to_encoder;
+  const double elements = real(w.tokens()) * real(c.query_heads * c.qk_dim * (whole ? 3 : 1)) +
+                          keys * real(heads * columns);
   return of_modules(of_layer("queries, keys and values", task, elements * bytes_of(task)), task,
                     {RecomputeModule::kMlaUpProj});
 }
@@ -328,7 +331,12 @@ Tensor dropped_probabilities(const LayerTask& task) {
 
 Tensor adapter_columns(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const double elements = w.lora.trains ? orrery::adapter_columns(task.model, task.layer, w) : 0;
+  double elements = w.lora.trains ? orrery::adapter_columns(task.model, task.layer, w) : 0;
+  if (w.lora.trains && w.software->pads_adapters.value &&
+      w.lora.changes_module(LoraModule::kQkvProj)) {
+    const CoreShape c = core_shape(task);
+    elements += real(w.tokens()) * real(c.query_heads * c.qk_dim + c.kv_heads * c.v_dim);
+  }
   return of_layer("adapter columns", task, elements * bytes_of(task));
 }
 

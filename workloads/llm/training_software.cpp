@@ -83,6 +83,17 @@ config::Schema<TrainingSoftware> kept_switches() {
       .optional("saved_tensors", &S::saved_tensors,
                 "what forward passes leave for backward passes: what fused kernels read again, or "
                 "what each operator of PyTorch saves for its own gradient")
+      .optional("wide_norms", &S::wide_norms,
+                "root mean square norms by operators of PyTorch widen their input to fp32, which "
+                "they keep; default: true")
+      .optional(
+          "keeps_packed_heads", &S::keeps_packed_heads,
+          "values of attention are a view of the product that gives queries, keys and values, "
+          "which stays whole beside the rotated ones; default: false")
+      .optional(
+          "pads_adapters", &S::pads_adapters,
+          "adapters of queries and values are padded to the packed matrix by an operator that "
+          "keeps them; default: false")
       .optional("keeps_frozen_inputs", &S::keeps_frozen_inputs,
                 "products with frozen matrices that are stored in 8 bits or fewer keep their "
                 "inputs for the backward pass, which does not read them; default: false")

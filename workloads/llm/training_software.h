@@ -72,6 +72,11 @@ struct TrainingSoftware {
       SavedTensors::kKernels,
       "recalled: Transformer Engine module/layernorm_linear.py, layernorm_mlp.py: "
       "save_for_backward"};
+  Fact<bool> wide_norms{
+      true, "huggingface/transformers modeling_llama.py: hidden_states.to(torch.float32)"};
+  Fact<bool> keeps_packed_heads{
+      false, "huggingface/transformers modeling_llama.py: q_proj, k_proj, v_proj apart"};
+  Fact<bool> pads_adapters{false, "huggingface/peft: an adapter for each linear layer"};
   Fact<bool> keeps_frozen_inputs{
       false,
       "bitsandbytes pull request 1270 (0.44.0): MatMul4Bit saves the quantised weights and no "

@@ -177,6 +177,27 @@ TEST(SavedTensors, OfALlamaByOperatorsAre22TimesItsHiddenStates) {
   EXPECT_DOUBLE_EQ(kept(frozen), (4 + 1.5 + 4 + 3 * 2.6875) * hidden + sums + 2048 * 8 * 2);
 }
 
+// Beside adapters of queries, keys and values, in [tokens, hidden] of 16 bits: norms that keep
+// their input narrow save 2 x 1; the packed product stays beside rotated queries and keys, 2 more;
+// and adapters of queries and values that are padded keep 2.
+TEST(SavedTensors, OfScriptsFollowTheirNormsHeadsAndAdapters) {
+  const LlmConfig model = library_model("llama_2_7b");
+  const double hidden = 2048.0 * 4096 * 2;
+  const auto kept = [&](const TrainingSoftware& software) {
+    TrainingConfig config = step(2048, software);
+    config.lora = TrainingLora{.rank = 8, .target_modules = {LoraModule::kQkvProj}};
+    return layer_activation_bytes(model, model.layers[0], layer_work(model, config)).base();
+  };
+  const auto more = [&](Fact<bool> TrainingSoftware::*fact, bool value) {
+    TrainingSoftware software = by_operators();
+    (software.*fact).value = value;
+    return (kept(software) - kept(by_operators())) / hidden;
+  };
+  EXPECT_DOUBLE_EQ(more(&TrainingSoftware::wide_norms, false), -2);
+  EXPECT_DOUBLE_EQ(more(&TrainingSoftware::keeps_packed_heads, true), 2);
+  EXPECT_DOUBLE_EQ(more(&TrainingSoftware::pads_adapters, true), 2);
+}
+
 // Quantised matrices of bitsandbytes before 0.44 keep what they read beside the copies of adapters:
 // inputs of attention and of the MLP, and the 2.6875 that the last matrix reads. The output matrix
 // reads the result of attention, which is kept anyway.
