@@ -171,7 +171,9 @@ Bytes gradient_flow(const LayerTask& task) {
   } else if (task.layer.feeds) {
     feeding = real(w.tokens()) * (columns + 1) * real(task.mlp().intermediate) / w.tp;
   }
-  const double gathered = w.tp > 1 ? real(w.tokens()) * hidden : 0;
+  // DTensor gathers ranks one behind the other and copies that into the order of tokens.
+  const bool twice = w.software->keeps_gathered_inputs.value && !w.software->has_user_buffers();
+  const double gathered = w.tp > 1 ? real(w.tokens()) * hidden * (twice ? 2 : 1) : 0;
   return Bytes((std::max(mixing, feeding) + gathered + real(w.row_tokens()) * hidden) * bytes);
 }
 

@@ -21,8 +21,9 @@ void uses(StepList& steps, const LayerTask& task, std::initializer_list<KeptTens
 void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
 
 /// Most bytes of gradients of activations that are alive together in the backward pass of a layer:
-/// of the residual, of what tensor parallel ranks gathered, and of the widest part, in front of its
-/// function and behind it.
+/// of the residual, of what tensor parallel ranks gathered (twice under DTensor: PyTorch
+/// torch/distributed/_functional_collectives.py, all_gather_tensor: cat of chunks), and of the
+/// widest part, in front of its function and behind it.
 Bytes gradient_flow(const LayerTask& task);
 
 /// Most bytes that widening a frozen matrix of a layer has at a time, its result included; 0 if

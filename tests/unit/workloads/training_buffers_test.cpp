@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/memory.h"
 #include "workloads/training/gathered_weights.h"
 #include "workloads/training/kept_messages.h"
@@ -152,6 +153,25 @@ TEST(KeptMessages, AreHiddenStatesOfAMicroBatchInsideThePipeline) {
   EXPECT_DOUBLE_EQ(training_memory(model, config).front().activations.base() -
                        training_memory(model, others).front().activations.base(),
                    (4 + 8) * message);
+}
+
+// 32 tokens of 64 values in 16 bits, which DTensor gathers and copies into the order of tokens.
+// User buffers have them in order.
+TEST(GradientFlow, OfDTensorHasGatheredRowsTwice) {
+  const LlmConfig model = small_llama(1);
+  const auto flow = [&](bool dtensor, TensorOverlap overlap) {
+    TrainingSoftware software;
+    software.keeps_gathered_inputs.value = dtensor;
+    software.tp_overlap.value = overlap;
+    TrainingConfig config;
+    config.parallel = {.tp = 2, .sp = true};
+    config.sequence = 32;
+    config.software = std::make_shared<const TrainingSoftware>(std::move(software));
+    return gradient_flow({model, model.layers[0], layer_work(model, config)}).base();
+  };
+  const double once = flow(false, TensorOverlap::kNone);
+  EXPECT_DOUBLE_EQ(flow(true, TensorOverlap::kNone) - once, 32 * 64 * 2);
+  EXPECT_DOUBLE_EQ(flow(true, TensorOverlap::kUserBuffers), once);
 }
 
 }  // namespace
