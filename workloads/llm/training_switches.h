@@ -110,7 +110,7 @@ enum class GradientSync : std::uint8_t { kEvery, kLast };
 
 /// Gradients that the optimizer reads.
 enum class StepGradients : std::uint8_t {
-  kKept,  ///< as they were added up
+  kKept,  ///< the sums of all micro-batches themselves
   /// Copies that the step makes: each tensor in fp64 for the norm; then all in one tensor, and
   /// that in fp32, up to 10^9 parameters at a time under zero 3.
   kCopied,

@@ -47,8 +47,8 @@ class GatheredWeights {
   const Pieces& pieces_;
   int stage_;
   bool gathers_;                            ///< weights are sharded
-  Handles weights_, ahead_;                 ///< of a layer, and the buffer of the next one
-  std::map<int, Handles> ends_;             ///< by kind of piece
+  Handles weights_, ahead_;                 ///< gathered layer, and the buffer of the next one
+  std::map<int, Handles> ends_;             ///< weights of ends, by kind of piece
   std::map<std::int64_t, Handles> layers_;  ///< weights that stay gathered
 };
 

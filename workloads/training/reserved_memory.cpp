@@ -376,7 +376,8 @@ class StepReplay {
   std::set<int> with_gradients_;  ///< chunks that have had it
   std::vector<Pass> passes_;
   std::map<Place, Alive> alive_;
-  std::map<std::pair<std::int64_t, int>, Handles> sent_;  ///< by micro-batch and chunk
+  std::map<std::pair<std::int64_t, int>, Handles>
+      sent_;  ///< sent activations, by micro-batch and chunk
   std::map<std::tuple<Piece::Kind, std::int64_t, Pass::Kind>, std::vector<Event>> events_;
   std::map<std::string, std::size_t> names_;
   std::vector<std::pair<std::int64_t, std::pair<LayerConfig, LayerWork>>> likes_;
