@@ -64,20 +64,63 @@ Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
                 model.hidden, cost);
 }
 
+/// Whether the gradient of the loss is computed from the logits. Else it gets memory of its own.
+bool reads_logits_again(const LayerWork& work) {
+  const LossTensors tensors = work.software->loss_tensors.value;
+  return tensors == LossTensors::kInPlace || tensors == LossTensors::kCompiled;
+}
+
+bool shifts_logits(const LayerWork& work) {
+  return work.software->loss_tensors.value == LossTensors::kShifted;
+}
+
+/// Tensors of the gradient of the loss, up to that of the logits.
+void tell_loss_gradients(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+  using What = TensorEvent::What;
+  steps.tell(What::kMakes, kept::probability_gradients(model, work));
+  steps.tell(What::kMakes, kept::logit_exponentials(model, work));
+  steps.tell(What::kMakes, kept::wide_gradients(model, work));
+  steps.tell(What::kFrees, kept::logit_exponentials(model, work));
+  steps.tell(What::kFrees, kept::loss_probabilities(model, work));
+  steps.tell(What::kFrees, kept::probability_gradients(model, work));
+  if (!shifts_logits(work)) steps.tell(What::kFrees, kept::wide_gradients(model, work));
+  if (work.software->loss_tensors.value != LossTensors::kCompiled) return;
+  steps.tell(What::kMakes, kept::compiled_gradients(model, work));
+  steps.tell(What::kFrees, kept::logits(model, work));
+}
+
+/// The gradient of the logits, which the products of the head have read.
+void tell_logit_gradients(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+  using What = TensorEvent::What;
+  if (work.software->loss_tensors.value == LossTensors::kCompiled) {
+    steps.tell(What::kFrees, kept::compiled_gradients(model, work));
+    return;
+  }
+  // In their place, or beside half of the wide ones as long as these are there. That of a slice is
+  // narrowed and fills one for all tokens.
+  if (shifts_logits(work)) steps.tell(What::kMakes, kept::shifted_gradients(model, work));
+  if (!reads_logits_again(work)) steps.tell(What::kMakes, kept::logits(model, work));
+  if (shifts_logits(work)) {
+    steps.tell(What::kFrees, kept::wide_gradients(model, work));
+    steps.tell(What::kFrees, kept::shifted_gradients(model, work));
+  }
+  steps.tell(What::kFrees, kept::logits(model, work));
+}
+
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
 /// fp32 a token each (Shoeybi et al. 2019, section 3).
 void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
   using What = TensorEvent::What;
   steps.tell(What::kMakes, kept::logits(model, work));
   for (const Kernel& kernel : loss_kernels(work, head_of(model, work).out)) steps.then(kernel);
+  steps.tell(What::kMakes, kept::shifted_logits(model, work));
   steps.tell(What::kMakes, kept::wide_logits(model, work));
   steps.tell(What::kMakes, kept::logit_differences(model, work));
   steps.tell(What::kMakes, kept::loss_probabilities(model, work));
   steps.tell(What::kFrees, kept::logit_differences(model, work));
   steps.tell(What::kFrees, kept::wide_logits(model, work));
-  // Nothing needs logits again: their gradient gets memory of its own.
-  if (work.software->loss_tensors.value != LossTensors::kInPlace)
-    steps.tell(What::kFrees, kept::logits(model, work));
+  steps.tell(What::kFrees, kept::shifted_logits(model, work));
+  if (!reads_logits_again(work)) steps.tell(What::kFrees, kept::logits(model, work));
   if (work.tp == 1) return;
   for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
     LayerCollective reduce;
@@ -199,21 +242,11 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work) {
   StepList steps;
   if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
   steps.tell_tensors(work.tensors);
-  const bool in_place = work.software->loss_tensors.value == LossTensors::kInPlace;
-  using What = TensorEvent::What;
   for (const Kernel& kernel : loss_gradient_kernels(work, head.out)) steps.then(kernel);
-  steps.tell(What::kMakes, kept::probability_gradients(model, work));
-  steps.tell(What::kMakes, kept::logit_exponentials(model, work));
-  steps.tell(What::kMakes, kept::wide_gradients(model, work));
-  steps.tell(What::kFrees, kept::logit_exponentials(model, work));
-  steps.tell(What::kFrees, kept::loss_probabilities(model, work));
-  steps.tell(What::kFrees, kept::probability_gradients(model, work));
-  steps.tell(What::kFrees, kept::wide_gradients(model, work));
+  tell_loss_gradients(steps, model, work);
   column_backward(steps, of_head(work), {head}, model.hidden);
-  // Their gradient: in their place, or beside half of the wide ones as long as these are there.
-  if (!in_place) steps.tell(What::kMakes, kept::logits(model, work));
-  steps.tell(What::kFrees, kept::logits(model, work));
-  steps.tell(What::kFrees, kept::head_input(model, work));
+  tell_logit_gradients(steps, model, work);
+  steps.tell(TensorEvent::What::kFrees, kept::head_input(model, work));
   if (model.final_norm) {
     norm_backward(steps, "final norm backward", {model, none, work}, work.row_tokens(),
                   PastBlock::kNothing);

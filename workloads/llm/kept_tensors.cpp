@@ -34,15 +34,27 @@ double routed_rows(const LayerTask& task) {
   return real(task.work.split_tokens()) * real(task.model.moe.experts_per_token) * skew_of(task);
 }
 
+namespace {
+
+std::int64_t adapters_among(const LayerWork& work, std::initializer_list<LoraModule> readers) {
+  return std::count_if(readers.begin(), readers.end(),
+                       [&](LoraModule module) { return work.lora.changes_module(module); });
+}
+
+/// Bytes per element of the copies, with their masks, that adapters with dropout read.
+double dropped_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers) {
+  if (!work.lora.trains || !work.lora.drops) return 0;
+  return real(adapters_among(work, readers)) * (activation_bytes(work.precision) + 1);
+}
+
+}  // namespace
+
 double input_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers) {
-  if (work.lora.trains) {
-    const auto adapters = std::count_if(readers.begin(), readers.end(), [&](LoraModule module) {
-      return work.lora.changes_module(module);
-    });
-    if (work.lora.drops) return real(adapters) * (activation_bytes(work.precision) + 1);
-    return adapters > 0 ? activation_bytes(work.precision) : 0;
-  }
-  return work.narrow_inputs ? 1 : activation_bytes(work.precision);
+  if (!work.lora.trains) return work.narrow_inputs ? 1 : activation_bytes(work.precision);
+  const bool frozen =
+      work.lora.frozen != FrozenFormat::kAsTrained && work.software->keeps_frozen_inputs.value;
+  const bool adapted = !work.lora.drops && adapters_among(work, readers) > 0;
+  return (frozen || adapted ? activation_bytes(work.precision) : 0) + dropped_bytes(work, readers);
 }
 
 Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
@@ -76,7 +88,8 @@ double kept_of(const LayerTask& task, double share) {
 /// norm is one operator.
 double norm_values(const LayerTask& task) {
   if (!saves_by_operator(task) || task.model.norm_bias) return 0;
-  return 4 - bytes_of(task) + (task.work.lora.trains ? 0 : bytes_of(task));
+  const double wider = task.work.software->wide_norms.value ? 4 - bytes_of(task) : 0;
+  return wider + (task.work.lora.trains ? 0 : bytes_of(task));
 }
 
 /// [rows, hidden] of `element` bytes, where the layer has `there`.
@@ -158,7 +171,9 @@ Bytes gradient_flow(const LayerTask& task) {
   } else if (task.layer.feeds) {
     feeding = real(w.tokens()) * (columns + 1) * real(task.mlp().intermediate) / w.tp;
   }
-  const double gathered = w.tp > 1 ? real(w.tokens()) * hidden : 0;
+  // DTensor gathers ranks one behind the other and copies that into the order of tokens.
+  const bool twice = w.software->keeps_gathered_inputs.value && !w.software->has_user_buffers();
+  const double gathered = w.tp > 1 ? real(w.tokens()) * hidden * (twice ? 2 : 1) : 0;
   return Bytes((std::max(mixing, feeding) + gathered + real(w.row_tokens()) * hidden) * bytes);
 }
 
@@ -265,8 +280,10 @@ Tensor queries_keys_values(const LayerTask& task) {
   const std::int64_t heads = copied ? c.query_heads : c.kv_heads;
   const std::int64_t columns =
       saves_by_operator(task) && w.recomputes_products() ? c.v_dim : c.qk_dim + c.v_dim;
-  const double elements =
-      real(w.tokens()) * real(c.query_heads * c.qk_dim) + keys * real(heads * columns);
+  const bool whole = saves_by_operator(task) && w.software->keeps_packed_heads.value &&
+                     c.kv_heads == c.query_heads && !w.to_encoder;
+  const double elements = real(w.tokens()) * real(c.query_heads * c.qk_dim * (whole ? 3 : 1)) +
+                          keys * real(heads * columns);
   return of_modules(of_layer("queries, keys and values", task, elements * bytes_of(task)), task,
                     {RecomputeModule::kMlaUpProj});
 }
@@ -284,9 +301,11 @@ Tensor attention_result(const LayerTask& task) {
 
 Tensor output_projection_input(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) && !w.lora.drops &&
+  // Where it is attention_result, adapters with dropout still have copies of their own.
+  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) &&
                       !gates_result(task) && !attends_to_latents(task);
-  const double element = shared ? 0 : input_bytes(w, {LoraModule::kOProj});
+  const double element =
+      shared ? kept::dropped_bytes(w, {LoraModule::kOProj}) : input_bytes(w, {LoraModule::kOProj});
   return of_layer("attention output input", task,
                   real(w.tokens()) * real(result_columns(task)) * element);
 }
@@ -314,7 +333,12 @@ Tensor dropped_probabilities(const LayerTask& task) {
 
 Tensor adapter_columns(const LayerTask& task) {
   const LayerWork& w = task.work;
-  const double elements = w.lora.trains ? orrery::adapter_columns(task.model, task.layer, w) : 0;
+  double elements = w.lora.trains ? orrery::adapter_columns(task.model, task.layer, w) : 0;
+  if (w.lora.trains && w.software->pads_adapters.value &&
+      w.lora.changes_module(LoraModule::kQkvProj)) {
+    const CoreShape c = core_shape(task);
+    elements += real(w.tokens()) * real(c.query_heads * c.qk_dim + c.kv_heads * c.v_dim);
+  }
   return of_layer("adapter columns", task, elements * bytes_of(task));
 }
 

@@ -21,9 +21,14 @@ void uses(StepList& steps, const LayerTask& task, std::initializer_list<KeptTens
 void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors);
 
 /// Most bytes of gradients of activations that are alive together in the backward pass of a layer:
-/// of the residual, of what tensor parallel ranks gathered, and of the widest part, in front of its
-/// function and behind it.
+/// of the residual, of what tensor parallel ranks gathered (twice under DTensor: PyTorch
+/// torch/distributed/_functional_collectives.py, all_gather_tensor: cat of chunks), and of the
+/// widest part, in front of its function and behind it.
 Bytes gradient_flow(const LayerTask& task);
+
+/// Most bytes that widening a frozen matrix of a layer has at a time, its result included; 0 if
+/// frozen matrices are stored as they are trained.
+Bytes widening_bytes(const LayerTask& task);
 
 /// Inputs of norms, activations of [rows, hidden]; that of the first is the layer's.
 namespace kept {
@@ -31,8 +36,8 @@ namespace kept {
 /// A tensor of `bytes` that full recomputation makes again.
 Tensor of_layer(const char* name, const LayerTask& task, double bytes);
 /// Bytes an element of what matrix products read and keep for their weight gradients. Adapters of
-/// a frozen model keep it in 16 bits, each a copy of its own where it drops some; matrices without
-/// an adapter keep nothing.
+/// a frozen model keep it in 16 bits, each a copy of its own where it drops some. Frozen matrices
+/// keep it only if they are stored narrow and the software does so (keeps_frozen_inputs).
 /// @param readers matrices that read the tensor and may have adapters
 double input_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers = {});
 
@@ -69,6 +74,9 @@ Tensor attention_gate(const LayerTask& task);
 Tensor probabilities(const LayerTask& task);
 Tensor attention_mask(const LayerTask& task);
 Tensor dropped_probabilities(const LayerTask& task);
+
+/// Frozen matrices as products read them, which gptq keeps.
+Tensor widened_weights(const LayerTask& task);
 
 /// Between the two matrices of all adapters of a layer that is otherwise frozen.
 Tensor adapter_columns(const LayerTask& task);
@@ -118,6 +126,12 @@ Tensor wide_logits(const LlmConfig& model, const LayerWork& work);
 /// exponentials, in the backward pass (PyTorch torch/distributed/tensor/parallel/loss.py).
 Tensor logit_differences(const LlmConfig& model, const LayerWork& work);
 Tensor logit_exponentials(const LlmConfig& model, const LayerWork& work);
+/// Where the software shifts logits: the copy without the last token, and the gradient of the copy
+/// in 16 bits.
+Tensor shifted_logits(const LlmConfig& model, const LayerWork& work);
+Tensor shifted_gradients(const LlmConfig& model, const LayerWork& work);
+/// What a compiled loss writes, beside the logits that it reads.
+Tensor compiled_gradients(const LlmConfig& model, const LayerWork& work);
 Tensor probability_gradients(const LlmConfig& model, const LayerWork& work);
 Tensor wide_gradients(const LlmConfig& model, const LayerWork& work);
 /// What the head reads, where it is kept apart from the layers' tensors.

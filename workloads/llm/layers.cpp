@@ -86,7 +86,7 @@ StepList mixer_half(const LayerTask& task) {
                       kept::attention_output_norm_input);
   residual_forward(steps, mixer->name() + " residual", task, second, kept::attention_residual_mask);
   hyper_connection_out(steps, task, second);
-  makes(steps, task, {kept::attention_half_output, kept::adapter_columns});
+  makes(steps, task, {kept::attention_half_output, kept::adapter_columns, kept::widened_weights});
   return steps;
 }
 
@@ -109,7 +109,7 @@ void mixer_half_backward(StepList& steps, const LayerTask& task) {
   if (!mixer->norms_input())
     norm_backward(steps, mixer->name() + " norm backward", task, task.work.row_tokens(),
                   past_half(task));
-  frees(steps, task, {kept::layer_input, kept::adapter_columns});
+  frees(steps, task, {kept::layer_input, kept::adapter_columns, kept::widened_weights});
   if (!mixer->norms_input()) frees(steps, task, {kept::attention_norm_values});
   hyper_connection_in_backward(steps, task);
   residual_mixture_backward(steps, task);

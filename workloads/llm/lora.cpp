@@ -244,6 +244,8 @@ double frozen_bytes(FrozenFormat format, double trained) {
       return 0.5 + 4.0 / 64;
     case FrozenFormat::kNf4Double:
       return 0.5 + (1 + 4.0 / 256) / 64;
+    case FrozenFormat::kGptq:
+      return 0.5 + (2 + 0.5) / 128;
   }
   return trained;
 }

@@ -62,6 +62,10 @@ enum class FrozenFormat : std::uint8_t {
   kInt8,
   kNf4,        ///< 4 bits, an fp32 scale for 64 values (arXiv 2305.14314, section 3)
   kNf4Double,  ///< scales in 8 bits, an fp32 one for 256 of them
+  /// 4 bits, a 16-bit scale and a 4-bit zero for 128 values (AutoGPTQ
+  /// nn_modules/qlinear/qlinear_cuda_old.py). Operators widen, so that PyTorch keeps what they give
+  /// for the gradient of the product's input.
+  kGptq,
 };
 /// Bytes of an element, with its share of scales, where training has `trained`.
 double frozen_bytes(FrozenFormat format, double trained);
@@ -144,7 +148,8 @@ struct EnumNames<FrozenFormat> {
       {FrozenFormat::kAsTrained, "as_trained"},
       {FrozenFormat::kInt8, "int8"},
       {FrozenFormat::kNf4, "nf4"},
-      {FrozenFormat::kNf4Double, "nf4_double"}};
+      {FrozenFormat::kNf4Double, "nf4_double"},
+      {FrozenFormat::kGptq, "gptq"}};
 };
 
 template <>

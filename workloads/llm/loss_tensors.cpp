@@ -19,8 +19,10 @@ double vocabulary_elements(const LlmConfig& model, const LayerWork& work) {
 double loss_share(const LlmConfig& model, const LayerWork& work) {
   switch (work.software->loss_tensors.value) {
     case LossTensors::kInPlace:
+    case LossTensors::kCompiled:
       return 0;
     case LossTensors::kOperators:
+    case LossTensors::kShifted:
       return 1;
     case LossTensors::kChunks:
       return 1.0 / 8;
@@ -28,6 +30,29 @@ double loss_share(const LlmConfig& model, const LayerWork& work) {
       return std::min(1.0, real(model.hidden) / real(model.vocabulary));
   }
   return 1;
+}
+
+bool is_narrow(const LayerWork& work) {
+  return work.software->loss_format.value == LossFormat::kWeights;
+}
+
+/// Bytes of an element of log-probabilities and gradients.
+double value_bytes(const LayerWork& work) {
+  return is_narrow(work) ? activation_bytes(work.precision) : 4;
+}
+
+/// Values of the loss for the tokens that it has at a time.
+Tensor loss_values(const char* name, const LlmConfig& model, const LayerWork& work) {
+  return {name,
+          Bytes(vocabulary_elements(model, work) * loss_share(model, work) * value_bytes(work)),
+          TensorRole::kLogits};
+}
+
+/// `values` bytes per logit, where the software shifts logits by a token.
+Tensor shifted_values(const char* name, const LlmConfig& model, const LayerWork& work,
+                      double values) {
+  const bool shifts = work.software->loss_tensors.value == LossTensors::kShifted;
+  return {name, Bytes(shifts ? vocabulary_elements(model, work) * values : 0), TensorRole::kLogits};
 }
 
 }  // namespace
@@ -44,23 +69,40 @@ Tensor logits(const LlmConfig& model, const LayerWork& work) {
 }
 
 Tensor loss_probabilities(const LlmConfig& model, const LayerWork& work) {
-  const bool whole = work.software->loss_tensors.value != LossTensors::kWithHead;
-  return {"loss probabilities",
-          Bytes(vocabulary_elements(model, work) * (whole ? 1 : loss_share(model, work)) * 4),
+  const LossTensors tensors = work.software->loss_tensors.value;
+  const double share = tensors == LossTensors::kWithHead   ? loss_share(model, work)
+                       : tensors == LossTensors::kCompiled ? 0
+                                                           : 1;
+  return {"loss probabilities", Bytes(vocabulary_elements(model, work) * share * value_bytes(work)),
           TensorRole::kLogits};
 }
 
+Tensor shifted_logits(const LlmConfig& model, const LayerWork& work) {
+  return shifted_values("shifted logits", model, work, activation_bytes(work.precision));
+}
+
+Tensor shifted_gradients(const LlmConfig& model, const LayerWork& work) {
+  return shifted_values("shifted logit gradients", model, work,
+                        is_narrow(work) ? 0 : activation_bytes(work.precision));
+}
+
+Tensor compiled_gradients(const LlmConfig& model, const LayerWork& work) {
+  Tensor tensor = logits(model, work);
+  tensor.name = "compiled logit gradients";
+  return tensor;
+}
+
 Tensor wide_logits(const LlmConfig& model, const LayerWork& work) {
-  return {"wide logits", Bytes(vocabulary_elements(model, work) * loss_share(model, work) * 4),
-          TensorRole::kLogits};
+  Tensor tensor = loss_values("wide logits", model, work);
+  if (is_narrow(work)) tensor.bytes = Bytes();
+  return tensor;
 }
 
 namespace {
 
 /// Fp32 values of a loss whose vocabulary tensor parallel ranks share, by operators.
 Tensor split_loss_values(const char* name, const LlmConfig& model, const LayerWork& work) {
-  Tensor tensor = wide_logits(model, work);
-  tensor.name = name;
+  Tensor tensor = loss_values(name, model, work);
   if (work.tp == 1) tensor.bytes = Bytes();
   return tensor;
 }
@@ -76,15 +118,11 @@ Tensor logit_exponentials(const LlmConfig& model, const LayerWork& work) {
 }
 
 Tensor probability_gradients(const LlmConfig& model, const LayerWork& work) {
-  Tensor tensor = wide_logits(model, work);
-  tensor.name = "loss probability gradients";
-  return tensor;
+  return loss_values("loss probability gradients", model, work);
 }
 
 Tensor wide_gradients(const LlmConfig& model, const LayerWork& work) {
-  Tensor tensor = wide_logits(model, work);
-  tensor.name = "wide logit gradients";
-  return tensor;
+  return loss_values("wide logit gradients", model, work);
 }
 
 Tensor head_input(const LlmConfig& model, const LayerWork& work) {

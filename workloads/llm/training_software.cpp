@@ -83,13 +83,34 @@ config::Schema<TrainingSoftware> kept_switches() {
       .optional("saved_tensors", &S::saved_tensors,
                 "what forward passes leave for backward passes: what fused kernels read again, or "
                 "what each operator of PyTorch saves for its own gradient")
+      .optional("wide_norms", &S::wide_norms,
+                "root mean square norms by operators of PyTorch widen their input to fp32, which "
+                "they keep; default: true")
+      .optional(
+          "keeps_packed_heads", &S::keeps_packed_heads,
+          "values of attention are a view of the product that gives queries, keys and values, "
+          "which stays whole beside the rotated ones; default: false")
+      .optional(
+          "pads_adapters", &S::pads_adapters,
+          "adapters of queries and values are padded to the packed matrix by an operator that "
+          "keeps them; default: false")
+      .optional("keeps_frozen_inputs", &S::keeps_frozen_inputs,
+                "products with frozen matrices that are stored in 8 bits or fewer keep their "
+                "inputs for the backward pass, which does not read them; default: false")
       .optional("loss_tensors", &S::loss_tensors,
                 "what the loss makes of logits: fp32 values in place; by operators of PyTorch, "
                 "which widen them and have a gradient for each; that in chunks of tokens; or with "
-                "the head, chunk by chunk, so that logits of few tokens are there")
+                "the head, chunk by chunk, so that logits of few tokens are there; by operators on "
+                "a copy without the last token (shifted); or by compiled kernels in 16 bits")
+      .optional("loss_format", &S::loss_format,
+                "format of log-probabilities and their gradients in a loss by operators: fp32, or "
+                "that of the logits, which the loss then does not widen; default: fp32")
       .optional("keeps_gathered_inputs", &S::keeps_gathered_inputs,
                 "backward passes find inputs of products as sequence parallelism gathered them, or "
                 "gather them again")
+      .optional("keeps_messages", &S::keeps_messages,
+                "pipeline stages have buffers to receive the activations and gradients of all "
+                "micro-batches, and keep what they sent until its gradient is used; default: false")
       .optional("segments", &S::segments,
                 "memory of the device that PyTorch's allocator takes: in segments of fixed sizes, "
                 "or in one of each stream that grows (expandable_segments:True)")
@@ -119,12 +140,25 @@ config::Schema<TrainingSoftware> issued_switches() {
 config::Schema<TrainingSoftware> sharding_switches() {
   using S = TrainingSoftware;
   return issued_switches()
+      .optional("bucket_buffers", &S::bucket_buffers,
+                "buffers of bucket_parameters elements that backward passes copy gradients into "
+                "(zero 2, 3), whatever the size of the model; default: 0",
+                config::between(0, 16))
+      .optional("step_gradients", &S::step_gradients,
+                "gradients that the optimizer reads: as they were added up, or copies in fp64 for "
+                "the norm and in fp32 for the update that each step makes; default: kept")
       .optional("gradient_sync", &S::gradient_sync,
                 "micro-batches in which sharded gradients (zero 2, 3) are reduced: every one, or "
                 "the last one, before which ranks add them up whole (no_sync)")
       .optional("reshard_after_forward", &S::reshard_after_forward,
                 "sharded weights (zero 3) are dropped behind a layer's forward pass and gathered "
                 "again before its backward pass, or stay: for the step with pipeline stages")
+      .optional("end_units", &S::end_units,
+                "units of sharded weights that embedding and head form (zero 3): one, which stays "
+                "for the step, or one each, of which the embedding's is dropped; default: root")
+      .optional("last_layer_stays", &S::last_layer_stays,
+                "sharded weights (zero 3) of the last layer stay from the forward to the backward "
+                "pass; default: false")
       .optional("forward_prefetch", &S::forward_prefetch,
                 "weights of a layer are gathered beside the forward pass of the one before (zero "
                 "3)")

@@ -72,14 +72,31 @@ struct TrainingSoftware {
       SavedTensors::kKernels,
       "recalled: Transformer Engine module/layernorm_linear.py, layernorm_mlp.py: "
       "save_for_backward"};
+  Fact<bool> wide_norms{
+      true, "huggingface/transformers modeling_llama.py: hidden_states.to(torch.float32)"};
+  Fact<bool> keeps_packed_heads{
+      false, "huggingface/transformers modeling_llama.py: q_proj, k_proj, v_proj apart"};
+  Fact<bool> pads_adapters{false, "huggingface/peft: an adapter for each linear layer"};
+  Fact<bool> keeps_frozen_inputs{
+      false,
+      "bitsandbytes pull request 1270 (0.44.0): MatMul4Bit saves the quantised weights and no "
+      "input"};
   Fact<LossTensors> loss_tensors{
       LossTensors::kInPlace,
       "recalled: Megatron-Core tensor_parallel/cross_entropy.py: in-place difference, exponential "
       "and quotient of float logits"};
+  Fact<LossFormat> loss_format{
+      LossFormat::kFp32,
+      "PyTorch aten/src/ATen/autocast_mode.h: log_softmax and nll_loss in fp32; torchtitan "
+      "train.py: pred.float()"};
   Fact<bool> keeps_gathered_inputs{
       false,
       "recalled: Megatron-Core tensor_parallel/layers.py: sequence_parallel saves its share and "
       "gathers again"};
+  Fact<bool> keeps_messages{
+      false,
+      "recalled: Megatron-Core pipeline_parallel/schedules.py: deallocate_output_tensor, receive "
+      "buffers of one micro-batch"};
   Fact<bool> releases_gradients{
       false,
       "recalled: Megatron-Core distributed/param_and_grad_buffer.py: one buffer all the time"};
@@ -106,11 +123,21 @@ struct TrainingSoftware {
   Fact<double> bucket_parameters{40e6,
                                  "Megatron-Core 0011998 distributed_data_parallel_config.py: "
                                  "bucket_size, at least 40,000,000"};
+  Fact<std::int64_t> bucket_buffers{
+      0, "Megatron-Core distributed/param_and_grad_buffer.py: buckets are parts of the buffer"};
+  Fact<StepGradients> step_gradients{
+      StepGradients::kKept,
+      "Megatron-Core optimizer/distrib_optimizer.py: main_param.grad is a view or one cast"};
   Fact<GradientSync> gradient_sync{
       GradientSync::kEvery,
       "recalled: Megatron-Core distributed/fsdp: shards of gradients are added up"};
   Fact<bool> reshard_after_forward{
       true, "recalled: Megatron-Core distributed/fsdp: units are released behind each pass"};
+  Fact<EndUnits> end_units{EndUnits::kRoot,
+                           "arXiv 2304.11277, section 3.2.1: parameters of no other unit are the "
+                           "root's, which stays"};
+  Fact<bool> last_layer_stays{
+      false, "recalled: Megatron-Core distributed/fsdp: units are released behind each pass"};
   Fact<bool> forward_prefetch{
       true, "recalled: Megatron-Core distributed/fsdp: the next unit is gathered"};
   Fact<bool> backward_prefetch{true,

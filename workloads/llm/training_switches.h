@@ -89,6 +89,16 @@ enum class LossTensors : std::uint8_t {
   kOperators,  ///< logits widened, log-probabilities, and in the backward pass a gradient of each
   kChunks,     ///< operators on an eighth of the tokens at a time; all log-probabilities stay
   kWithHead,   ///< head and loss of some tokens at a time, with the gradient of their input
+  /// Operators on a copy of the logits without the last token, whose gradient is copied back into
+  /// one for all tokens (Hugging Face transformers: shift_logits).
+  kShifted,
+  kCompiled,  ///< kernels that read the logits twice and write their gradient, both in 16 bits
+};
+
+/// Format of log-probabilities and of the gradients that a loss by operators makes of them.
+enum class LossFormat : std::uint8_t {
+  kFp32,
+  kWeights,  ///< format of the logits
 };
 
 /// How PyTorch gets memory of the device: segments of a fixed size that never join, or one of each
@@ -97,6 +107,21 @@ enum class Segments : std::uint8_t { kFixed, kExpandable };
 
 /// In which micro-batches gradients that are sharded (zero 2, 3) are reduced.
 enum class GradientSync : std::uint8_t { kEvery, kLast };
+
+/// Gradients that the optimizer reads.
+enum class StepGradients : std::uint8_t {
+  kKept,  ///< the sums of all micro-batches themselves
+  /// Copies that the step makes: each tensor in fp64 for the norm; then all in one tensor, and
+  /// that in fp32, up to 10^9 parameters at a time under zero 3.
+  kCopied,
+};
+
+/// Units of sharded weights (zero 3) that embedding and head form.
+enum class EndUnits : std::uint8_t {
+  /// One, gathered when a step begins and reduced when it ends (PyTorch FSDP: the root unit).
+  kRoot,
+  kApart,  ///< one each: the embedding is dropped like a layer, the head stays for its gradients
+};
 
 /// What the shards of sharded weights (zero 3) are.
 enum class WeightShards : std::uint8_t {
@@ -184,10 +209,15 @@ struct EnumNames<SavedTensors> {
 template <>
 struct EnumNames<LossTensors> {
   static constexpr std::pair<LossTensors, const char*> values[] = {
-      {LossTensors::kInPlace, "in_place"},
-      {LossTensors::kOperators, "operators"},
-      {LossTensors::kChunks, "chunks"},
-      {LossTensors::kWithHead, "with_head"}};
+      {LossTensors::kInPlace, "in_place"}, {LossTensors::kOperators, "operators"},
+      {LossTensors::kChunks, "chunks"},    {LossTensors::kWithHead, "with_head"},
+      {LossTensors::kShifted, "shifted"},  {LossTensors::kCompiled, "compiled"}};
+};
+
+template <>
+struct EnumNames<LossFormat> {
+  static constexpr std::pair<LossFormat, const char*> values[] = {
+      {LossFormat::kFp32, "fp32"}, {LossFormat::kWeights, "weights"}};
 };
 
 template <>
@@ -200,6 +230,18 @@ template <>
 struct EnumNames<GradientSync> {
   static constexpr std::pair<GradientSync, const char*> values[] = {{GradientSync::kEvery, "every"},
                                                                     {GradientSync::kLast, "last"}};
+};
+
+template <>
+struct EnumNames<StepGradients> {
+  static constexpr std::pair<StepGradients, const char*> values[] = {
+      {StepGradients::kKept, "kept"}, {StepGradients::kCopied, "copied"}};
+};
+
+template <>
+struct EnumNames<EndUnits> {
+  static constexpr std::pair<EndUnits, const char*> values[] = {{EndUnits::kRoot, "root"},
+                                                                {EndUnits::kApart, "apart"}};
 };
 
 template <>

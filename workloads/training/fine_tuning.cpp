@@ -41,7 +41,8 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
                     "o_proj")
           .optional("base", &L::base,
                     "how the frozen matrices of layers are stored: as they are trained, int8, nf4 "
-                    "(QLoRA), or nf4_double (scales in 8 bits); products widen them first")
+                    "(QLoRA), nf4_double (scales in 8 bits), or gptq (groups of 128); products "
+                    "widen them first")
           .optional("dropout", &L::dropout,
                     "share of its input that each adapter drops, which then keeps a copy and a "
                     "mask (lora_dropout); 0: none",

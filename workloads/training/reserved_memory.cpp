@@ -10,10 +10,13 @@
 #include <tuple>
 #include <vector>
 
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/real.h"
 #include "workloads/training/backward_update.h"
 #include "workloads/training/caching_allocator.h"
+#include "workloads/training/gathered_weights.h"
+#include "workloads/training/kept_messages.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
 #include "workloads/training/pieces.h"
@@ -26,7 +29,7 @@ using Handle = CachingAllocator::Handle;
 using Handles = std::vector<Handle>;
 
 // Streams whose blocks others do not get (PyTorch FSDP: all_gather_stream, reduce_scatter_stream).
-constexpr int kComputeStream = 0, kGatherStream = 1, kReduceStream = 2;
+constexpr int kReduceStream = 2;
 /// Steps until what is reserved grows no more, but for little.
 constexpr int kSteps = 3;
 
@@ -48,7 +51,7 @@ class StepReplay {
         work_(layer_work(model, config)),
         pieces_(model, config),
         allocator_(config.software->segments.value),
-        gathers_(config.parallel.zero >= 3 && config.layers_only == 0),
+        gathered_(allocator_, model, config, pieces_, stage),
         makes_gradients_(makes_gradients(config)) {
     work_.tensors = true;
     passes_ = schedule_of(config).passes(pipeline_shape(config), stage);
@@ -66,10 +69,18 @@ class StepReplay {
     make_shares(Share::kWeights, states.weights.base());
     make_shares(Share::kStates, states.optimizer.base() * there);
     if (!makes_gradients_) make_whole(states.gradients.base());
+    const bool copies = config_.software->step_gradients.value == StepGradients::kCopied;
+    const StepCopies of_step = step_copies(each > 0 ? states.optimizer.base() / each : 0, config_);
+    // Software that copies gradients makes all states before the first step, from fp32 zeros.
+    if (copies) begin_states(states.optimizer.base() * (1 - there), of_step);
+    make_messages();
+    const bool whole_time = config_.parallel.zero >= 3;
+    if (whole_time) make_whole(bucket_buffers(config_).base());
     for (int step = 0; step < kSteps; ++step) {
-      for (const Pass& pass : passes_) run(pass);
+      for (const Pass& pass : passes_) run(pass, whole_time ? Bytes() : bucket_buffers(config_));
       end_passes();
-      if (step == 0) make_shares(Share::kStates, states.optimizer.base() * (1 - there));
+      if (copies) copy_gradients(of_step);
+      if (step == 0 && !copies) make_shares(Share::kStates, states.optimizer.base() * (1 - there));
       end_gradients(gradients_.size());
       with_gradients_.clear();
     }
@@ -102,21 +113,78 @@ class StepReplay {
       }
     }
     for (const RankParameters& of_piece : all)
-      for (const std::int64_t tensor : tensors_of(of_piece, bytes / parameters))
+      for (const std::int64_t tensor : matrix_bytes(of_piece, bytes / parameters))
         allocator_.allocate(tensor);
+  }
+
+  void begin_states(double bytes, const StepCopies& of_step) {
+    const Handle zeros = allocator_.allocate(whole_bytes(of_step.wide.base()));
+    make_shares(Share::kStates, bytes);
+    allocator_.free(zeros);
+  }
+
+  /// An fp64 copy of the largest gradient, for the norm, and those of StepCopies.
+  void copy_gradients(const StepCopies& of_step) {
+    std::int64_t largest = 0;
+    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
+      for (const Piece& piece : pieces_.of({stage_, chunk})) {
+        const RankParameters trained = pieces_.trained(piece, stage_);
+        if (trained.total() == 0) continue;
+        const double share = shard_of(trained, config_).total() / real(trained.total());
+        largest = std::max(largest, matrix_bytes(trained, 8 * share).front());
+      }
+    }
+    allocator_.free(allocator_.allocate(largest));
+    const Handle flat = allocator_.allocate(whole_bytes(of_step.flat.base()));
+    const Handle wide = allocator_.allocate(whole_bytes(of_step.wide.base()));
+    allocator_.free(flat);
+    allocator_.free(wide);
+  }
+
+  /// Frozen matrices are widened one by one.
+  void widen(const Piece& piece) {
+    if (!is_layer(piece)) return;
+    const Bytes widened =
+        widening_bytes({model_, pieces_.layer(piece), pieces_.work(piece, work_)});
+    if (widened.base() > 0) allocator_.free(allocator_.allocate(whole_bytes(widened.base())));
+  }
+
+  /// Buffers to receive the activations and gradients of all micro-batches.
+  void make_messages() {
+    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
+      const KeptMessages kept = kept_messages(pieces_, work_, {stage_, chunk});
+      for (std::int64_t i = 0; i < micro_batches(config_); ++i) {
+        make_whole(kept.received.base());
+        make_whole(kept.sent.base());
+      }
+    }
+  }
+
+  /// What a chunk sends stays from its forward pass to the end of the backward pass.
+  void keep_sent(const Pass& pass, ChunkPlace place) {
+    const Bytes sent = kept_messages(pieces_, work_, place).sent;
+    if (sent.base() == 0) return;
+    Handles& kept = sent_[{pass.micro_batch, pass.chunk}];
+    if (pass.kind == Pass::Kind::kForward)
+      kept = allocate({whole_bytes(sent.base())});
+    else
+      release(kept);
+  }
+
+  /// Whether a tensor is a message in its buffer.
+  bool is_received(const Piece& piece, ChunkPlace place, const Event& event) const {
+    const auto input = names_.find("layer input");
+    return is_layer(piece) && input != names_.end() && event.name == input->second &&
+           piece.index == pieces_.layers(place).first &&
+           kept_messages(pieces_, work_, place).received.base() > 0;
+  }
+
+  static bool is_layer(const Piece& piece) {
+    return piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
   }
 
   void make_whole(double bytes) {
     if (bytes > 0) allocator_.allocate(whole_bytes(bytes));
-  }
-
-  /// Bytes of the matrices of some parameters; vectors are next to nothing.
-  static std::vector<std::int64_t> tensors_of(const RankParameters& parameters, double element) {
-    const std::int64_t count = std::max<std::int64_t>(1, parameters.matrices);
-    const double bytes = real(parameters.total()) * element;
-    if (bytes <= 0) return {};
-    return std::vector<std::int64_t>(static_cast<std::size_t>(count),
-                                     whole_bytes(bytes / real(count)));
   }
 
   Handles allocate(const std::vector<std::int64_t>& tensors) {
@@ -131,55 +199,47 @@ class StepReplay {
     handles.clear();
   }
 
-  void run(const Pass& pass) {
+  /// @param buckets buffers that each backward pass has
+  void run(const Pass& pass, Bytes buckets) {
     const ChunkPlace place{stage_, pass.chunk};
     const bool forward = pass.kind == Pass::Kind::kForward;
+    Handles buffers;
+    if (!forward && buckets.base() > 0) buffers = allocate({whole_bytes(buckets.base())});
+    Handles before;  // values of the layer before, beside which the next one's input is made
     const std::vector<Piece> pieces = forward ? pieces_.of(place) : pieces_.backwards(place);
     const bool first = makes_gradients_ && has_weight_gradients(pass.kind) &&
                        with_gradients_.insert(pass.chunk).second;
-    Units units;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
-      gather(pieces, i, units);
+      gathered_.gather(pieces, i);
       const Bytes flow = forward ? Bytes() : pieces_.flow(pieces[i], work_);
       Handles flowing;
       if (flow.base() > 0)
         flowing = allocate({whole_bytes(flow.base() / 2), whole_bytes(flow.base() / 2)});
+      widen(pieces[i]);
       play(pieces[i], pass, place);
       release(flowing);
+      release(before);
+      if (forward) before = allocate_values(pieces[i]);
       if (has_weight_gradients(pass.kind)) {
         const std::size_t waiting = gradients_.size();
         make_gradients(pieces[i], first);
         if (config_.optimizer_in_backward)
           end_gradients(updates_wait(model_, config_) ? waiting : gradients_.size());
       }
-      if (pieces[i].kind != Piece::Kind::kLayerAgain) release(units.weights);
+      gathered_.leave(pieces[i]);
     }
-    release(units.ahead);
-    release(units.weights);
+    release(before);
+    gathered_.end_pass();
+    keep_sent(pass, place);
+    release(buffers);
   }
 
-  /// Weights of the layers that a pass goes through, and the buffer of the next ones.
-  struct Units {
-    Handles weights, ahead;
-  };
-
-  void gather(const std::vector<Piece>& pieces, std::size_t at, Units& units) {
-    const Piece& piece = pieces[at];
-    if (!gathers_) return;
-    const double element = training_bytes(config_.precision);
-    const RankParameters parameters = pieces_.held(piece, stage_);
-    if (piece.kind != Piece::Kind::kLayer && piece.kind != Piece::Kind::kLayerAgain) {
-      const auto [entry, added] = ends_.try_emplace(static_cast<int>(piece.kind));
-      if (added) entry->second = allocate(tensors_of(parameters, element));
-      return;
-    }
-    Handles& weights = gathers_again(config_) ? units.weights : layers_[piece.index];
-    if (!weights.empty()) return;
-    release(units.ahead);
-    weights = allocate(tensors_of(parameters, element));
-    if (at + 1 >= pieces.size() || config_.software->gather_copies.value != Fusion::kApart) return;
-    const double next = real(pieces_.held(pieces[at + 1], stage_).total()) * element;
-    units.ahead.push_back(allocator_.allocate(whole_bytes(next), kGatherStream));
+  /// What a layer that keeps its input alone makes in its forward pass: as much as it has
+  /// gradients.
+  Handles allocate_values(const Piece& piece) {
+    if (!is_layer(piece) || pieces_.work(piece, work_).recompute != Recompute::kFull) return {};
+    const double values = pieces_.flow(piece, work_).base();
+    return allocate({whole_bytes(values / 2), whole_bytes(values / 2)});
   }
 
   void play(const Piece& piece, const Pass& pass, ChunkPlace place) {
@@ -187,6 +247,7 @@ class StepReplay {
         piece.kind == Piece::Kind::kLayerAgain ? Piece::Kind::kLayer : piece.kind;
     Alive& alive = alive_[{pass.micro_batch, place.chunk, kind, piece.index}];
     for (const Event& event : events(piece, pass.kind)) {
+      if (is_received(piece, place, event)) continue;
       if (event.makes) {
         alive.emplace_back(event.name, allocator_.allocate(event.bytes));
         continue;
@@ -208,7 +269,7 @@ class StepReplay {
     const bool shares = config_.optimizer_in_backward && shares_table(model_, config_);
     if (shares && piece.kind == Piece::Kind::kHead) {
       const RankParameters table = pieces_.trained({Piece::Kind::kEmbedding}, stage_);
-      shared_ = allocate(tensors_of(table, config_.software->gradient_bytes(config_.precision)));
+      shared_ = allocate(matrix_bytes(table, config_.software->gradient_bytes(config_.precision)));
     }
     if (shares && piece.kind == Piece::Kind::kEmbedding) {
       release(shared_);
@@ -217,8 +278,9 @@ class StepReplay {
     if (parameters.total() == 0) return;
     const GradientMemory memory = gradient_memory(parameters, config_);
     if (memory.whole.base() > 0) {
-      Handles whole = allocate(tensors_of(parameters, training_bytes(config_.precision)));
-      if (config_.software->reduction_copies.value == Fusion::kApart) {
+      Handles whole = allocate(matrix_bytes(parameters, training_bytes(config_.precision)));
+      if (config_.software->reduction_copies.value == Fusion::kApart &&
+          config_.software->bucket_buffers.value == 0) {
         const double element = config_.software->gradient_bytes(config_.precision);
         const Handle buffer = allocator_.allocate(whole_bytes(real(parameters.total()) * element));
         release(whole);
@@ -235,7 +297,7 @@ class StepReplay {
     const double element = config_.software->gradient_bytes(config_.precision);
     const bool shared = config_.parallel.zero >= 2;
     gradients_.push_back(
-        {allocate(tensors_of(parameters, element)), shared ? whole_bytes(memory.kept.base()) : 0,
+        {allocate(matrix_bytes(parameters, element)), shared ? whole_bytes(memory.kept.base()) : 0,
          shared ? whole_bytes(shard_of(parameters, config_).total() * element) : 0});
   }
 
@@ -260,10 +322,8 @@ class StepReplay {
     for (auto& [place, tensors] : alive_)
       for (const auto& [name, handle] : tensors) allocator_.free(handle);
     alive_.clear();
-    for (auto& [kind, handles] : ends_) release(handles);
-    ends_.clear();
-    for (auto& [index, handles] : layers_) release(handles);
-    layers_.clear();
+    for (auto& [pass, handles] : sent_) release(handles);
+    gathered_.end_step();
   }
 
   const std::vector<Event>& events(const Piece& piece, Pass::Kind pass) {
@@ -311,16 +371,16 @@ class StepReplay {
   LayerWork work_;
   Pieces pieces_;
   CachingAllocator allocator_;
-  bool gathers_;                  ///< weights are sharded
+  GatheredWeights gathered_;
   bool makes_gradients_;          ///< the first backward pass of a step makes gradients
   std::set<int> with_gradients_;  ///< chunks that have had it
   std::vector<Pass> passes_;
   std::map<Place, Alive> alive_;
+  std::map<std::pair<std::int64_t, int>, Handles>
+      sent_;  ///< sent activations, by micro-batch and chunk
   std::map<std::tuple<Piece::Kind, std::int64_t, Pass::Kind>, std::vector<Event>> events_;
   std::map<std::string, std::size_t> names_;
   std::vector<std::pair<std::int64_t, std::pair<LayerConfig, LayerWork>>> likes_;
-  std::map<int, Handles> ends_;
-  std::map<std::int64_t, Handles> layers_;  ///< weights that stay gathered
   std::vector<Gradients> gradients_;
   Handles shared_;  ///< gradient of a table that embedding and head share
 };

@@ -155,9 +155,14 @@ Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int sta
   const std::int64_t ends =
       (all - layers).total() + (copied ? embedding_parameters(model, config.parallel.tp).split : 0);
   const TrainingSoftware& software = *config.software;
+  const std::int64_t dropped =
+      software.end_units.value == EndUnits::kApart && placement.holds(stage, 0)
+          ? embedding_parameters(model, config.parallel.tp).total()
+          : 0;
   const bool two = software.forward_prefetch.value || software.backward_prefetch.value;
   const std::int64_t units = gathers_again(config) ? largest * (two ? 2 : 1) : layers.total();
-  return Bytes(real(ends + std::min(units, layers.total())) * training_bytes(config.precision));
+  return Bytes(real(ends - dropped + std::min(units, layers.total())) *
+               training_bytes(config.precision));
 }
 
 bool makes_gradients(const TrainingConfig& config) {
@@ -175,10 +180,26 @@ GradientMemory gradient_memory(const RankParameters& parameters, const TrainingC
   memory.kept = Bytes(sum * (has_fresh_gradients(config) ? shard_of(parameters, config).total()
                                                          : real(parameters.total())));
   if (!has_fresh_gradients(config)) return memory;
-  const bool apart = software.reduction_copies.value == Fusion::kApart;
+  const bool apart =
+      software.reduction_copies.value == Fusion::kApart && software.bucket_buffers.value == 0;
   memory.whole =
       Bytes(real(parameters.total()) * (training_bytes(config.precision) + (apart ? sum : 0)));
   return memory;
+}
+
+Bytes bucket_buffers(const TrainingConfig& config) {
+  if (!shards_gradients(config)) return {};
+  const TrainingSoftware& software = *config.software;
+  return Bytes(real(software.bucket_buffers.value) * software.bucket_parameters.value *
+               training_bytes(config.precision));
+}
+
+StepCopies step_copies(double elements, const TrainingConfig& config) {
+  if (config.software->step_gradients.value == StepGradients::kKept) return {};
+  // DeepSpeed f57fc4c runtime/zero/config.py: sub_group_size.
+  constexpr double kSubGroup = 1e9;
+  const double group = shards_weights(config) ? std::min(elements, kSubGroup) : elements;
+  return {Bytes(group * config.software->gradient_bytes(config.precision)), Bytes(group * 4)};
 }
 
 }  // namespace orrery

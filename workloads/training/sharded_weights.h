@@ -77,4 +77,18 @@ struct GradientMemory {
 };
 GradientMemory gradient_memory(const RankParameters& parameters, const TrainingConfig& config);
 
+/// Bytes of all buffers of buckets (TrainingSoftware::bucket_buffers): during a backward pass, or
+/// all the time under zero 3 (DeepSpeed f57fc4c runtime/zero/stage_1_and_2.py: backward, stage3.py:
+/// initialize_optimizer_states).
+Bytes bucket_buffers(const TrainingConfig& config);
+
+/// Copies that an optimizer step makes of the gradients of `elements` parameters of a rank, in
+/// bytes of the largest group; none where it reads them as they are (DeepSpeed f57fc4c
+/// runtime/zero/stage3.py: _prepare_fp32_grad_for_sub_group).
+struct StepCopies {
+  Bytes flat;  ///< format of the gradients, until `wide` is there
+  Bytes wide;  ///< fp32, until the group is updated
+};
+StepCopies step_copies(double elements, const TrainingConfig& config);
+
 }  // namespace orrery

@@ -17,6 +17,7 @@
 #include "workloads/parallelism/rank_parameters.h"
 #include "workloads/parallelism/stages.h"
 #include "workloads/training/backward_update.h"
+#include "workloads/training/kept_messages.h"
 #include "workloads/training/optimizer_step.h"
 #include "workloads/training/pass_blocks.h"
 #include "workloads/training/pieces.h"
@@ -28,6 +29,10 @@ namespace orrery {
 namespace {
 
 /// What passes do to memory, from the tensors that their steps name.
+bool has_input_gradients(Pass::Kind kind) {
+  return kind == Pass::Kind::kBackward || kind == Pass::Kind::kInputGradient;
+}
+
 class PassMemory {
  public:
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
@@ -41,6 +46,15 @@ class PassMemory {
 
   /// Whether profiles have the gradients of weights, which the first backward pass makes.
   bool makes_gradients() const { return makes_gradients_; }
+
+  /// Buffers for the gradients of what a stage sends, of all micro-batches. Those for activations
+  /// are inputs of layers.
+  Bytes gradient_messages(int stage) const {
+    Bytes all;
+    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk)
+      all += kept_messages(pieces_, work_, {stage, chunk}).sent;
+    return all * static_cast<double>(micro_batches(config_));
+  }
 
   /// Over all passes of a stage, in the order of the schedule.
   struct Step {
@@ -68,6 +82,11 @@ class PassMemory {
       if (step.profile.peak() > before) fullest = i;
     }
     step.fullest = pass_text(passes, fullest);
+    const Bytes before = step.profile.peak();
+    const StepCopies copies = step_copies(stage_update(model_, config_, stage).total(), config_);
+    step.profile.makes(TensorRole::kWorking, copies.flat + copies.wide);
+    step.profile.frees(TensorRole::kWorking, copies.flat + copies.wide);
+    if (step.profile.peak() > before) step.fullest = "in the optimizer step";
     return step;
   }
 
@@ -144,6 +163,8 @@ class PassMemory {
   /// @param first it makes the gradients of its weights, to which later ones add
   MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind, bool first) {
     MemoryProfile all;
+    const Bytes buckets = kind == Pass::Kind::kForward ? Bytes() : bucket_buffers(config_);
+    all.makes(TensorRole::kWorking, buckets);
     Bytes waiting;  // gradients that are being reduced
     for (const Piece& piece : pieces(place, kind)) {
       all.then(of_part_of_pass(piece, place, kind, first));
@@ -156,6 +177,10 @@ class PassMemory {
       all.frees(TensorRole::kGradient, std::exchange(waiting, {}));
     }
     if (waiting.base() > 0) all.frees(TensorRole::kGradient, waiting);
+    all.frees(TensorRole::kWorking, buckets);
+    const Bytes sent = kept_messages(pieces_, work_, place).sent;
+    if (kind == Pass::Kind::kForward) all.makes(TensorRole::kActivation, sent);
+    if (has_input_gradients(kind)) all.frees(TensorRole::kActivation, sent);
     return all;
   }
 
@@ -255,19 +280,12 @@ Bytes widened_weights(const LlmConfig& model, const TrainingConfig& config, int 
   if (!config.lora || config.lora->base == FrozenFormat::kAsTrained) return {};
   const LayerWork work = layer_work(model, config);
   const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement_of(config));
-  double largest = 0;
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      const LayerTask task{model, model.layers[static_cast<std::size_t>(i)], work};
-      if (task.layer.mixer == MixerKind::kAttention)
-        for (const Linear& linear : attention_linears(task))
-          largest = std::max(largest, real(linear.in * linear.out));
-      if (task.layer.feeds && !task.layer.moe)
-        for (const Linear& linear : mlp_linears(task))
-          largest = std::max(largest, real(linear.in * linear.out));
-    }
-  }
-  return Bytes(largest * training_bytes(config.precision));
+  Bytes largest;
+  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage)))
+    for (std::int64_t i = range.first; i < range.first + range.count; ++i)
+      largest = std::max(largest,
+                         widening_bytes({model, model.layers[static_cast<std::size_t>(i)], work}));
+  return largest;
 }
 
 }  // namespace
@@ -287,7 +305,7 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
   for (int stage = 0; stage < config.parallel.pp; ++stage) {
     const auto [step, fullest] = memory.of_stage(stage);
     MemoryUse use = training_states(trained, config, stage);
-    use.activations = step.at_peak(TensorRole::kActivation);
+    use.activations = step.at_peak(TensorRole::kActivation) + memory.gradient_messages(stage);
     use.working = step.at_peak(TensorRole::kWorking) + unit_weights(trained, config, stage) +
                   widened_weights(trained, config, stage);
     use.logits = step.at_peak(TensorRole::kLogits);

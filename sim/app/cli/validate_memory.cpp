@@ -45,11 +45,12 @@ std::string gibibytes(double bytes) {
 std::string percent(double share) { return format_percent(share, 2); }
 
 // Of the same device, bytes that are too few for the cache are too many for all else.
-constexpr std::array<MemoryQuantity, 4> kQuantities = {
+constexpr std::array<MemoryQuantity, 5> kQuantities = {
     {{"kv_bytes", "memory that is not the cache, a GPU", in_bytes, gibibytes},
      {"kv_tokens", "tokens of the cache", in_shares, percent},
      {"peak_memory_bytes", "allocated in training", in_shares, percent},
-     {"reserved_memory_bytes", "reserved in training", in_shares, percent}}};
+     {"reserved_memory_bytes", "reserved in training", in_shares, percent},
+     {"used_memory_bytes", "used in training, as nvidia-smi shows", in_shares, percent}}};
 
 /// Files of validation/memory, in order.
 std::vector<std::string> memory_files() {

@@ -102,6 +102,16 @@ const DeclaredMetric kReservedMemory{
      "is free before it fails",
      "training"}};
 
+/// CUDA context of a process that uses PyTorch (huggingface/transformers
+/// docs/source/en/model_memory_anatomy.md: one element on the device takes 1,343 MB of nvidia-smi).
+constexpr double kContextBytes = 1343.0 * 1024 * 1024;
+
+const DeclaredMetric kUsedMemory{
+    {"used_memory_bytes", "B",
+     "device memory that nvidia-smi shows for a process on the fullest rank: reserved memory and "
+     "the CUDA context (1,343 MiB)",
+     "training"}};
+
 /// Time that the rank which ends last spends on the given blocks, waits for bytes included, bubbles
 /// not.
 Seconds time_in(const ReplayResult& replay, const std::vector<BlockId>& blocks) {
@@ -289,10 +299,11 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
   const std::vector<MemoryUse> memory = training_memory(llm, config);
   const bool fits = check_memory(*this, memory, record);
   const auto fullest = static_cast<int>(&worst_stage(memory) - memory.data());
-  add_metric(record, kReservedMemory,
-             std::max(memory[static_cast<std::size_t>(fullest)].total(),
-                      std::min(training_reserved(llm, config, fullest), machine().usable_memory(0)))
-                 .base());
+  const Bytes reserved =
+      std::max(memory[static_cast<std::size_t>(fullest)].total(),
+               std::min(training_reserved(llm, config, fullest), machine().usable_memory(0)));
+  add_metric(record, kReservedMemory, reserved.base());
+  add_metric(record, kUsedMemory, reserved.base() + kContextBytes);
   if (!fits && !options.beyond_memory) return;
 
   const bool traced = !options.trace.empty();

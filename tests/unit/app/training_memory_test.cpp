@@ -35,6 +35,8 @@ TEST_P(PrintedSteps, ReserveTheMemoryThatTheyPrinted) {
   const double reserved = record.find("reserved_memory_bytes")->value;
   EXPECT_NEAR(reserved / (step.gib * 1024 * 1024 * 1024), 1, step.within);
   EXPECT_GE(reserved, record.find("peak_memory_bytes")->value);
+  // nvidia-smi shows the CUDA context beside it.
+  EXPECT_DOUBLE_EQ(record.find("used_memory_bytes")->value, reserved + 1343.0 * 1024 * 1024);
 }
 
 std::string torchtitan(const std::string& model, const std::string& plan,

@@ -96,6 +96,21 @@ TEST(CachingAllocator, ALossByOperatorsReservesFourteenBytesALogit) {
   EXPECT_EQ(allocator.reserved(), 14 * logits);
 }
 
+// Layers that are computed again keep their inputs of 20 MiB. Each is made beside the 100 MiB that
+// the layer before it works with, so that these leave a gap that a loss of 160 MiB has no use for.
+TEST(CachingAllocator, InputsBesideWorkingTensorsLeaveAGapForTheLoss) {
+  CachingAllocator allocator(Segments::kExpandable);
+  allocator.allocate(20 * kMiB);
+  for (int layer = 0; layer < 4; ++layer) {
+    const Handle working = allocator.allocate(100 * kMiB);
+    allocator.allocate(20 * kMiB);
+    allocator.free(working);
+  }
+  allocator.allocate(160 * kMiB);
+  EXPECT_EQ(allocator.allocated(), (5 * 20 + 160) * kMiB);
+  EXPECT_EQ(allocator.reserved(), (5 * 20 + 100 + 160) * kMiB);
+}
+
 TEST(CachingAllocator, NeverHoldsLessThanItGaveOut) {
   for (const Segments segments : {Segments::kFixed, Segments::kExpandable}) {
     std::mt19937_64 random(7);
@@ -162,12 +177,58 @@ TEST(SavedTensors, OfALlamaByOperatorsAre22TimesItsHiddenStates) {
   EXPECT_DOUBLE_EQ(kept(frozen), (4 + 1.5 + 4 + 3 * 2.6875) * hidden + sums + 2048 * 8 * 2);
 }
 
+// Beside adapters of queries, keys and values, in [tokens, hidden] of 16 bits: norms that keep
+// their input narrow save 2 x 1; the packed product stays beside rotated queries and keys, 2 more;
+// and adapters of queries and values that are padded keep 2.
+TEST(SavedTensors, OfScriptsFollowTheirNormsHeadsAndAdapters) {
+  const LlmConfig model = library_model("llama_2_7b");
+  const double hidden = 2048.0 * 4096 * 2;
+  const auto kept = [&](const TrainingSoftware& software) {
+    TrainingConfig config = step(2048, software);
+    config.lora = TrainingLora{.rank = 8, .target_modules = {LoraModule::kQkvProj}};
+    return layer_activation_bytes(model, model.layers[0], layer_work(model, config)).base();
+  };
+  const auto more = [&](Fact<bool> TrainingSoftware::*fact, bool value) {
+    TrainingSoftware software = by_operators();
+    (software.*fact).value = value;
+    return (kept(software) - kept(by_operators())) / hidden;
+  };
+  EXPECT_DOUBLE_EQ(more(&TrainingSoftware::wide_norms, false), -2);
+  EXPECT_DOUBLE_EQ(more(&TrainingSoftware::keeps_packed_heads, true), 2);
+  EXPECT_DOUBLE_EQ(more(&TrainingSoftware::pads_adapters, true), 2);
+}
+
+// Quantised matrices of bitsandbytes before 0.44 keep what they read beside the copies of adapters:
+// inputs of attention and of the MLP, and the 2.6875 that the last matrix reads. The output matrix
+// reads the result of attention, which is kept anyway.
+TEST(SavedTensors, OfQuantisedFrozenMatricesAreTheirInputsIfTheSoftwareKeepsThem) {
+  const LlmConfig model = library_model("llama_2_7b");
+  const double hidden = 2048.0 * 4096 * 2;
+  const auto kept = [&](bool keeps, FrozenFormat base, double dropout) {
+    TrainingSoftware software = by_operators();
+    software.keeps_frozen_inputs.value = keeps;
+    TrainingConfig config = step(2048, software);
+    config.lora = TrainingLora{.rank = 8, .target_modules = {LoraModule::kQkvProj}};
+    config.lora->base = base;
+    config.lora->dropout = dropout;
+    return layer_activation_bytes(model, model.layers[0], layer_work(model, config)).base();
+  };
+  const auto more = [&](FrozenFormat base, double dropout) {
+    return (kept(true, base, dropout) - kept(false, base, dropout)) / hidden;
+  };
+  EXPECT_DOUBLE_EQ(more(FrozenFormat::kNf4, 0.05), 2 + 2.6875);
+  // Without dropout adapters read what the matrix reads.
+  EXPECT_DOUBLE_EQ(more(FrozenFormat::kNf4, 0), 1 + 2.6875);
+  EXPECT_DOUBLE_EQ(more(FrozenFormat::kAsTrained, 0.05), 0);
+}
+
 TEST(LossTensors, TakeWhatTheSoftwareMakesOfLogits) {
   const LlmConfig model = library_model("llama_3_1_8b");
   const double logits = 8192.0 * 128256;
-  const auto most = [&](LossTensors tensors, int tp) {
+  const auto most = [&](LossTensors tensors, int tp, LossFormat format = LossFormat::kFp32) {
     TrainingSoftware software;
     software.loss_tensors.value = tensors;
+    software.loss_format.value = format;
     TrainingConfig config = step(8192, software);
     config.parallel.tp = tp;
     config.recompute = Recompute::kFull;
@@ -179,6 +240,14 @@ TEST(LossTensors, TakeWhatTheSoftwareMakesOfLogits) {
   EXPECT_DOUBLE_EQ(most(LossTensors::kOperators, 2), 16);
   EXPECT_DOUBLE_EQ(most(LossTensors::kChunks, 1), 2 + 4 + 0.5);
   EXPECT_LT(most(LossTensors::kWithHead, 1), 1);
+  // Logits, their copy without the last token, that widened, and log-probabilities; as much with
+  // two gradients in fp32. In 16 bits three tensors of 2 B each way.
+  EXPECT_DOUBLE_EQ(most(LossTensors::kShifted, 1), 2 + 2 + 4 + 4);
+  EXPECT_DOUBLE_EQ(most(LossTensors::kShifted, 1, LossFormat::kWeights), 6);
+  EXPECT_DOUBLE_EQ(most(LossTensors::kOperators, 1, LossFormat::kWeights), 6);
+  EXPECT_DOUBLE_EQ(most(LossTensors::kChunks, 1, LossFormat::kWeights), 4);
+  // Logits and their gradient.
+  EXPECT_DOUBLE_EQ(most(LossTensors::kCompiled, 1), 4);
 }
 
 /// Tensors of some MiB.

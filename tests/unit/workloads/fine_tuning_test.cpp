@@ -12,6 +12,7 @@
 #include "sim/graph/memory_profile.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/layers.h"
 #include "workloads/memory.h"
 #include "workloads/statistics.h"
@@ -89,6 +90,24 @@ TEST(FineTuning, OfNarrowFrozenWeightsHoldsThemNarrow) {
   EXPECT_DOUBLE_EQ(training_memory(model, config).front().working.base() -
                        training_memory(model, adapted()).front().working.base(),
                    2 * 64 * 384.0);
+}
+
+// GPTQ in groups of 128: 4 bits, and a 16-bit scale and a 4-bit zero for each group. A layer that
+// is computed again has all of its matrices in 16 bits (49,152 elements), and the packed words of
+// the largest one (64 x 192) as int32 and as bytes.
+TEST(FineTuning, OfGptqWeightsKeepsWhatItWidens) {
+  const LlmConfig model = small_llama(4);
+  TrainingConfig config = adapted();
+  config.lora->base = FrozenFormat::kGptq;
+  EXPECT_DOUBLE_EQ(frozen_bytes(FrozenFormat::kGptq, 2), (4 + 20.0 / 128) / 8);
+  const auto kept = [&](FrozenFormat base) {
+    TrainingConfig of = config;
+    of.lora->base = base;
+    return layer_activation_bytes(model, model.layers[0], layer_work(model, of)).base();
+  };
+  EXPECT_DOUBLE_EQ(kept(FrozenFormat::kGptq) - kept(FrozenFormat::kNf4), 2 * 49152.0);
+  const LayerTask task{model, model.layers[0], layer_work(model, config)};
+  EXPECT_DOUBLE_EQ(widening_bytes(task).base(), 5 * 64 * 192.0);
 }
 
 // Of a frozen model replicas exchange nothing but adapters: their gradients, and their weights
