@@ -26,6 +26,13 @@ std::string decode(const std::string& more) {
          ", phase: decode, kv_length: 1024, " + more + "}";
 }
 
+/// Adapters of attention beside frozen weights, by operators that keep what they read.
+std::string adapted(const std::string& lora) {
+  return "{experiment: training, system: dgx_h100, model: llama_2_7b, parallel: {dp: 1}, batch: "
+         "{global: 1, sequence: 512}, lora: {rank: 8, target_modules: [qkv_proj]" +
+         lora + "}, software: {saved_tensors: operators}}";
+}
+
 /// An all-reduce of eight ranks by kernels of vLLM.
 std::string all_reduce(int kib, const std::string& keys = "own: 8 MiB") {
   return "{experiment: collective, system: dgx_h100, collective: {kind: all_reduce, bytes: " +
@@ -447,6 +454,12 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        loads,
        {"expert_routing.balancing=eplb", "expert_routing.redundant_experts=4"}},
       {"two_batch_overlap", uneven_experts("zipf: 1"), {"two_batch_overlap=true"}},
+      {"software.wide_norms", adapted(""), {"software.wide_norms=false"}},
+      {"software.keeps_packed_heads", adapted(""), {"software.keeps_packed_heads=true"}},
+      {"software.pads_adapters", adapted(""), {"software.pads_adapters=true"}},
+      {"software.keeps_frozen_inputs",
+       adapted(", base: nf4"),
+       {"software.keeps_frozen_inputs=true"}},
       {"engine.vllm.fusions.router",
        uneven_experts("zipf: 1"),
        {"engine={kind: vllm, fusions: {router: off}}"}},

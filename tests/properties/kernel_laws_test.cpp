@@ -241,10 +241,12 @@ TEST_P(KernelLaws, MorePartsOfTheCacheNeverSpeedUp) {
   const std::vector<std::string> wide = {far, "cache.far_latency=100 ns", "cache.partitions=2"};
   std::vector<std::string> narrow = wide;
   narrow.back() = "cache.partitions=4";
-  expect_no_slower_than(device(name(), narrow), device(name(), wide), "partitions", kChoice);
+  // Partial sums of split products cross too: ways to split that get slower count less in the mean,
+  // up to 1.5 %.
+  constexpr double kSums = 0.015;
+  expect_no_slower_than(device(name(), narrow), device(name(), wide), "partitions", kSums);
   narrow = wide;
-  // Two thirds of the bandwidth get across, as in the law of bandwidth. Partial sums of split
-  // products cross too: ways to split that get slower count less in the mean, up to 1.5 %.
+  // Two thirds of the bandwidth get across, as in the law of bandwidth, and sums as above.
   narrow[0] = "cache.far_bandwidth=" + std::to_string(way / 3) + " GB/s";
   expect_no_slower_than(device(name(), narrow), device(name(), wide), "far bandwidth", kSplits);
   narrow = wide;
