@@ -62,4 +62,7 @@ class CachingAllocator {
   std::int64_t allocated_ = 0, reserved_ = 0, peak_allocated_ = 0;
 };
 
+/// Bytes of a tensor, as the allocator takes them.
+inline std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(bytes); }
+
 }  // namespace orrery

@@ -16,8 +16,6 @@ bool is_layer(const Piece& piece) {
   return piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
 }
 
-std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(bytes); }
-
 }  // namespace
 
 std::vector<std::int64_t> matrix_bytes(const RankParameters& parameters, double element) {

@@ -40,8 +40,6 @@ struct Event {
   std::int64_t bytes = 0;
 };
 
-std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(bytes); }
-
 class StepReplay {
  public:
   StepReplay(const LlmConfig& model, const TrainingConfig& config, int stage)

@@ -108,8 +108,8 @@ constexpr double kContextBytes = 1343.0 * 1024 * 1024;
 
 const DeclaredMetric kUsedMemory{
     {"used_memory_bytes", "B",
-     "device memory that nvidia-smi shows for a process on the fullest rank: reserved memory and "
-     "the CUDA context (1,343 MiB)",
+     "NVIDIA devices: memory that nvidia-smi shows for a process on the fullest rank, reserved "
+     "memory and the CUDA context (1,343 MiB)",
      "training"}};
 
 /// Time that the rank which ends last spends on the given blocks, waits for bytes included, bubbles
@@ -303,7 +303,8 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
       std::max(memory[static_cast<std::size_t>(fullest)].total(),
                std::min(training_reserved(llm, config, fullest), machine().usable_memory(0)));
   add_metric(record, kReservedMemory, reserved.base());
-  add_metric(record, kUsedMemory, reserved.base() + kContextBytes);
+  if (system.accelerator.name.starts_with("NVIDIA "))
+    add_metric(record, kUsedMemory, reserved.base() + kContextBytes);
   if (!fits && !options.beyond_memory) return;
 
   const bool traced = !options.trace.empty();
