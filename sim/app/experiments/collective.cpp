@@ -25,7 +25,7 @@ const config::Schema<CollectiveExperiment>& CollectiveExperiment::schema() {
   using E = CollectiveExperiment;
   static const config::Schema<E> schema =
       with_link_keys(machine_schema<E>("collective", "one collective on part of a machine"))
-          .optional("collective", &E::collective, "what is sent")
+          .optional("collective", &E::collective, "the collective: kind, bytes and ranks")
           .optional("engine", &E::engine,
                     "the engine whose kernels carry an all-reduce of tensor parallel ranks, by its "
                     "keys of a served group ({kind: vllm, version: 0.19}); without it the "

@@ -18,7 +18,7 @@ struct CollectiveExperiment final : MachineExperiment, LinkKeys {
   CollectiveExperiment() { kind = "collective"; }
 
   std::optional<CollectiveConfig> collective;
-  /// Whose kernels carry an all-reduce; none: the library's.
+  /// The engine that carries an all-reduce with its kernels. Without one NCCL carries it.
   std::optional<config::OneOf<SchedulerConfig>> engine;
   std::string engine_defaults;  ///< see follow_release()
   static const config::Schema<CollectiveExperiment>& schema();

@@ -10,7 +10,8 @@
 
 namespace orrery {
 
-/// What defaults of an engine depend on, of a group of ranks whose model is not known.
+/// Device, memory and plan of a group of ranks, on which defaults of engines depend. Its model is
+/// not known.
 EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel);
 
 /// What defaults of an engine depend on, of a group of ranks. It refers to the model, which is

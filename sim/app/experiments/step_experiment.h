@@ -39,8 +39,7 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   virtual Program program() const = 0;
   /// The part of the model that a kernel of the program is of, for explanations.
   virtual std::string part_of(const Kernel& kernel) const = 0;
-  /// The kernels of an engine that carry all-reduces inside a system; none: the library carries
-  /// them.
+  /// The engine's kernels for all-reduces inside a system. Without them NCCL carries all of them.
   virtual std::optional<EngineAllReduce> own_all_reduces() const { return {}; }
   /// SMs that a kernel of the program leaves to exchanges of tokens all the time.
   virtual std::int64_t kept_off(const Kernel& /*kernel*/) const { return 0; }

@@ -56,8 +56,8 @@ PricedTransfer EngineNetwork::own_price(const Transfer& transfer) const {
   return faster(library_.price(transfer), faster(one(), two()));
 }
 
-/// A buffer is copied into symmetric memory, reduced and copied out of it, one after the other
-/// (vLLM device_communicators/symm_mem.py).
+/// Three kernels in a row: a copy into symmetric memory, the reduction, a copy out of it (vLLM
+/// device_communicators/symm_mem.py).
 PricedTransfer EngineNetwork::symmetric_price(const Transfer& transfer) const {
   constexpr int kCopied = 4;  // two copies read and write
   const Seconds copies = rules_.copies + kCopied * transfer.bytes / memory_;

@@ -33,7 +33,7 @@ struct StepMachine {
 /// Prices on a machine without faults. A power state that follows the kind of an experiment is
 /// steady, as of all steps of models.
 /// @param contention whether transfers slow the kernels beside them
-/// @param all_reduce see EngineNetwork; none: collectives are all those of the library
+/// @param all_reduce see EngineNetwork; without it NCCL carries all collectives
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice = {},
                          bool contention = true,
                          const std::optional<EngineAllReduce>& all_reduce = {});

@@ -52,6 +52,22 @@ double total_memory(const LlmConfig& model, const TrainingConfig& config) {
   return training_memory(model, config).front().total().base();
 }
 
+/// Memory grows, or stays, as one module after the other gets an adapter.
+void expect_no_less_memory_with_each(const LlmConfig& model, const Modules& all) {
+  for (const double dropout : {0.0, 0.1}) {
+    Modules modules;
+    double before = 0;
+    for (const LoraModule module : all) {
+      modules.push_back(module);
+      TrainingConfig config = adapted(modules);
+      config.lora->dropout = dropout;
+      const double now = total_memory(model, config);
+      EXPECT_GE(now, before);
+      before = now;
+    }
+  }
+}
+
 /// FLOPs of matrix products of all kernels whose name begins with this.
 double flops(const StepList& list, const std::string& name) {
   double sum = 0;
@@ -174,19 +190,7 @@ TEST(AdapterTargets, OfLatentAttentionKeepTheirInputs) {
 }
 
 TEST(AdapterTargets, NeverNeedLessMemoryWithAnotherOne) {
-  const LlmConfig model = small_latent(2);
-  for (const double dropout : {0.0, 0.1}) {
-    Modules modules;
-    double before = 0;
-    for (const LoraModule module : kLatent) {
-      modules.push_back(module);
-      TrainingConfig config = adapted(modules);
-      config.lora->dropout = dropout;
-      const double now = total_memory(model, config);
-      EXPECT_GE(now, before);
-      before = now;
-    }
-  }
+  expect_no_less_memory_with_each(small_latent(2), kLatent);
 }
 
 /// QLoRA of latent attention: each of its matrices is widened for the product and for its gradient.
@@ -281,21 +285,10 @@ TEST(AdapterTargets, OfSingleMatricesShareTheirInput) {
 }
 
 TEST(AdapterTargets, OfSingleMatricesNeverNeedLessMemoryWithAnotherOne) {
-  const LlmConfig model = small_llama(2);
-  for (const double dropout : {0.0, 0.1}) {
-    Modules modules;
-    double before = 0;
-    for (const LoraModule module :
-         {LoraModule::kVProj, LoraModule::kQProj, LoraModule::kKProj, LoraModule::kUpProj,
-          LoraModule::kGateProj, LoraModule::kOProj, LoraModule::kDownProj}) {
-      modules.push_back(module);
-      TrainingConfig config = adapted(modules);
-      config.lora->dropout = dropout;
-      const double now = total_memory(model, config);
-      EXPECT_GE(now, before);
-      before = now;
-    }
-  }
+  expect_no_less_memory_with_each(
+      small_llama(2),
+      {LoraModule::kVProj, LoraModule::kQProj, LoraModule::kKProj, LoraModule::kUpProj,
+       LoraModule::kGateProj, LoraModule::kOProj, LoraModule::kDownProj});
 }
 
 /// An MLP without gate has none to adapt, and engines have slots for packed matrices.

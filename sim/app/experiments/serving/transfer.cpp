@@ -45,8 +45,8 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
   return port;
 }
 
-/// What a replica reads a tier at. What lies in other hosts comes into its own, and from there to
-/// its devices, one after the other.
+/// Rate at which a replica reads a tier. A cache in the memory of another host crosses the NICs
+/// first and the links to the devices afterwards.
 BytesPerSecond tier_bandwidth(const ServingGroup& group, const KvTierConfig& tier) {
   if (tier.bandwidth) return *tier.bandwidth;
   const BytesPerSecond host =
