@@ -17,7 +17,9 @@ std::optional<EngineVersion> EngineVersion::of(const std::string& text) {
   if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return std::nullopt;
   const auto second = std::from_chars(first.ptr + 1, end, version.minor);
   if (second.ec != std::errc() || (second.ptr != end && *second.ptr != '.')) return std::nullopt;
-  if (second.ptr != end) std::from_chars(second.ptr + 1, end, version.patch);
+  if (second.ptr == end) return version;
+  // What follows the digits of a patch says no more here: 0.5.6.post2, 1.2.0rc5.
+  if (std::from_chars(second.ptr + 1, end, version.patch).ec != std::errc()) return std::nullopt;
   return version;
 }
 

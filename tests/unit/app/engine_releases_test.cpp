@@ -47,6 +47,14 @@ TEST(EngineReleases, AVersionFollowsTheNewestReleaseThatIsNotNewer) {
   EXPECT_EQ(utilization("0.22"), "0.92");
 }
 
+TEST(EngineReleases, AVersionHasNumbersWhereNumbersStand) {
+  EXPECT_EQ(EngineVersion::of("0.5.6.post2"), (EngineVersion{0, 5, 6}));
+  EXPECT_EQ(EngineVersion::of("1.2.0rc5"), (EngineVersion{1, 2, 0}));
+  EXPECT_EQ(EngineVersion::of("0.19"), (EngineVersion{0, 19, 0}));
+  for (const char* wrong : {"0.5.x", "0.1x", "0.", "1", "v0.19", "0.19."})
+    EXPECT_EQ(EngineVersion::of(wrong), std::nullopt) << wrong;
+}
+
 TEST(EngineReleases, WrittenKeysWin) {
   const std::string engine =
       "{kind: vllm, version: \"0.28\", max_num_seqs: 7, scheduler_reserve_full_isl: false}";
