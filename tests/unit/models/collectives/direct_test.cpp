@@ -9,7 +9,7 @@
 namespace orrery::direct_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 const CollectiveAlgorithm& direct() { return *AlgorithmRegistry::at("collective", "direct"); }
 

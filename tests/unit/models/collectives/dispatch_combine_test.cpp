@@ -13,7 +13,7 @@
 namespace orrery::dispatch_combine_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 using namespace orrery::literals;
 using Mode = ExpertRouting::Mode;
 

@@ -12,7 +12,7 @@
 namespace orrery::limit_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 constexpr TransferKind kKinds[] = {
     TransferKind::kAllReduce, TransferKind::kAllGather, TransferKind::kReduceScatter,

@@ -14,7 +14,7 @@
 namespace orrery::parts_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 /// Parts that are all different, in megabytes: 10 i + j, some of them nothing.
 std::vector<Bytes> parts_of(int n) {

@@ -12,7 +12,7 @@
 namespace orrery::ring_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 const CollectiveAlgorithm& ring() { return *AlgorithmRegistry::at("collective", "ring"); }
 

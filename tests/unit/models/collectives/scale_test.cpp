@@ -11,7 +11,7 @@
 namespace orrery::scale_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 using namespace orrery::literals;
 
 class CountingSink final : public FlowSink {

@@ -16,7 +16,7 @@
 namespace orrery::semantics_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 using namespace orrery::literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;

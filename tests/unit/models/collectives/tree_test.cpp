@@ -10,7 +10,7 @@
 namespace orrery::tree_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 const CollectiveAlgorithm& tree() { return *AlgorithmRegistry::at("collective", "tree"); }
 

@@ -15,7 +15,7 @@
 namespace orrery::user_algorithm_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 

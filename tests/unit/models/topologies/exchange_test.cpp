@@ -12,7 +12,7 @@
 namespace orrery::exchange_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 void expect_counted_as_pair_by_pair(const FlowModel& network, const std::vector<int>& group) {
   const std::vector<Bundle>& bundles = network.topology().bundles();

@@ -10,7 +10,7 @@
 namespace orrery::fault_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 struct Fault {
   std::string link;

@@ -12,7 +12,7 @@
 namespace orrery::host_links_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 /// 4 PCIe switches with 2 GPUs each, of 16 lanes of generation 4 (NVIDIA DGX A100 architecture).
 SystemConfig hosted_a100() {

@@ -10,7 +10,7 @@
 namespace orrery::none_test {
 namespace {
 
-using orrery::testing::dgx_h100;
+using orrery::fixtures::dgx_h100;
 
 SystemConfig alone() {
   SystemConfig system = dgx_h100();

@@ -12,7 +12,7 @@
 namespace orrery::nvswitch_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 std::map<std::string, int> links_by_switch(const Topology& topology, int rank) {
   std::map<std::string, int> count;

@@ -13,7 +13,7 @@
 namespace orrery::pcie_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 // 16 lanes of 16 GT/s are 32 GB/s, of which 128 / 130 are data; 256 of 280 B of a packet are
 // payload, and the link layer leaves 0.92: 26.50 GB/s.

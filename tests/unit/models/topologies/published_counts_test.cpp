@@ -17,7 +17,7 @@
 namespace orrery::published_counts_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 /// Links that leave each switch, by its name.
 std::map<std::string, int> ports_used(const Topology& drawn) {

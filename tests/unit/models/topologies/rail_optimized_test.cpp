@@ -11,7 +11,7 @@
 namespace orrery::rail_optimized_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 std::vector<std::string> route_names(const FlowModel& network, int source, int destination) {
   std::vector<std::string> names;

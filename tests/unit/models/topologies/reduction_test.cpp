@@ -12,7 +12,7 @@
 namespace orrery::reduction_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 SystemConfig reducing(NetworkReduction reduction = NetworkReduction::kAutomatic) {
   SystemConfig system = dgx_h100();

@@ -14,7 +14,7 @@
 namespace orrery::rings_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 using Hops = std::map<std::pair<int, int>, int>;
 

@@ -13,7 +13,7 @@
 namespace orrery::scale_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 SystemConfig cluster() {
   SystemConfig system = dgx_h100();

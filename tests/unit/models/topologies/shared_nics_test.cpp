@@ -13,7 +13,7 @@
 namespace orrery::shared_nics_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 SystemConfig shared() {
   SystemConfig system = dgx_1();

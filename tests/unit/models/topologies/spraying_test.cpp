@@ -15,7 +15,7 @@
 namespace orrery::spraying_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 using VertexId = Topology::VertexId;
 using LinkBytes = std::map<const void*, double>;  // by the address of the link's properties
 

@@ -12,7 +12,7 @@
 namespace orrery::unified_bus_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 class CloudMatrix : public ::testing::Test {
  protected:

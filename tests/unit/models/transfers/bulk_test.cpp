@@ -10,7 +10,7 @@
 namespace orrery::bulk_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 /// Small buffers at half the line rate, large ones at 0.9 and 0.75 of it.
 SystemConfig with_bulk() {

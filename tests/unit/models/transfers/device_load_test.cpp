@@ -9,7 +9,7 @@
 namespace orrery::device_load_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 Transfer message(Bytes bytes, int to) {
   return transfer(TransferKind::kSendReceive, bytes, {{0, to}});

@@ -16,7 +16,7 @@
 namespace orrery::dimension_price_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 using enum DimensionShape;
 
 constexpr double kMicro = 1e-6;

@@ -10,7 +10,7 @@
 namespace orrery::expert_exchange_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 using Mode = ExpertRouting::Mode;
 
 /// Fabrics at half their line rate for collectives, so that a mix-up of efficiencies shows.

@@ -12,7 +12,7 @@
 namespace orrery::faulty_links_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 std::vector<LinkFault> faults(const FlowModel& whole, const std::string& pattern, double share) {
   LinkStates links(whole.topology(), whole.fabric());

@@ -9,7 +9,7 @@
 #include "models/collectives/algorithm.h"
 #include "models/transfers/flow_model.h"
 
-namespace orrery::testing {
+namespace orrery::fixtures {
 
 inline std::vector<int> range(int first, int count) {
   std::vector<int> ranks(static_cast<std::size_t>(count));
@@ -79,4 +79,4 @@ class RecordingSink final : public FlowSink {
   std::vector<RecordedFlow> reduced, multicasts;  ///< one per rank, -1 for the switches
 };
 
-}  // namespace orrery::testing
+}  // namespace orrery::fixtures

@@ -18,7 +18,7 @@
 namespace orrery::flow_model_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 constexpr TransferKind kCollectives[] = {TransferKind::kAllReduce, TransferKind::kAllGather,
                                          TransferKind::kReduceScatter, TransferKind::kAllToAll,

@@ -11,7 +11,7 @@
 namespace orrery::group_forms_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 constexpr RankLayout kNodesOfEight{.ranks_per_node = 8, .ranks_per_system = 8, .systems = 100'000};
 

@@ -11,7 +11,7 @@
 namespace orrery::hop_latency_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 constexpr Picoseconds kUp = 1'000'000, kOut = 5'000'000;      // of a step
 constexpr Picoseconds kUpLink = 300'000, kOutLink = 400'000;  // of a link more

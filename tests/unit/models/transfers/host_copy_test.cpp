@@ -11,7 +11,7 @@
 namespace orrery::host_copy_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 SystemConfig hosted(SystemConfig system, BytesPerSecond link, int per_switch = 0) {
   system.accelerator.host_link.bandwidth.value = link;

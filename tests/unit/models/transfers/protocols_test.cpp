@@ -13,7 +13,7 @@
 namespace orrery::protocols_test {
 namespace {
 
-using namespace orrery::testing;
+using namespace orrery::fixtures;
 
 Transfer all_reduce(Bytes bytes, int ranks = 8) {
   return transfer(TransferKind::kAllReduce, bytes, {range(0, ranks)});

@@ -8,7 +8,7 @@
 #include "sim/machine/system_config.h"
 #include "sim/units/units.h"
 
-namespace orrery::testing {
+namespace orrery::fixtures {
 
 using namespace orrery::literals;
 
@@ -179,4 +179,4 @@ inline SystemConfig with_nccl(SystemConfig system) {
   return system;
 }
 
-}  // namespace orrery::testing
+}  // namespace orrery::fixtures
