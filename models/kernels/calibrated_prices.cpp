@@ -20,6 +20,11 @@ constexpr double kExtrapolatedWidening = 2;
 /// Variance of a ResidualEstimate above which measured shapes tell little about a kernel. Of the
 /// held-out rows of H200's GEMMs and prefill, fewer than 1 % are that far from the fitted ones.
 constexpr double kUnknown = 0.75;
+/// Standard deviation of log(measured / predicted), common to the kernels of a class, where a
+/// device is predicted by the calibration of another: of the medians by class and precision (GEMMs,
+/// attention, experts) of rows of A100, B200, B300, L40S and RTX PRO 6000 by the parameters of H100
+/// and of A100 (validation/README.md, "Devices that nobody measured").
+constexpr double kOtherDevice = 0.2;
 /// Share of a device's uncertainty of priors that kernels have which only stream, here 0.22 of 0.4:
 /// spread and median of log(measured / predicted) of kernels in public benchmarks, sizes beyond the
 /// L2: casts to MXFP8 on B200 (ROCm TransformerEngine pull request 598, 2026: six, 0.02 to 0.16),
@@ -206,8 +211,11 @@ std::vector<double> CalibratedModel::Prices::draws(const Kernel& kernel, std::in
   std::vector<double> factors =
       normal_draws(seed, accelerator.id + "/" + shape_key(kernel) + "/residual");
   if (!from.entry || !tells(from.shapes, kernel)) {
+    // What priors are wrong about, such as how mature a device's libraries are, they are wrong
+    // about in all kernels: one draw, which does not average out over a step.
     const bool streams = from.of.group == "stream" || kernel.kind == KernelClass::kQuantize;
     const double sigma = accelerator.kernel.uncertainty.value * (streams ? kStreams : 1);
+    factors = normal_draws(seed, accelerator.id + "/priors");
     for (double& factor : factors) factor = std::exp(sigma * factor);
     return factors;
   }
@@ -222,9 +230,13 @@ std::vector<double> CalibratedModel::Prices::draws(const Kernel& kernel, std::in
     from.drawn = model_.drawn_values(from, seed);
     from.seed = seed;
   }
+  const bool others = another_machine(model_.calibration_->rates, accelerator);
+  const std::vector<double> device = others
+                                         ? normal_draws(seed, accelerator.id + "/" + from.of.group)
+                                         : std::vector<double>(kDraws);
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
     factors[draw] = from.of.family->time(kernel, accelerator, from.drawn[draw].data()).total_us /
-                    time * std::exp(sigma * factors[draw]);
+                    time * std::exp(sigma * factors[draw] + kOtherDevice * device[draw]);
   }
   return factors;
 }

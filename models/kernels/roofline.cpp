@@ -18,6 +18,26 @@
 namespace orrery {
 namespace {
 
+/// What attention takes beside its work, as its products wait for softmax and blocks for each
+/// other: launches, and the share of its rates that it reaches. Found on measured kernels of A100,
+/// H100 and B200 by priors (validation/README.md, "Devices that nobody measured").
+struct AttentionLosses {
+  double launches = 0, share = 1;
+};
+
+AttentionLosses attention_losses(KernelClass kind) {
+  switch (kind) {
+    case KernelClass::kAttentionPrefill:
+    case KernelClass::kMlaPrefill:
+      return {6, 0.45};
+    case KernelClass::kAttentionDecode:
+    case KernelClass::kMlaDecode:
+      return {4, 1};
+    default:
+      return {};
+  }
+}
+
 /// What a kernel does, as times at the peak rates of one die, in microseconds.
 struct Work {
   double matrix = 0, vector = 0, read = 0, written = 0, host = 0, engine = 0, exchange = 0;
@@ -146,9 +166,10 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
   const Terms terms = terms_of(work, values);
   const double moved =
       p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);
-  // What an engine copies in a time has the memory's share of it in it.
-  const double body = std::max(moved, work.engine);
   const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];
+  const AttentionLosses losses = attention_losses(kernel.kind);
+  // What an engine copies in a time has the memory's share of it in it.
+  const double body = std::max(moved, work.engine) / losses.share + losses.launches * launch;
   KernelTime time;
   time.total_us = launch + body;
   time.launch_us = launch;

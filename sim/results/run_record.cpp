@@ -191,4 +191,13 @@ ordered_json to_json(const RunRecord& record) {
   return json;
 }
 
+std::string rests_on(const RunRecord& record) {
+  const auto share = [&record](const char* what) {
+    return record.provenance.is_object() ? record.provenance.value(what, 0.0) : 0.0;
+  };
+  const double measured = share("measured") + share("calibrated");
+  if (measured >= share("extrapolated") && measured >= share("analytic")) return "measurements";
+  return share("extrapolated") > share("analytic") ? "carried over" : "priors";
+}
+
 }  // namespace orrery

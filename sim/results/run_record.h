@@ -109,4 +109,8 @@ void require_valid(const RunRecord& record);
 /// @throws std::logic_error as require_valid.
 nlohmann::ordered_json to_json(const RunRecord& record);
 
+/// What most of the time of a result rests on: "measurements" of its device, "carried over" from
+/// another device or from other shapes, or published "priors".
+std::string rests_on(const RunRecord& record);
+
 }  // namespace orrery

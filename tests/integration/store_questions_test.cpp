@@ -128,6 +128,40 @@ TEST_F(StoreQuestions, TheBestAreFirstAndConditionsHold) {
   EXPECT_THAT(name.out, HasSubstr("did you mean 'step_time_s'?"));
 }
 
+TEST_F(StoreQuestions, AtP90PointsAreInTheOrderOfTheUnfavourableEnd) {
+  const json slow = ask("best " + store_ + " --minimize step_time_s --at p90 --top 100");
+  const json fast = ask("best " + store_ + " --maximize tokens_per_s --at p90 --top 100");
+  EXPECT_EQ(slow["at"], "p90");
+  double last = 0;
+  for (const json& point : slow["points"]) {
+    EXPECT_GE(point["intervals"]["step_time_s"][1], last);
+    last = point["intervals"]["step_time_s"][1];
+  }
+  last = 1e99;
+  for (const json& point : fast["points"]) {
+    EXPECT_LE(point["intervals"]["tokens_per_s"][0], last);
+    last = point["intervals"]["tokens_per_s"][0];
+    EXPECT_EQ(point["rests_on"], "measurements");
+  }
+}
+
+TEST_F(StoreQuestions, RowsSayWhatTheyRestOnWhereDevicesDiffer) {
+  const std::string store = path("devices.db");
+  const std::string sweep =
+      write("devices.yaml",
+            "sweep: devices\ncases:\n  - name: decode\n    base:\n      experiment: inference\n"
+            "      model: llama_3_1_8b\n      phase: decode\n      kv_length: 1024\n"
+            "      batch: {micro: 1}\n    axes: {grid: {system: [dgx_h100, mi300x_platform]}}\n");
+  ASSERT_EQ(integration::orrery("sweep run " + sweep + " --db " + store).code, 0);
+  const Outcome table = integration::orrery("best " + store + " --minimize step_time_s");
+  EXPECT_THAT(table.out, HasSubstr("rests on"));
+  EXPECT_THAT(table.out, HasSubstr("measurements"));
+  EXPECT_THAT(table.out, HasSubstr("priors"));
+  const json answer = ask("best " + store + " --minimize step_time_s");
+  for (const json& point : answer["points"])  // what nobody measured has an interval too
+    EXPECT_LT(point["intervals"]["step_time_s"][0], point["intervals"]["step_time_s"][1]);
+}
+
 TEST_F(StoreQuestions, PartsOfADifferenceAddUpToIt) {
   const json all = ask("best " + store_ + " --minimize step_time_s --top 100");
   const std::string first = all["points"].front()["identity"],

@@ -123,8 +123,8 @@ nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::st
           {"calibration", calibration.empty() ? nlohmann::ordered_json(nullptr)
                                               : nlohmann::ordered_json(calibration)},
           {"note", time.fitted() ? "intervals cover what rests on measurements"
-                                 : "datasheets and published priors; no measurement of this "
-                                   "has been fitted"}};
+                                 : "datasheets and published priors; no measurement of this has "
+                                   "been fitted, so intervals are those of such devices"}};
 }
 
 StepDraws step_draws(const StepSource& source) {
@@ -202,7 +202,6 @@ std::vector<double> times(std::vector<double> factors, const std::vector<double>
 void report_trust(const StepSource& source, RunRecord& record, const std::vector<double>& beyond) {
   const ProvenanceTime time = step_provenance(source);
   record.provenance = provenance_json(time, source.model.calibration());
-  if (!time.fitted()) return;
   StepDraws draws = step_draws(source);
   draws.step = times(std::move(draws.step), beyond);
   add_time_intervals(record, draws.step);

@@ -18,7 +18,7 @@ struct ProvenanceTime {
 
   void add(Provenance provenance, double time);
   double total() const { return measured + calibrated + analytic + extrapolated; }
-  /// Whether anything was fitted: only then is there an interval.
+  /// Whether any of it rests on a fit.
   bool fitted() const { return measured + calibrated + extrapolated > 0; }
 };
 

@@ -235,7 +235,6 @@ void OperatorExperiment::run(const SimulateOptions& options, RunRecord& record) 
   add_kernel_rows(priced, record);
   if (!options.trace.empty()) write_timeline(priced, op->name, options);
   record.provenance = provenance_json(rests, model->calibration());
-  if (!rests.fitted()) return;
   const std::vector<double> factors = draws_of(priced, *model, *this);
   add_time_intervals(record, factors);
   add_energy_intervals(record, factors, energy.idle / energy.total());

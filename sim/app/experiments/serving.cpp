@@ -319,7 +319,6 @@ void ServingExperiment::report_trust(const ServingFleet& fleet,
   record.provenance = provenance_json({}, fitted);
   if (instances.empty() || record.status != RunStatus::kOk || was_stopped(record)) return;
   const ServingTrust trust(fleet, serving.fleet, instances, seed);
-  if (fitted.empty() || !trust.time().fitted()) return;
   record.provenance = provenance_json(trust.time(), fitted);
   SimulateOptions quiet;
   if (options.watch) quiet.watch = options.watch;

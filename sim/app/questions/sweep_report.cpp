@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "sim/app/questions/sweep_columns.h"
@@ -125,6 +126,15 @@ std::string cell(const SweepColumn& column, const RunRecord& record, bool fits) 
   return column.cell(record);
 }
 
+/// Whether some of the results shown were measured and others not, so that each says it.
+bool differ_in_trust(const SweepCaseConfig& description, const std::vector<Row>& rows) {
+  std::set<std::string> all;
+  for (const Row& row : rows)
+    for (const RunRecord* record : shown(description.choose, row))
+      if (record->status == RunStatus::kOk) all.insert(rests_on(*record));
+  return all.size() > 1;
+}
+
 void add_case(const Sweep& sweep, const SweepCaseConfig& description, const std::vector<Row>& rows,
               Answer& answer) {
   const LoadedExperiment first = sweep.load(*rows.front().points.front());
@@ -134,6 +144,8 @@ void add_case(const Sweep& sweep, const SweepCaseConfig& description, const std:
     titles.push_back(column.title);
   Gains gains(description.table);
   for (Table::Column& column : gains.titles()) titles.push_back(std::move(column));
+  const bool trust = differ_in_trust(description, rows);
+  if (trust) titles.push_back({"rests on"});
   Table table(std::move(titles));
   std::string notes;
   for (const Row& row : rows) {
@@ -146,6 +158,7 @@ void add_case(const Sweep& sweep, const SweepCaseConfig& description, const std:
       for (const SweepColumn& column : sweep_columns(description.table, of_point))
         cells.push_back(cell(column, *record, fits));
       for (std::string& gain : gains.next(*record, fits)) cells.push_back(std::move(gain));
+      if (trust) cells.push_back(record->status == RunStatus::kOk ? rests_on(*record) : "-");
       table.add_row(std::move(cells));
     }
     notes += notes_of(description.choose, row, records);
@@ -246,10 +259,11 @@ Answer sweep_report(const Sweep& sweep, const SweepResults& results, const Sweep
     if (!rows.empty()) add_case(sweep, sweep.config.cases[i], rows, answer);
   }
   const std::string remark = any_experiment(sweep)->table().remark;
-  answer.add(counts_of(results) + "\n" + excluded_lines(sweep, results) + remark +
-             (remark.empty() ? "" : "\n") +
-             "p10 to p90: what the calibrations of kernels and collectives leave open; '-' is a "
-             "device without measurements, on datasheets and priors.\n");
+  answer.add(
+      counts_of(results) + "\n" + excluded_lines(sweep, results) + remark +
+      (remark.empty() ? "" : "\n") +
+      "p10 to p90: what the calibrations of kernels and collectives leave open; on priors, how "
+      "far published figures of such devices lie apart.\n");
   for (const PointResult& result : results.kept) {
     if (result.record.status == RunStatus::kFailed)
       answer.add("failed: " + result.record.name + ": " + result.record.reason + "\n");

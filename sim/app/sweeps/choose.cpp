@@ -59,11 +59,19 @@ bool is_plain_number(const std::string& text) {
   }
 }
 
-double excess(const RunRecord& record, const std::map<std::string, config::Node>& limits,
-              bool upper) {
+/// What counts of a metric: at p90 the end of its interval where it is `more`, else the one where
+/// it is less; itself where it has no interval.
+std::optional<NamedValue> counted(const RunRecord& record, const std::string& name, ChooseAt at,
+                                  bool more) {
+  if (at == ChooseAt::kP90)
+    if (const auto end = metric_of(record, name + (more ? ".p90" : ".p10"))) return end;
+  return value_of(record, name);
+}
+
+double excess(const RunRecord& record, const ChooseConfig& choice, bool upper) {
   double sum = 0;
-  for (const auto& [name, limit] : limits) {
-    const auto metric = metric_of(record, name);
+  for (const auto& [name, limit] : upper ? choice.at_most : choice.at_least) {
+    const auto metric = counted(record, name, choice.at, upper);
     if (!metric) return std::numeric_limits<double>::infinity();
     const double bound = limit_of(limit.text(), find_metric(split(name).first)->unit);
     const double beyond = upper ? metric->value - bound : bound - metric->value;
@@ -75,9 +83,11 @@ double excess(const RunRecord& record, const std::map<std::string, config::Node>
 bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRecord& best) {
   const std::string& name = choice.maximize.empty() ? choice.minimize : choice.maximize;
   if (name.empty()) return false;
-  const auto a = value_of(candidate, name), b = value_of(best, name);
+  const bool less = choice.maximize.empty();
+  const auto a = counted(candidate, name, choice.at, less),
+             b = counted(best, name, choice.at, less);
   if (!a || !b) return a.has_value();
-  return choice.maximize.empty() ? a->value < b->value : a->value > b->value;
+  return less ? a->value < b->value : a->value > b->value;
 }
 
 /// Metrics that are numbers.
@@ -155,7 +165,7 @@ std::optional<NamedValue> value_of(const RunRecord& record, const std::string& n
 
 double excess_over_limits(const ChooseConfig& choice, const RunRecord& record) {
   if (record.status != RunStatus::kOk) return std::numeric_limits<double>::infinity();
-  return excess(record, choice.at_most, true) + excess(record, choice.at_least, false);
+  return excess(record, choice, true) + excess(record, choice, false);
 }
 
 bool keeps_limits(const ChooseConfig& choice, const RunRecord& record) {

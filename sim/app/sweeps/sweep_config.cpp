@@ -194,6 +194,9 @@ const Schema<ChooseConfig>& ChooseConfig::schema() {
       Schema<ChooseConfig>("choose", "which point of a row the table shows")
           .optional("maximize", &ChooseConfig::maximize, "metric or configuration path")
           .optional("minimize", &ChooseConfig::minimize, "metric or configuration path")
+          .optional("at", &ChooseConfig::at,
+                    "p50 (default) compares what is predicted, p90 what holds in nine of ten cases "
+                    "(the unfavourable end of p10 to p90), in limits too")
           .optional("at_most", &ChooseConfig::at_most, "metric: upper limit")
           .optional("at_least", &ChooseConfig::at_least, "metric: lower limit")
           .check(

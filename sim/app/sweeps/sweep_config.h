@@ -114,12 +114,16 @@ struct SweepSpaceConfig {
   std::string notes;
 };
 
+/// Which value of a metric counts: the predicted one, or the unfavourable end of its p10 to p90.
+enum class ChooseAt { kP50, kP90 };
+
 /// Which point of those with one name the table shows; without maximize and minimize all that keep
 /// the limits. Limits are on metrics, with their unit ("50 ms") where metrics have one. What is
 /// optimised is a metric or a configuration path. A quantile of a metric is "step_time_s.p90".
 struct ChooseConfig {
   std::string maximize;
   std::string minimize;
+  ChooseAt at = ChooseAt::kP50;
   std::map<std::string, config::Node> at_most;
   std::map<std::string, config::Node> at_least;
   static const config::Schema<ChooseConfig>& schema();
@@ -202,6 +206,12 @@ void check_table(const config::Node& written, const PointNames& names,
                  config::Diagnostics& diagnostics);
 
 namespace config {
+
+template <>
+struct EnumNames<ChooseAt> {
+  static constexpr std::pair<ChooseAt, const char*> values[] = {{ChooseAt::kP50, "p50"},
+                                                                {ChooseAt::kP90, "p90"}};
+};
 
 template <>
 struct EnumNames<Sampler> {

@@ -38,6 +38,19 @@ TEST(Choose, TakesTheLargestBatchThatKeepsTheLimit) {
   EXPECT_EQ(choose(choice, {&a, &b, &c, &d}), nullptr);
 }
 
+TEST(Choose, AtP90WhatIsSurerComesFirst) {
+  RunRecord measured = record(0.04, 1), unmeasured = record(0.03, 2);
+  measured.metrics.front().interval = {0.039, 0.042};
+  unmeasured.metrics.front().interval = {0.02, 0.06};
+  ChooseConfig choice;
+  choice.minimize = "step_time_s";
+  EXPECT_EQ(choose(choice, {&measured, &unmeasured}), &unmeasured);
+  choice.at = ChooseAt::kP90;
+  EXPECT_EQ(choose(choice, {&measured, &unmeasured}), &measured);
+  choice.at_most["step_time_s"] = config::Node::scalar("41 ms", {});
+  EXPECT_EQ(choose(choice, {&measured, &unmeasured}), nullptr);
+}
+
 TEST(Choose, WithoutAWishTheFirstFeasiblePointIsShown) {
   const RunRecord a = record(1, 1, RunStatus::kInfeasible), b = record(2, 2), c = record(1, 3);
   EXPECT_EQ(choose({}, {&a, &b, &c}), &b);

@@ -13,6 +13,7 @@ namespace {
 struct BestQuestion {
   StoreChoice choice;
   std::string maximize, minimize;
+  Quantile quantile;
   int top = 10;
 
   void take(Options& options) {
@@ -27,6 +28,7 @@ struct BestQuestion {
     options.examples({"best sweep.db --minimize step_time_s --top 20",
                       "best sweep.db --maximize tokens_per_joule --where \"parallel.tp <= 8 and "
                       "step_time_s.p90 <= 50 ms\" --csv"});
+    quantile.take(options);
     options.number("--top", top, "points to show; default: 10", 1, 1000000);
   }
 
@@ -36,7 +38,8 @@ struct BestQuestion {
     if (name.empty())
       throw UsageError("what is best? `best STORE --minimize step_time_s`, or --maximize");
     const StoredPoints stored(choice);
-    const PointColumn column = std::move(stored.numbers({name}).front());
+    const PointColumn column =
+        std::move(compared_numbers(stored, {{name, most}}, quantile).front());
     ShownPoints shown;
     for (const std::size_t row : stored.rows())
       if (column.has(row)) shown.rows.push_back(row);
@@ -51,8 +54,10 @@ struct BestQuestion {
     shown.rows.resize(count);
     Answer answer = shown_points(stored, shown, {{name, most}}, 0);
     answer.add(considered(stored, count, "best"));
-    nlohmann::ordered_json json = {
-        {"schema", "orrery.best/1"}, {"store", choice.store}, {"where", choice.where}};
+    nlohmann::ordered_json json = {{"schema", "orrery.best/1"},
+                                   {"store", choice.store},
+                                   {"where", choice.where},
+                                   {"at", quantile.at}};
     json.update(answer.json);
     answer.json = std::move(json);
     return answer;

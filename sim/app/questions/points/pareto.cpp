@@ -28,6 +28,7 @@ struct ParetoQuestion {
   StoreChoice choice;
   std::vector<std::string> maximize, minimize;
   std::string by;
+  Quantile quantile;
 
   void take(Options& options) {
     choice.take(options);
@@ -44,6 +45,7 @@ struct ParetoQuestion {
          "pareto sweep.db --minimize step_time_s --minimize energy_j --where \"peak_memory_bytes "
          "<= "
          "80 GB\" --by system.system"});
+    quantile.take(options);
     options.option("--by", by, "path or metric of which each value has a front of its own");
   }
 
@@ -54,10 +56,7 @@ struct ParetoQuestion {
           "a front needs two objectives: `pareto STORE --maximize tokens_per_s_per_user "
           "--maximize tokens_per_s_per_accelerator`; `best` is for one");
     const StoredPoints stored(choice);
-    std::vector<std::string> names;
-    names.reserve(objectives.size());
-    for (const Objective& objective : objectives) names.push_back(objective.name);
-    const std::vector<PointColumn> columns = stored.numbers(names);
+    const std::vector<PointColumn> columns = compared_numbers(stored, objectives, quantile);
     std::size_t without = 0;
     const Groups groups = groups_of(stored, columns, without);
     ShownPoints shown;
@@ -70,7 +69,8 @@ struct ParetoQuestion {
     nlohmann::ordered_json json = {{"schema", "orrery.pareto/1"},
                                    {"store", choice.store},
                                    {"where", choice.where},
-                                   {"by", by}};
+                                   {"by", by},
+                                   {"at", quantile.at}};
     json.update(answer.json);
     answer.json = std::move(json);
     return answer;

@@ -54,6 +54,12 @@ bool has_intervals(const std::vector<RunRecord>& records, const std::string& nam
   });
 }
 
+bool differ_in_trust(const std::vector<RunRecord>& records) {
+  return std::any_of(records.begin(), records.end(), [&](const RunRecord& record) {
+    return rests_on(record) != rests_on(records.front());
+  });
+}
+
 bool differ_in_name(const std::vector<RunRecord>& records) {
   return std::any_of(records.begin(), records.end(),
                      [&](const RunRecord& record) { return record.name != records.front().name; });
@@ -71,9 +77,10 @@ ordered_json json_of(const RunRecord& record, const PointAxes& axes, std::size_t
                                     ? ordered_json({shown.interval->first, shown.interval->second})
                                     : ordered_json();
   }
-  return {{"identity", record.identity},     {"name", record.name},
-          {"experiment", record.experiment}, {"axes", std::move(of_axes)},
-          {"metrics", std::move(metrics)},   {"intervals", std::move(intervals)}};
+  return {{"identity", record.identity},      {"name", record.name},
+          {"experiment", record.experiment},  {"rests_on", rests_on(record)},
+          {"axes", std::move(of_axes)},       {"metrics", std::move(metrics)},
+          {"intervals", std::move(intervals)}};
 }
 
 class Rows {
@@ -83,7 +90,7 @@ class Rows {
       : records_(records), shown_(shown), axes_(axes), objectives_(objectives) {}
 
   Table table(std::size_t most) const {
-    const bool names = differ_in_name(records_);
+    const bool names = differ_in_name(records_), trust = differ_in_trust(records_);
     const std::size_t of_axes = std::min(axes_.paths.size(), kMostAxes);
     std::vector<Table::Column> titles = {{"point"}};
     if (!shown_.by.empty()) titles.push_back({title_of(shown_.by, {shown_.by})});
@@ -95,6 +102,7 @@ class Rows {
       if (has_intervals(records_, objective.name))
         titles.push_back({"p10 to p90", Table::Align::kRight});
     }
+    if (trust) titles.push_back({"rests on"});
     Table table(std::move(titles));
     for (std::size_t place = 0; place < records_.size(); ++place) {
       if (most > 0 && place == most) break;
@@ -103,6 +111,7 @@ class Rows {
       if (names) cells.push_back(records_[place].name);
       for (std::size_t i = 0; i < of_axes; ++i) cells.push_back(axes_.texts[i][place]);
       for (const Objective& objective : objectives_) add_objective(objective.name, place, cells);
+      if (trust) cells.push_back(rests_on(records_[place]));
       table.add_row(std::move(cells));
     }
     return table;
@@ -114,6 +123,7 @@ class Rows {
     titles.insert(titles.end(), axes_.paths.begin(), axes_.paths.end());
     for (const Objective& objective : objectives_)
       for (const char* ending : {"", ".p10", ".p90"}) titles.push_back(objective.name + ending);
+    titles.emplace_back("rests_on");
     const auto exact = [](const std::optional<double>& value) {
       return value ? print_number(*value) : std::string();
     };
@@ -127,6 +137,7 @@ class Rows {
         cells.push_back(shown.interval ? print_number(shown.interval->first) : "");
         cells.push_back(shown.interval ? print_number(shown.interval->second) : "");
       }
+      cells.push_back(rests_on(record));
       rows.push_back(std::move(cells));
     }
     return rows;
@@ -158,6 +169,30 @@ std::vector<Objective> objectives_of(const std::vector<std::string>& maximize,
   for (const std::string& name : maximize) objectives.push_back({name, true});
   for (const std::string& name : minimize) objectives.push_back({name, false});
   return objectives;
+}
+
+void Quantile::take(Options& options) {
+  options.choice("--at", at,
+                 "p50 (default): points are compared by what is predicted; p90: by what holds in "
+                 "nine of ten cases, the unfavourable end of p10 to p90",
+                 {"p50", "p90"});
+}
+
+std::vector<PointColumn> compared_numbers(const StoredPoints& stored,
+                                          const std::vector<Objective>& objectives,
+                                          const Quantile& at) {
+  std::vector<std::string> names, ends;
+  for (const Objective& objective : objectives) {
+    names.push_back(objective.name);
+    ends.push_back(objective.name + (objective.maximize ? ".p10" : ".p90"));
+  }
+  std::vector<PointColumn> columns = stored.numbers(names);
+  if (!at.p90()) return columns;
+  const auto found = stored.table().columns(ends);
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    for (const std::size_t row : stored.rows())
+      if (found[i] && found[i]->has(row)) columns[i].numbers[row] = found[i]->numbers[row];
+  return columns;
 }
 
 std::string value_text(double value, const std::string& unit) {

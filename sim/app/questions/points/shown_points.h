@@ -28,6 +28,21 @@ struct ShownPoints {
 std::vector<Objective> objectives_of(const std::vector<std::string>& maximize,
                                      const std::vector<std::string>& minimize);
 
+/// `--at` of a question: which value of a metric counts.
+struct Quantile {
+  std::string at = "p50";
+
+  void take(Options& options);
+  /// What holds in nine of ten cases: the unfavourable end of p10 to p90, where a metric has one.
+  bool p90() const { return at == "p90"; }
+};
+
+/// The numbers that points are compared by.
+/// @throws UsageError for what is no number of this store
+std::vector<PointColumn> compared_numbers(const StoredPoints& stored,
+                                          const std::vector<Objective>& objectives,
+                                          const Quantile& at);
+
 /// Points with what tells them apart and the objectives with their p10 to p90, as a table for
 /// people, `points` for programs, and CSV. @param most rows of the table for people; 0: all
 Answer shown_points(const StoredPoints& stored, const ShownPoints& shown,
