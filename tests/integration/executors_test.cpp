@@ -210,10 +210,11 @@ TEST_F(Clusters, WhatSbatchRefusesIsSaidInItsWords) {
 TEST_F(Clusters, OnlyOneProcessAwaitsTheTasksOfAStore) {
   task("echo $name 7 $i PENDING >> " + path("queue"));
   // The first one awaits its tasks once it has given them, and ends after the second one has.
-  const Outcome both = shell(
-      "export PATH=" + path("bin") + ":$PATH; sweep='" ORRERY_BINARY " sweep resume " +
-      path("sweep.yaml") + " --db " + path("s.db") + "'; { $sweep & until test -s " +
-      path("queue") + "; do sleep 0.1; done; $sweep; echo code $?; kill -INT $!; wait; } 2>&1");
+  const Outcome both =
+      shell("export PATH=" + path("bin") + ":$PATH; sweep='" ORRERY_BINARY " sweep resume " +
+            path("sweep.yaml") + " --db " + path("s.db") +
+            "'; { $sweep & until test -s " + path("queue") +
+            "; do sleep 0.1; done; $sweep; echo code $?; kill -INT $!; wait; } 2>&1");
   EXPECT_THAT(both.out,
               AllOf(HasSubstr("another process awaits the tasks of"), HasSubstr("code 6")));
 }
