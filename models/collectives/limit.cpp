@@ -102,7 +102,7 @@ PortRates port_rates(const SystemConfig& system) {
   ports.package_inside = accelerator.scale_up.bandwidth.value;
   ports.package_outside = accelerator.scale_out.bandwidth.value;
   ports.system = ports.package_outside * system.accelerators.value /
-                 static_cast<double>(system.scale_out.packages_per_nic);
+                 static_cast<double>(system.packages_per_nic());
   return ports;
 }
 

@@ -14,17 +14,17 @@
 namespace orrery {
 
 RankLayout rank_layout(const SystemConfig& system, int systems) {
-  if (systems < 1 || system.accelerators.value < 1 || system.accelerators_per_node < 1 ||
+  if (systems < 1 || system.accelerators.value < 1 || system.packages_per_node() < 1 ||
       system.accelerator.dies < 1) {
     throw config::KeyError(
         std::vector<std::string>{"nodes", "system.accelerators", "system.accelerators_per_node",
                                  "system.accelerator.dies"},
         "nodes, accelerators, accelerators_per_node and dies must be positive");
   }
-  if (system.accelerators.value % system.accelerators_per_node != 0) {
+  if (system.accelerators.value % system.packages_per_node() != 0) {
     throw config::KeyError(
         std::vector<std::string>{"system.accelerators_per_node", "system.accelerators"},
-        "accelerators_per_node (" + std::to_string(system.accelerators_per_node) +
+        "accelerators_per_node (" + std::to_string(system.packages_per_node()) +
             ") does not divide accelerators (" + std::to_string(system.accelerators.value) + ")");
   }
   return {.dies = system.accelerator.dies,

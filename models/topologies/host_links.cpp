@@ -162,11 +162,11 @@ std::unique_ptr<Fabric> add_host_links(const SystemConfig& system, const RankLay
                                                     system.accelerator.name + " does not have");
   }
   const int per_switch = system.host.packages_per_switch;
-  if (per_switch > 0 && system.accelerators_per_node % per_switch != 0) {
+  if (per_switch > 0 && system.packages_per_node() % per_switch != 0) {
     throw config::KeyError(
         std::vector<std::string>{"system.host.packages_per_switch", "system.accelerators_per_node"},
         std::to_string(per_switch) + " does not divide accelerators_per_node (" +
-            std::to_string(system.accelerators_per_node) + ")");
+            std::to_string(system.packages_per_node()) + ")");
   }
   return std::make_unique<HostedFabric>(system, layout, std::move(fabric), topology);
 }

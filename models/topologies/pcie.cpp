@@ -224,9 +224,10 @@ class PcieFabric final : public Fabric {
         const int b = a / places_.bridge * places_.bridge + other;
         const int from = system * places_.packages + a, to = system * places_.packages + b;
         const Bundle bridge{LinkKind::kScaleUp, bridge_ / (places_.bridge - 1.0), links, from, 2};
-        bridges_.push_back(a == b ? BundleId{0}
-                                  : join({topology.rank_vertex(from), from},
-                                         {topology.rank_vertex(to), to}, bridge, topology));
+        const bool joined = a != b && b < places_.packages;  // the last group may be smaller
+        bridges_.push_back(!joined ? BundleId{0}
+                                   : join({topology.rank_vertex(from), from},
+                                          {topology.rank_vertex(to), to}, bridge, topology));
       }
     }
   }
@@ -256,10 +257,7 @@ PciePlaces places_of(const SystemConfig& system, const PcieConfig& config) {
   };
   if (places.packages % places.sockets != 0)
     fail("sockets", "sockets must divide accelerators (" + std::to_string(places.packages) + ")");
-  if (places.bridge > 0 && (places.bridge == 1 || places.packages % places.bridge != 0)) {
-    fail("bridge", "a bridge joins 2 or more accelerators, and must divide " +
-                       std::to_string(places.packages));
-  }
+  if (places.bridge == 1) fail("bridge", "a bridge joins 2 or more accelerators");
   return places;
 }
 

@@ -26,7 +26,7 @@ class TreePlanner {
  public:
   TreePlanner(const SystemConfig& system, const RankLayout& layout, TreeKind kind)
       : name_(system.name), config_(system.scale_out) {
-    shape_.packages_per_nic = config_.packages_per_nic;
+    shape_.packages_per_nic = system.packages_per_nic();
     const int ranks_per_nic = layout.dies * shape_.packages_per_nic;
     const int nics = layout.ranks_per_node / ranks_per_nic;
     shape_.rails = kind.leaf_per_rail ? nics : 1;

@@ -6,6 +6,7 @@
 #include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
 #include "sim/config/loader.h"
+#include "sim/config/one_only.h"
 #include "sim/config/schema.h"
 #include "sim/units/spelling.h"
 
@@ -55,11 +56,19 @@ class Completer {
                            {field.key + ": " + field.help});
       } else if (given == nullptr) {
         completed.set(field.key, default_node(field, defaults.get()), {});
+      } else if (is_one_too_many(*given, field)) {
+        error(*given, "expected one value of '" + field.key + "', got a list", {},
+              {*one_only(field.key)});
       } else if (auto value = reference(*given, field, anchor_of(node, field.key))) {
         completed.set(field.key, std::move(*value), node.key_origin(field.key));
       }
     }
     return completed;
+  }
+
+  static bool is_one_too_many(const Node& given, const Field& field) {
+    return given.is_sequence() && field.type->kind != TypeKind::kList &&
+           one_only(field.key) != nullptr;
   }
 
   static Anchor anchor_of(const Node& map, const std::string& key) {

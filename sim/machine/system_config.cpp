@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "sim/config/one_only.h"
 #include "sim/config/proportional.h"
 #include "sim/units/text.h"
 
@@ -21,6 +22,13 @@ const Bounds kFraction = between(1e-3, 1);
 const Bounds kLatency = between(Seconds(0), Seconds(1));
 
 const config::RegisterProportional all_in_power("accelerators", "all_in_power");
+
+const std::string kEqual =
+    "all cards of a system are equal, as ranks wait for the slowest of them at every step: name "
+    "the slowest; cards of another kind are a group of their own (serving.fleet)";
+const config::RegisterOneOnly one_accelerator("accelerator", kEqual);
+const config::RegisterOneOnly one_count("accelerators", kEqual);
+const config::RegisterOneOnly one_system("system", kEqual);
 
 bool links_add_up(const SystemConfig& system) {
   const auto& links = system.scale_up.links_per_switch;
@@ -206,7 +214,8 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
                     "payload that the switches reduce a NIC, one way; 0: all that comes [GB/s]",
                     between(BytesPerSecond(0), BytesPerSecond(1e15)))
           .optional("packages_per_nic", &C::packages_per_nic,
-                    "packages that share a NIC of the accelerator's scale_out bandwidth",
+                    "packages that share a NIC of the accelerator's scale_out bandwidth; a node "
+                    "with fewer has one NIC",
                     between(1, 1e3))
           .optional("rail_aware", &C::rail_aware,
                     "messages change rails inside their node (PXN), not on spines")
@@ -253,7 +262,8 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .reference("accelerator", &C::accelerator, "accelerators", "the accelerator package")
           .required("accelerators", &C::accelerators, "packages of the system", between(1, 1e6))
           .optional("accelerators_per_node", &C::accelerators_per_node,
-                    "packages behind one host board", between(1, 1e6))
+                    "packages behind one host board; 0: 8, or all of a smaller system",
+                    between(0, 1e6))
           .required("scale_up", &C::scale_up, "the fabric inside the system")
           .required("scale_out", &C::scale_out, "the network between systems")
           .optional("expert_exchange", &C::expert_exchange,
@@ -270,12 +280,10 @@ const Schema<SystemConfig>& SystemConfig::schema() {
                     "the machine that was built of copies of the system, for readers: simulations "
                     "use none of it")
           .check("accelerators must be a multiple of accelerators_per_node",
-                 [](const C& c) { return c.accelerators.value % c.accelerators_per_node == 0; },
+                 [](const C& c) { return c.accelerators.value % c.packages_per_node() == 0; },
                  {"accelerators_per_node", "accelerators"})
           .check("packages_per_nic must divide accelerators_per_node",
-                 [](const C& c) {
-                   return c.accelerators_per_node % c.scale_out.packages_per_nic == 0;
-                 },
+                 [](const C& c) { return c.packages_per_node() % c.packages_per_nic() == 0; },
                  {"scale_out.packages_per_nic", "accelerators_per_node"})
           .check(missing_ports, "accelerator")
           .check(torus_fault, {"scale_up.torus", "accelerators", "scale_up.kind"})
@@ -301,6 +309,15 @@ const Schema<SystemConfig>& SystemConfig::schema() {
               },
               "all_in_power");
   return schema;
+}
+
+int SystemConfig::packages_per_node() const {
+  constexpr int kUsual = 8;  // of a server
+  return accelerators_per_node > 0 ? accelerators_per_node : std::min(kUsual, accelerators.value);
+}
+
+int SystemConfig::packages_per_nic() const {
+  return std::min(scale_out.packages_per_nic, packages_per_node());
 }
 
 }  // namespace orrery

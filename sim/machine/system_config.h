@@ -104,7 +104,8 @@ struct ScaleOutConfig {
   NetworkReduction reduction = NetworkReduction::kNone;
   /// Payload that the switches reduce a NIC, one way; 0: as fast as it comes.
   Fact<BytesPerSecond> reduction_bandwidth;
-  /// Packages that share a NIC of `scale_out` bandwidth (DGX-1: 2 behind a PCIe switch).
+  /// Packages that share a NIC of `scale_out` bandwidth (DGX-1: 2 behind a PCIe switch). A node
+  /// with fewer has one NIC: SystemConfig::packages_per_nic().
   int packages_per_nic = 1;
   bool rail_aware = true;  ///< messages change rails inside their node (NCCL's PXN), not on spines
   Fact<Seconds> latency;
@@ -134,7 +135,7 @@ struct SystemConfig {
   std::string name;
   AcceleratorConfig accelerator;
   Fact<int> accelerators;         ///< packages in the system
-  int accelerators_per_node = 8;  ///< packages behind one host board
+  int accelerators_per_node = 0;  ///< packages behind one host board; 0: see packages_per_node
   ScaleUpConfig scale_up;
   ScaleOutConfig scale_out;
   /// Dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
@@ -150,7 +151,11 @@ struct SystemConfig {
   static const config::Schema<SystemConfig>& schema();
 
   int ranks() const { return accelerators.value * accelerator.dies; }
-  int ranks_per_node() const { return accelerators_per_node * accelerator.dies; }
+  /// Packages behind one host board: as written, else 8, or all of a smaller system.
+  int packages_per_node() const;
+  int ranks_per_node() const { return packages_per_node() * accelerator.dies; }
+  /// Packages that share a NIC: `scale_out.packages_per_nic`, but no more than a node has.
+  int packages_per_nic() const;
 };
 
 namespace config {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/config/load.h"
+#include "sim/config/override.h"
 #include "sim/machine/system_config.h"
 #include "sim/units/text.h"
 #include "tests/unit/machine/shipped_library.h"
@@ -243,11 +244,38 @@ TEST(Library, SlotsCarryWhatTheirCardsDo) {
     const SystemConfig system = system_named(name);
     if (system.scale_up.kind != "pcie") continue;
     const PcieConfig& pcie = *system.scale_up.pcie;
+    const PortConfig& link = system.accelerator.host_link;
+    const int lanes = link.kind.ends_with(" x8") ? 8 : 16;  // boards may have fewer than cards
     const BytesPerSecond slot =
-        pcie_rate(pcie.generation, 16, pcie.payload.value, pcie.link_layer.value);
-    const BytesPerSecond card = system.accelerator.host_link.bandwidth.value;
+        pcie_rate(pcie.generation, lanes, pcie.payload.value, pcie.link_layer.value);
+    const BytesPerSecond card = link.bandwidth.value;
     EXPECT_NEAR(slot.base() / card.base(), 1, 0.05) << name;
   }
+}
+
+// A box of four cards is one of fewer: nothing but the number is written, what shares an adapter
+// follows it, and power is in proportion.
+TEST(Library, BoxesOfFourCardsTakeOneToFour) {
+  std::size_t boxes = 0;
+  for (const std::string& name : library().names("systems")) {
+    if (!name.ends_with("_4") || system_named(name).scale_up.kind != "pcie") continue;
+    ++boxes;
+    for (int cards = 1; cards <= 4; ++cards) {
+      SCOPED_TRACE(name + " " + std::to_string(cards));
+      config::Diagnostics diagnostics;
+      config::Node node = config::load_file(library().locate("systems", name, ""), diagnostics,
+                                            library(), "systems");
+      config::apply_override(node, SystemConfig::schema().record(),
+                             "accelerators=" + std::to_string(cards), diagnostics, library());
+      const auto system = config::read<SystemConfig>(node, diagnostics, library());
+      EXPECT_EQ(diagnostics.render(), "");
+      EXPECT_EQ(system.ranks_per_node(), cards);
+      EXPECT_LE(system.packages_per_nic(), cards);
+      EXPECT_NEAR(system.all_in_power->value / system_named(name).all_in_power->value, cards / 4.0,
+                  1e-3);
+    }
+  }
+  EXPECT_GE(boxes, 12U);
 }
 
 // What a part adds to its sibling's design power costs the same share of host, network and cooling:

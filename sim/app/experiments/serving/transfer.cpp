@@ -22,7 +22,7 @@ BytesPerSecond rank_bandwidth(const SystemConfig& system, KvLinks over) {
     return accelerator.scale_up.bandwidth.value / accelerator.dies *
            system.scale_up.efficiency.value;
   return accelerator.scale_out.bandwidth.value / accelerator.dies /
-         system.scale_out.packages_per_nic * system.scale_out.efficiency.value;
+         system.packages_per_nic() * system.scale_out.efficiency.value;
 }
 
 KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMemory& memory,

@@ -90,7 +90,7 @@ Figure shared_nics(Figure figure) {
   const auto all = figure.value;
   figure.value = [all](const SystemConfig& s, View view) -> Value {
     const Value value = all(s, view);
-    return value ? Value(*value / s.scale_out.packages_per_nic) : std::nullopt;
+    return value ? Value(*value / s.packages_per_nic()) : std::nullopt;
   };
   return figure;
 }

@@ -101,6 +101,19 @@ TEST(Pcie, BridgesJoinNeighboursAlone) {
   EXPECT_EQ(way(system, 0, 1).size(), 5U);
 }
 
+// Three cards are a pair and one alone; a bridge of one card leads nowhere.
+TEST(Pcie, CardsThatABridgeDoesNotDivideAreLeftAlone) {
+  SystemConfig system = box();
+  system.scale_up.pcie->bridge = 2;
+  system.scale_up.pcie->sockets = 1;
+  system.accelerators.value = system.accelerators_per_node = 3;
+  EXPECT_EQ(way(system, 0, 1), (Names{card(0) + "->" + card(1)}));
+  EXPECT_EQ(way(system, 1, 2).size(), 2U);
+  EXPECT_EQ(way(system, 2, 0).size(), 2U);
+  system.accelerators.value = system.accelerators_per_node = 1;
+  EXPECT_EQ(FlowModel(system, 2).topology().ranks(), 2);
+}
+
 Seconds time(const SystemConfig& system, int ranks, const std::string& algorithm = "ring") {
   return FlowModel(system, 1, algorithm)
       .price(transfer(TransferKind::kAllReduce, 1_GB, {range(0, ranks)}))
@@ -162,7 +175,6 @@ TEST(Pcie, CountsThatDoNotFitAreRefused) {
     EXPECT_THROW(FlowModel(system, 1), config::ConfigError);
   };
   refuse([](SystemConfig& s) { s.scale_up.pcie->sockets = 3; });
-  refuse([](SystemConfig& s) { s.scale_up.pcie->bridge = 3; });
   refuse([](SystemConfig& s) { s.scale_up.pcie->bridge = 1; });
   refuse([](SystemConfig& s) { s.scale_up.pcie.reset(); });
   refuse([](SystemConfig& s) { s.host.memory_bandwidth.value = BytesPerSecond(0); });
