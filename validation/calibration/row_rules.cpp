@@ -18,6 +18,9 @@ constexpr double kMicro = 1e6;
 /// Measurements of one kernel differ by 1 to 3 %, draws of a routing by some 10 %.
 constexpr double kMostExcess = 1.3;
 
+/// Copies over which tables of products rotate weights.
+constexpr double kWeightCopies = 5;
+
 /// A model of the table under one distribution of tokens.
 std::string model_of(const OperatorRow& row) {
   std::string key = std::to_string(row.system) + "/" + row.precision + "/" + row.distribution;
@@ -114,6 +117,16 @@ struct Evidence {
   }
 };
 
+/// Whether the weights of a product came from the L2 although their copies exceed it.
+bool stayed_in_cache(const OperatorRow& row, Precision precision,
+                     const AcceleratorConfig& accelerator) {
+  if (!accelerator.cache) return false;
+  const double weights = static_cast<double>(row.n * row.k) * element_bytes(precision);
+  const double least = weights / accelerator.memory.bandwidth.value.base() * kMicro;
+  const double cache = accelerator.cache->capacity.value.base();
+  return kWeightCopies * weights > 2 * cache && row.latency_us < least;
+}
+
 RowRule physics(const Peaks& peaks, double latency_us) {
   if (peaks.memory > latency_us) return RowRule::kMemory;
   return peaks.matrix > latency_us ? RowRule::kPeak : RowRule::kKept;
@@ -129,6 +142,8 @@ const char* to_string(RowRule rule) {
       return "faster than the matrix peak";
     case RowRule::kFellBack:
       return "a tactic fell back";
+    case RowRule::kResident:
+      return "weights stayed in the L2";
     case RowRule::kTable:
       return "of kernels that break physics elsewhere in the table";
     default:
@@ -156,6 +171,9 @@ std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem&
     rules[i] = physics(peaks, row.latency_us);
     if (peaks.memory > 0) ++evidence[*parts[i]].beyond_cache;
     if (rules[i] != RowRule::kKept) ++evidence[*parts[i]].broken;
+    if (rules[i] == RowRule::kKept && table.kind == OperatorTableKind::kGemm &&
+        stayed_in_cache(row, *precision, *accelerator))
+      rules[i] = RowRule::kResident;
   }
   std::optional<ExpertRanks> ranks;
   if (table.kind == OperatorTableKind::kMoe) ranks.emplace(table);

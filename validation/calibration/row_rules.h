@@ -18,6 +18,7 @@ enum class RowRule : std::uint8_t {
   kMemory,    ///< shorter than its bytes take at the peak of the memory, less what the L2 can hold
   kPeak,      ///< shorter than its FLOPs take at the peak of its precision
   kFellBack,  ///< experts: the library ran a tactic that its profile did not choose
+  kResident,  ///< products: weights that rotate over copies were read from the L2
   kTable,     ///< row of kernels that break physics elsewhere in the table
 };
 /// "faster than the memory", ...
@@ -33,6 +34,10 @@ using DeviceOfSystem = std::function<const AcceleratorConfig*(const std::string&
 /// a device has one. As much as the L2 holds may be there before the kernel starts. Where more than
 /// one in twenty rows that exceed the L2 breaks it, the other rows of these kernels on this device
 /// tell nothing either. Decode of grouped heads and of a head each run kernels of their own.
+///
+/// Products: tables rotate weights over five copies, so that they come from memory as in a step.
+/// Where the copies exceed the L2 twice and the weights still come faster than the memory delivers,
+/// one copy was used: such rows tell nothing of steps, and the others stand.
 ///
 /// Experts: TensorRT-LLM profiles its bf16 and fp8 tactics before the measurement, and runs the
 /// first one where a shape is not in the profile, several times slower. A rank with fewer or
