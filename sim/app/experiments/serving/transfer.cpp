@@ -21,8 +21,8 @@ BytesPerSecond rank_bandwidth(const SystemConfig& system, KvLinks over) {
   if (over == KvLinks::kScaleUp)
     return accelerator.scale_up.bandwidth.value / accelerator.dies *
            system.scale_up.efficiency.value;
-  return accelerator.scale_out.bandwidth.value / accelerator.dies /
-         system.packages_per_nic() * system.scale_out.efficiency.value;
+  return accelerator.scale_out.bandwidth.value / accelerator.dies / system.packages_per_nic() *
+         system.scale_out.efficiency.value;
 }
 
 KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMemory& memory,
