@@ -217,6 +217,11 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
                  [this](int rank) { return layout_.system(rank); });
   std::sort(systems.begin(), systems.end());
   t.systems = static_cast<int>(std::unique(systems.begin(), systems.end()) - systems.begin());
+  t.net_latency = std::max(Seconds(0), scale_out_latency_ - protocols_->net_latency.value);
+  // Named, or taken by an engine, it is a kernel that reads and writes the memory of peers.
+  if (forced_algorithm_ == kAuto && priced.algorithm == "direct" &&
+      all_pairs(*protocols_, t.kind, t.bytes, t.ranks, t.systems))
+    t.traffic_class = TrafficClass::kChain;
   for (const LinkLoad& load : priced.cost.loads) {
     const Seconds time = Bytes(load.bytes) / whole_capacities()[load.link];
     if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {

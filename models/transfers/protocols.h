@@ -26,6 +26,11 @@ std::optional<Protocol> forced_protocol(const std::string& name);
 /// Whether the library chooses the algorithm on a scale-up topology: whether it was tuned for it.
 bool chooses_algorithms_on(const ProtocolsConfig& protocols, const std::string& topology);
 
+/// The protocol by which the library carries an all-reduce of that many bytes from each rank to
+/// each other one and back (RCCL's MSCCL); empty where it has rings and trees alone.
+std::optional<Protocol> all_pairs(const ProtocolsConfig& config, TransferKind kind, Bytes bytes,
+                                  int ranks, int systems);
+
 /// How an algorithm uses the links, which decides what its bytes and steps cost.
 enum class TrafficClass : std::uint8_t {
   kChain,     ///< ranks forward to neighbours: rings, trees, ...
@@ -49,6 +54,9 @@ struct Traffic {
   double efficiency = 1;   ///< share of it that NCCL counts on: of the fabric
   Seconds scale_up_time;   ///< largest payload of a scale-up link at its line rate
   Seconds scale_out_time;  ///< largest payload of a scale-out link at its payload rate
+  /// What a message between systems takes longer than on the network that the library's constants
+  /// were measured on (ProtocolsConfig::net_latency).
+  Seconds net_latency;
 
   Bytes share() const { return bytes / ranks; }
   /// What a rank sends to each other one.
@@ -83,8 +91,9 @@ ProtocolCost protocol_cost(const ProtocolsConfig& config, Protocol protocol,
 /// channels as the bytes keep busy.
 int channels_of(const ProtocolsConfig& config, Protocol protocol, const Traffic& traffic);
 
-/// The time that NCCL's own cost model expects (NCCL 5067397 src/graph/tuning.cc): what it chooses
-/// algorithm and protocol by, right or wrong. Empty where it has no such algorithm.
+/// The time that the library's own cost model expects (NCCL 5067397 and RCCL 0cbce2a,
+/// src/graph/tuning.cc): what it chooses algorithm and protocol by, right or wrong. Empty where it
+/// has no such algorithm.
 std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol protocol,
                                     std::string_view algorithm, const Traffic& traffic);
 

@@ -11,8 +11,9 @@
 
 namespace orrery {
 
-/// Links inside a system, as NCCL's tuner tells them apart to expect latencies.
-enum class NominalLinks : std::uint8_t { kNvlink, kPcie };
+/// Links inside a system, as the tuners of NCCL (NVLink, PCIe) and RCCL (xGMI of MI250X and of
+/// MI300X) tell them apart to expect latencies and rates.
+enum class NominalLinks : std::uint8_t { kNvlink, kPcie, kXgmi, kXgmi3 };
 
 /// How a collective library moves bytes inside a system (models/transfers/protocols.h has the
 /// equations, models/transfers/README.md the reasons). Efficiencies and rates are shares of the
@@ -33,8 +34,12 @@ struct ProtocolsConfig {
   int in_switch_channels = 16;  ///< thread blocks that NCCL uses where switches reduce
   int net_peer_channels = 2;    ///< channels of messages, for each peer in another system
   int one_shot_blocks = 24;  ///< blocks of one-shot kernels (TensorRT-LLM: MAX_ALL_REDUCE_BLOCKS)
+  bool ll = true;            ///< whether rings and trees may go by LL (NCCL_PROTO)
   bool ll128 = true;         ///< whether the library has LL128 on this hardware
-  int in_switch_ranks = 0;   ///< ranks from which on NCCL reduces in switches; 0: never
+  int all_pairs_ranks = 0;   ///< ranks of a system whose all-reduces may go all to all; 0: never
+  Fact<Bytes> all_pairs_ll;  ///< and the largest that LL carries
+  Fact<Bytes> all_pairs_simple;  ///< larger ones, up to here, go by Simple
+  int in_switch_ranks = 0;       ///< ranks from which on NCCL reduces in switches; 0: never
   Fact<Bytes> one_shot_limit = {Bytes(8388608), "TensorRT-LLM: workspace of its all-reduce"};
   /// Largest message of grouped sends and receives that LL carries.
   Fact<Bytes> p2p_ll_limit = {Bytes(524288), "NCCL src/enqueue.cc: 16 KiB x 32 channels a peer"};
@@ -47,7 +52,20 @@ struct ProtocolsConfig {
   /// links of a system together, by the vendor of its processors.
   Fact<BytesPerSecond> nominal_ll_pair = {BytesPerSecond(39e9), kTuner};
   Fact<BytesPerSecond> nominal_ll_systems = {BytesPerSecond(20.4e9), kTuner};
+  /// What the tuner gives a channel of in-switch reduction with trees between two systems, and
+  /// between more: each rank of a system heads one.
+  Fact<BytesPerSecond> nominal_nvls_tree_pair = {BytesPerSecond(57.7e9), kTuner};
+  Fact<BytesPerSecond> nominal_nvls_tree_systems = {BytesPerSecond(45.5e9), kTuner};
+  /// Latency of a message that the network's plugin reports to the tuner, which adds it to each
+  /// step between systems; that of InfiniBand reports none.
+  Fact<Seconds> nominal_net_latency = {Seconds(0), "NCCL 5067397 src/transport/net_ib: none"};
   Fact<Seconds> nvls_setup = {Seconds(25e-6), kTuner};
+  /// Latency of the network that the next three were measured on. What `scale_out.latency` has
+  /// beyond it comes to each step between systems.
+  Fact<Seconds> net_latency = {
+      Seconds(3.6e-6),
+      "estimate: InfiniBand and RoCE, 2.8 and 3.6 us over one leaf (DeepSeek-V3 insights, arXiv "
+      "2505.09343, table 5, 2025)"};
   Fact<Seconds> net_ll = {Seconds(2.7e-6), kTuner};       ///< one step between systems
   Fact<Seconds> net_ll128 = {Seconds(4.0e-6), kTuner};    ///< one step by LL128
   Fact<Seconds> net_simple = {Seconds(14.0e-6), kTuner};  ///< one step by Simple, flush included
@@ -106,6 +124,8 @@ struct EnumNames<NominalLinks> {
   static constexpr std::pair<NominalLinks, const char*> values[] = {
       {NominalLinks::kNvlink, "nvlink"},
       {NominalLinks::kPcie, "pcie"},
+      {NominalLinks::kXgmi, "xgmi"},
+      {NominalLinks::kXgmi3, "xgmi3"},
   };
 };
 

@@ -115,6 +115,9 @@ TEST(Facts, OfProtocolsMoveResults) {
     return collective("dgx_h100", what, ", calibration: none" + more);
   };
   const std::string ring = "kind: all_reduce, algorithm: ring, bytes: ";
+  const auto pairs = [](const std::string& bytes) {
+    return collective("mi300x_platform", "kind: all_reduce, bytes: " + bytes);
+  };
   const std::string small_model =
       "model: {dimensions: {layers: 2, hidden: 4096, heads: 32, vocabulary: 8192}}";
   const std::string step = "{experiment: training, system: dgx_h100, " + small_model + ", ";
@@ -129,7 +132,12 @@ TEST(Facts, OfProtocolsMoveResults) {
       {{p + "p2p"}, priors("kind: all_to_all, bytes: 64 MiB")},
       {{p + "p2p_ll"}, priors("kind: all_to_all, bytes: 8 MiB")},
       {{p + "net_ll"}, priors("kind: all_reduce, bytes: 8 KiB", ", nodes: 2")},
-      {{p + "net_ll", p + "ll128"}, priors("kind: all_reduce, bytes: 64 MiB", ", nodes: 2")},
+      {{p + "net_ll", p + "ll128"},
+       priors("kind: all_reduce, bytes: 64 MiB", ", nodes: 2"),
+       {p + "in_switch_ranks=0"}},
+      {{p + "net_latency"},
+       priors("kind: all_reduce, bytes: 8 KiB", ", nodes: 2"),
+       {"system.scale_out.latency=15 us"}},
       {{p + "net_post"}, priors("kind: all_gather, bytes: 8 KiB", ", nodes: 2")},
       {{p + "nominal_ll_pair"}, priors("kind: all_reduce, bytes: 2 MiB", ", nodes: 2")},
       {{p + "nominal_ll_systems"}, priors("kind: all_reduce, bytes: 512 KiB", ", nodes: 4")},
@@ -146,6 +154,19 @@ TEST(Facts, OfProtocolsMoveResults) {
            small_model + ", parallel: {tp: 2, dp: 4}, batch: {global: 4, sequence: 2048}}"},
   };
   const std::vector<Change> changes = {
+      {p + "ll", priors("kind: all_reduce, bytes: 8 KiB"), {p + "ll=false"}},
+      {p + "nominal_net_latency",
+       priors("kind: all_reduce, bytes: 512 MiB", ", nodes: 8"),
+       {p + "nominal_net_latency=500 us"}},
+      {p + "nominal_nvls_tree_pair",
+       priors("kind: all_reduce, bytes: 2 GiB", ", nodes: 2"),
+       {p + "nominal_nvls_tree_pair=5 GB/s"}},
+      {p + "nominal_nvls_tree_systems",
+       priors("kind: all_reduce, bytes: 4 GiB", ", nodes: 4"),
+       {p + "nominal_nvls_tree_systems=200 GB/s"}},
+      {p + "all_pairs_ranks", pairs("8 KiB"), {p + "all_pairs_ranks=4"}},
+      {p + "all_pairs_ll", pairs("8 KiB"), {p + "all_pairs_ll=1 KiB"}},
+      {p + "all_pairs_simple", pairs("8 MiB"), {p + "all_pairs_simple=1 MiB"}},
       {p + "nominal_links",
        collective("rtx_4090_8", "kind: all_reduce, bytes: 512 KiB"),
        {p + "nominal_links=nvlink"}},

@@ -51,6 +51,8 @@ std::string interval_cell(const Metric& metric) {
 /// "calibration gb200: 81 % calibrated, 3 % extrapolated, 16 % analytic".
 std::string provenance_line(const nlohmann::ordered_json& provenance) {
   const auto calibration = provenance.find("calibration");
+  const auto assumed = provenance.find("assumed");
+  if (assumed != provenance.end()) return "assumed: " + assumed->get<std::string>();
   if (calibration == provenance.end() || calibration->is_null())
     return "intervals: none (no measurement of this device has been fitted)";
   if (provenance.at("measured").is_null())

@@ -16,6 +16,7 @@
 #include "sim/app/pricing/engine_network.h"
 #include "sim/config/leaf.h"
 #include "sim/config/place.h"
+#include "sim/machine/collective_start.h"
 #include "sim/trace/timeline.h"
 #include "sim/units/spelling.h"
 
@@ -94,6 +95,8 @@ void add_provenance(const CollectiveExperiment& e, const Transfer& transfer, Run
   rests.add(provenance, time);
   record.provenance = provenance_json(
       rests, provenance == Provenance::kAnalytic ? std::string() : machine.collectives()->id);
+  if (start_is_assumed(machine.system()))
+    record.provenance["assumed"] = assumed_start(machine.system());
   const std::vector<double> factors = machine.draws(transfer, Seconds(time), e.seed);
   if (!factors.empty()) add_time_intervals(record, factors);
 }

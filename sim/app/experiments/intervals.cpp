@@ -8,8 +8,10 @@
 #include <utility>
 
 #include "sim/graph/executions.h"
+#include "sim/machine/collective_start.h"
 #include "sim/machine/draws.h"
 #include "sim/results/metric_table.h"
+#include "sim/results/table.h"
 
 namespace orrery {
 namespace {
@@ -127,6 +129,12 @@ nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::st
                                    "been fitted, so intervals are those of such devices"}};
 }
 
+std::string assumed_start(const SystemConfig& system) {
+  return "collectives start in " + format_si(system.scale_up.launch.value.base(), "s") +
+         ", a kernel's launch and a message: nothing is published of their library on " +
+         system.name + ", others take up to " + format_si(kLongestStart.base(), "s");
+}
+
 StepDraws step_draws(const StepSource& source) {
   const Program& program = source.program;
   const StepOutcome& outcome = source.outcome;
@@ -202,6 +210,8 @@ std::vector<double> times(std::vector<double> factors, const std::vector<double>
 void report_trust(const StepSource& source, RunRecord& record, const std::vector<double>& beyond) {
   const ProvenanceTime time = step_provenance(source);
   record.provenance = provenance_json(time, source.model.calibration());
+  if (!source.program.transfers.empty() && start_is_assumed(source.machine.system()))
+    record.provenance["assumed"] = assumed_start(source.machine.system());
   StepDraws draws = step_draws(source);
   draws.step = times(std::move(draws.step), beyond);
   add_time_intervals(record, draws.step);

@@ -22,6 +22,9 @@ struct ProvenanceTime {
   bool fitted() const { return measured + calibrated + extrapolated > 0; }
 };
 
+/// What a result says of collectives whose start nobody published (sim/machine/collective_start.h).
+std::string assumed_start(const SystemConfig& system);
+
 /// The `provenance` of a result: shares of the time, and what they rest on.
 /// @param calibration id of the calibration in use; empty: none
 nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::string& calibration);

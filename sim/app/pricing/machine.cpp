@@ -9,6 +9,7 @@
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/network_pricing.h"
 #include "sim/config/diagnostics.h"
+#include "sim/machine/collective_start.h"
 #include "sim/machine/draws.h"
 #include "validation/calibration/measured_kernels.h"
 
@@ -21,6 +22,20 @@ const ResidualClass& residuals_of(const NetworkCalibration& calibration, double 
   const auto below = [&](const ResidualClass& r) { return r.below_us > time_us; };
   const auto at = std::find_if(calibration.residuals.begin(), calibration.residuals.end(), below);
   return at == calibration.residuals.end() ? calibration.residuals.back() : *at;
+}
+
+/// What a collective takes over its time with the floor of a start that nobody published: half of
+/// the machines start in it, the others in up to the longest that is known of any.
+std::vector<double> drawn_starts(const SystemConfig& system, Seconds time, std::int64_t seed) {
+  const double floor = system.scale_up.launch.value / time;
+  const double longest = std::max(1.0, kLongestStart / system.scale_up.launch.value);
+  std::vector<double> factors = normal_draws(seed, "start of collectives " + system.id);
+  for (double& factor : factors) {
+    const double quantile = std::erfc(-factor / std::sqrt(2.0)) / 2;
+    const double start = std::pow(longest, std::max(0.0, 2 * quantile - 1));
+    factor = 1 + floor * (start - 1);
+  }
+  return factors;
 }
 
 bool inside_a_system(const Transfer& transfer, int ranks_per_system) {
@@ -36,6 +51,7 @@ bool inside_a_system(const Transfer& transfer, int ranks_per_system) {
 Machine::Machine(SystemConfig system, int nodes, std::string calibration, Part part)
     : system_(std::move(system)), nodes_(nodes), calibration_(std::move(calibration)) {
   if (part == Part::kAccelerator) return;
+  assume_start(system_);
   collectives_file_ = network_calibration_file(calibration_ == "none" ? "none" : "auto", system_);
   if (collectives_file_.empty()) return;
   collectives_ = loaded_network_calibration(collectives_file_);
@@ -107,6 +123,8 @@ Provenance Machine::provenance(const Transfer& transfer) const {
 
 std::vector<double> Machine::draws(const Transfer& transfer, Seconds time,
                                    std::int64_t seed) const {
+  if (start_is_assumed(system_) && !transfer.host && time > Seconds(0))
+    return drawn_starts(system_, time, seed);
   if (!measured(transfer) || collectives_->residuals.empty()) return {};
   const ResidualClass& spread = residuals_of(*collectives_, time.base() * 1e6);
   std::vector<double> factors =
