@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
                                    "batch.micro <= 8 or batch.micro == 64 or batch.micro == 80 or "
                                    "batch.micro == 384"},
                       ShippedSweep{"gpt4_gpus", ""}, ShippedSweep{"gpu_generations", ""},
-                      ShippedSweep{"memory_and_units", ""},
+                      ShippedSweep{"memory_and_units", ""}, ShippedSweep{"one_user_70b", ""},
                       ShippedSweep{"plans_405b", "batch.micro == 1 and parallel.cp >= 2"},
                       ShippedSweep{"precision_ladder", ""},
                       ShippedSweep{
