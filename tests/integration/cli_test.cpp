@@ -511,6 +511,7 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "mlperf_training",
                            "llama3_405b",
                            "nccl_sweeps",
+                           "amd_collectives",
                            "pcie_collectives",
                            "pcie_cards",
                            "supercomputer_nodes",

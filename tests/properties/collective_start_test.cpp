@@ -43,7 +43,7 @@ TEST(CollectiveStart, ASmallAllReduceTakesAtLeastAStart) {
     SCOPED_TRACE(name);
     const ScaleUpConfig& fabric = system.scale_up;
     const Seconds start = fabric.protocols ? fabric.protocols->launch.value : fabric.launch.value;
-    EXPECT_GT(start.base(), 1e-6);
+    EXPECT_GT(start.base(), 0);
     EXPECT_GE(FlowModel(system, 1).isolated_time(all_reduce(Bytes(1024), 2)).base(), start.base());
   }
 }
