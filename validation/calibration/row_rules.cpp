@@ -153,6 +153,7 @@ const char* to_string(RowRule rule) {
 
 std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem& device) {
   std::vector<RowRule> rules(table.rows.size(), RowRule::kKept);
+  std::vector<bool> resident(table.rows.size());
   std::vector<std::optional<Part>> parts(table.rows.size());
   std::map<Part, Evidence> evidence;
   std::vector<const AcceleratorConfig*> devices;
@@ -171,14 +172,14 @@ std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem&
     rules[i] = physics(peaks, row.latency_us);
     if (peaks.memory > 0) ++evidence[*parts[i]].beyond_cache;
     if (rules[i] != RowRule::kKept) ++evidence[*parts[i]].broken;
-    if (rules[i] == RowRule::kKept && table.kind == OperatorTableKind::kGemm &&
-        stayed_in_cache(row, *precision, *accelerator))
-      rules[i] = RowRule::kResident;
+    resident[i] =
+        table.kind == OperatorTableKind::kGemm && stayed_in_cache(row, *precision, *accelerator);
   }
   std::optional<ExpertRanks> ranks;
   if (table.kind == OperatorTableKind::kMoe) ranks.emplace(table);
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     if (rules[i] != RowRule::kKept || !parts[i]) continue;
+    if (resident[i]) rules[i] = RowRule::kResident;
     if (evidence[*parts[i]].at_fault()) rules[i] = RowRule::kTable;
     if (ranks && ranks->fell_back(table.rows[i])) rules[i] = RowRule::kFellBack;
   }

@@ -120,7 +120,8 @@ TEST(Cards, ReadWeightsAtThreeFifthsToNineTenthsOfTheirBandwidth) {
                                        "phase: decode, batch: {micro: 1}, "
                                        "kv_length: 256")) /
                          device(card.name).memory.bandwidth.value.base();
-    EXPECT_GT(share, card.narrow ? 0.5 : 0.6) << card.name;  // a scale and a start a kernel
+    // Of 4 bits less: a scale, and starts of kernels weigh four times as much.
+    EXPECT_GT(share, card.narrow ? 0.45 : 0.6) << card.name;
     EXPECT_LT(share, 0.9) << card.name;
   }
 }
