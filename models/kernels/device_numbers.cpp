@@ -85,7 +85,7 @@ void write(Writer& to, const CoreConfig& core) {
 }  // namespace
 
 DeviceNumbers device_numbers(const AcceleratorConfig& a) {
-  static_assert(kTables * kOfTable + 67 <= std::tuple_size_v<DeviceNumbers>);
+  static_assert(kTables * kOfTable + 70 <= std::tuple_size_v<DeviceNumbers>);
   DeviceNumbers numbers;
   Writer to(numbers);
   to.table(a.compute.matrix);
@@ -102,9 +102,10 @@ DeviceNumbers device_numbers(const AcceleratorConfig& a) {
          a.memory.data_rate, a.memory.refresh, a.memory.exchange);
   to.all(a.kernel.vector_efficiency, a.kernel.memory_efficiency, a.kernel.exponent, a.kernel.launch,
          a.kernel.uncertainty);
-  to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle, a.power.limit,
-         a.power.floor_clock, a.power.floor_voltage, a.sold ? 1.0 : kAbsent);
-  to.all(a.energy.vector, a.energy.memory, a.energy.cache);
+  to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle, a.power.active,
+         a.power.busy, a.power.limit, a.power.floor_clock, a.power.floor_voltage,
+         a.sold ? 1.0 : kAbsent);
+  to.all(a.energy.vector, a.energy.memory, a.energy.transport, a.energy.cache);
   a.core ? write(to, *a.core) : to.skip(12);
   a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth,
                    a.cache->far_bandwidth, a.cache->far_latency, a.cache->duplicated)

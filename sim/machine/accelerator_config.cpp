@@ -95,7 +95,7 @@ std::string partition_fault(const AcceleratorConfig& a) {
 
 std::string limit_fault(const PowerConfig& power) {
   if (!power.limit) return {};
-  const Watts limit = power.limit->value, idle = power.idle.value, tdp = power.tdp.value;
+  const Watts limit = power.limit->value, idle = power.floor(), tdp = power.tdp.value;
   if (limit > idle && limit <= tdp) return {};
   return "the limit must lie between idle and design power: above " + print(idle) +
          " and at most " + print(tdp);
@@ -196,7 +196,18 @@ const Schema<PowerConfig>& PowerConfig::schema() {
   static const auto schema =
       Schema<C>("power", "electrical power of one package")
           .required("tdp", &C::tdp, "design power [W]", kPower)
-          .required("idle", &C::idle, "power drawn without work [W]", kPower)
+          .required("idle", &C::idle, "power drawn without a job [W]", kPower)
+          .optional("active", &C::active,
+                    "power drawn without work while a job holds the device (contexts open, clocks "
+                    "and memory up); absent: idle [W]",
+                    kPower)
+          .optional("busy", &C::busy,
+                    "power of one unit that runs or waits for the memory, at the boost clock and "
+                    "beside the energy of its work [W]",
+                    between(Watts(0), Watts(1e4)))
+          .optional("uncertainty", &C::uncertainty,
+                    "standard deviation of log(drawn / predicted power) at given times",
+                    between(0, 2))
           .optional("limit", &C::limit, "a lower cap, as of nvidia-smi -pl; absent: tdp [W]",
                     kPower)
           .optional("floor_clock", &C::floor_clock,
@@ -218,7 +229,11 @@ const Schema<PowerConfig>& PowerConfig::schema() {
           .check(limit_fault, "limit")
           .check(
               "idle power must be below the design power",
-              [](const C& c) { return c.idle.value < c.tdp.value; }, "idle");
+              [](const C& c) { return c.idle.value < c.tdp.value; }, "idle")
+          .check(
+              "power of a device that a job holds must be between idle and design power",
+              [](const C& c) { return c.floor() >= c.idle.value && c.floor() < c.tdp.value; },
+              "active");
   return schema;
 }
 
@@ -234,6 +249,10 @@ const Schema<EnergyConfig>& EnergyConfig::schema() {
           .required("vector", &C::vector, "energy of an fp32 vector operation [pJ/FLOP]",
                     kEnergyPerFlop)
           .required("memory", &C::memory, "energy from memory to the cores or back [pJ/B, pJ/bit]",
+                    kEnergyPerByte)
+          .optional("transport", &C::transport,
+                    "energy of a byte of the memory beyond 'memory', as boards draw it: networks "
+                    "on chip, controllers, conversion [pJ/B]",
                     kEnergyPerByte)
           .optional("cache", &C::cache,
                     "energy from the last cache to the cores; 0: there is none [pJ/B]",

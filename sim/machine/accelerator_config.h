@@ -83,8 +83,21 @@ const char* to_string(PowerState state);
 /// The cap is what the clock is solved for (clock.h): below floor_clock x boost clock the voltage
 /// is at its floor, above it rises linearly.
 struct PowerConfig {
-  Fact<Watts> tdp;  ///< the cap of the part as sold
-  Fact<Watts> idle;
+  Fact<Watts> tdp;   ///< the cap of the part as sold
+  Fact<Watts> idle;  ///< power without a job: no context open, clocks low
+  /// Without work while a job holds the device: contexts open, clocks and memory up; absent:
+  /// `idle`.
+  std::optional<Fact<Watts>> active;
+  /// One unit (SM) that runs or waits for the memory, at the boost clock: its clock tree,
+  /// schedulers and registers, whatever its work takes. Follows clock x voltage^2.
+  Fact<Watts> busy{};
+  /// Standard deviation of log(drawn / predicted) of a job whose times are right.
+  Fact<double> uncertainty{0.15,
+                           "estimate: energies by data sheet; those of devices whose power was "
+                           "measured are 8 to 11 % off",
+                           std::nullopt,
+                           {},
+                           {}};
   std::optional<Fact<Watts>> limit;  ///< a lower cap that somebody set; absent: tdp
   Fact<double> floor_clock{0.6,
                            "prior, estimate: near 1.2 of 1.98 GHz of an H100; no vendor prints it",
@@ -110,6 +123,8 @@ struct PowerConfig {
                          {}};
   PowerState state = PowerState::kByKind;  ///< state of an experiment: power_state() (experiment.h)
   Watts cap() const { return limit ? limit->value : tdp.value; }
+  /// Drawn at least while a job runs: `active`, or `idle` where that is not known.
+  Watts floor() const { return active ? active->value : idle.value; }
   static const config::Schema<PowerConfig>& schema();
 };
 
@@ -125,6 +140,9 @@ struct EnergyConfig {
   std::map<Precision, Fact<JoulesPerFlop>> multiply_add;
   Fact<JoulesPerFlop> vector;
   Fact<JoulesPerByte> memory;
+  /// Drawn beyond `memory`, which is added up from parts, for a byte of DRAM: what was measured on
+  /// boards has networks on chip, controllers and conversion in it.
+  Fact<JoulesPerByte> transport{};
   Fact<JoulesPerByte> cache;  ///< 0: there is none
   Fact<JoulesPerByte> shared;
   Fact<JoulesPerByte> scale_up;

@@ -79,6 +79,12 @@ double energy_of_voltage(const AcceleratorConfig& device, Precision precision, d
   return relative * relative;
 }
 
+Watts busy_power(const AcceleratorConfig& device, double share) {
+  const double clock = share * silicon_clock(device);  // over the boost clock as sold
+  const double relative = voltage(device.power, clock);
+  return device.power.busy.value * device.compute.units.value * (clock * relative * relative);
+}
+
 double floor_share(const AcceleratorConfig& device) {
   return std::min(1.0, device.power.floor_clock.value / silicon_clock(device));
 }
@@ -99,11 +105,11 @@ double share_within(Watts cap, double highest, const std::function<Watts(double 
 Watts power_at(const AcceleratorConfig& device, const Activity& activity, double share) {
   const EnergyConfig& energy = device.energy;
   // energy.memory is the whole way to the cores; what the chip itself takes of it is energy.cache.
-  const JoulesPerByte outside = energy.memory.value - energy.cache.value;
+  const JoulesPerByte outside = energy.memory.value + energy.transport.value - energy.cache.value;
   const Watts core = activity.matrix * matrix_energy(device, activity.precision) * activity.data +
                      activity.vector * energy.vector.value +
                      (activity.cache + activity.memory) * energy.cache.value;
-  return device.power.idle.value +
+  return device.power.floor() + busy_power(device, share) +
          core * (share * energy_of_voltage(device, activity.precision, share)) +
          activity.memory * outside * share;
 }

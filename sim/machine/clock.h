@@ -20,13 +20,17 @@ struct Activity {
   double data = 1;       ///< energy of these operands over that of random ones; zeros take less
 };
 
-/// P(f) = P_idle + sum of energy x rate x (V/V0)^2, where the memory has its own supply: no V. V(f)
-/// is at its floor up to power.floor_clock and linear above. V0 is the voltage that energies of the
-/// configuration hold at: they close the power balance of a product at its achievable rate, so it
-/// is that of the clock at which units that issue 0.9 of their peak reach this rate (the only clock
-/// where there is no boost clock).
+/// P(f) = P_active + P_busy(f) + sum of energy x rate x (V/V0)^2, where the memory has its own
+/// supply: no V. V(f) is at its floor up to power.floor_clock and linear above. V0 is the voltage
+/// that energies of the configuration hold at: they close the power balance of a product at its
+/// achievable rate, so it is that of the clock at which units that issue 0.9 of their peak reach
+/// this rate (the only clock where there is no boost clock).
 /// @param share of the boost clock
 Watts power_at(const AcceleratorConfig& device, const Activity& activity, double share);
+
+/// Power of all units of the device while they run or wait, at a share of the boost clock:
+/// power.busy x units x share x (V / V at the boost clock)^2.
+Watts busy_power(const AcceleratorConfig& device, double share);
 
 /// (V/V0)^2 of power_at().
 double energy_of_voltage(const AcceleratorConfig& device, Precision precision, double share);

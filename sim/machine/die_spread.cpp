@@ -17,9 +17,9 @@ AcceleratorConfig slowest_of(const AcceleratorConfig& accelerator, double packag
   PowerConfig& power = slowest.power;
   const double more = 1 + power.spread.value * expected_largest(packages);
   if (more <= 1) return slowest;
-  const Watts idle = power.idle.value;
+  const Watts floor = power.floor();
   power.limit = power.limit.value_or(power.tdp);
-  power.limit->value = idle + (power.cap() - idle) / more;
+  power.limit->value = floor + (power.cap() - floor) / more;
   return slowest;
 }
 

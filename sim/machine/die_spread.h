@@ -11,7 +11,7 @@ double expected_largest(double count);
 
 /// Dies of a kind need different energies for the same work (power.spread), and those that work in
 /// step wait for the one whose clock the cap lowers most. The device of ordinary energies under the
-/// cap that this one of `packages` leaves it: idle + (cap - idle) / (1 + spread x
+/// cap that this one of `packages` leaves it: floor + (cap - floor) / (1 + spread x
 /// expected_largest(packages)).
 AcceleratorConfig slowest_of(const AcceleratorConfig& accelerator, double packages);
 

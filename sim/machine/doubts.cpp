@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/machine/clock.h"
 #include "sim/machine/rounding.h"
 #include "sim/units/text.h"
 
@@ -119,9 +120,9 @@ void doubt_port(const std::string& name, const PortConfig& port, Doubts& doubts)
 
 /// Power of the hottest product at the rate that it reaches, with the memory streaming beside it.
 Watts full_load(const AcceleratorConfig& device) {
-  const Watts rest = device.power.idle.value + device.memory.bandwidth.value *
-                                                   device.kernel.memory_efficiency.value *
-                                                   device.energy.memory.value;
+  const Watts rest = device.power.floor() + busy_power(device, 1) +
+                     device.memory.bandwidth.value * device.kernel.memory_efficiency.value *
+                         device.energy.memory.value;
   Watts highest = rest;
   for (const auto& [precision, rate] : device.compute.matrix) {
     const auto share = device.kernel.matrix_efficiency.find(precision);

@@ -48,6 +48,7 @@ void take_part(AcceleratorConfig& device) {
   scale(device.power.tdp, units);
   scale(device.power.limit, units);
   scale(device.power.idle, units);
+  scale(device.power.active, units);
   scale(device.memory, memory);
   if (device.cache) {
     scale(device.cache->capacity, memory);

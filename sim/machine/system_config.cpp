@@ -22,6 +22,12 @@ const Bounds kFraction = between(1e-3, 1);
 const Bounds kLatency = between(Seconds(0), Seconds(1));
 
 const config::RegisterProportional all_in_power("accelerators", "all_in_power");
+const config::RegisterProportional nameplate_power("accelerators", "nameplate_power");
+const config::RegisterProportional host_power("accelerators", "host_power");
+
+Watts idle_accelerators(const SystemConfig& c) {
+  return c.accelerator.power.idle.value * static_cast<double>(c.accelerators.value);
+}
 
 const std::string kEqual =
     "all cards of a system are equal, as ranks wait for the slowest of them at every step: name "
@@ -272,10 +278,19 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .required("host", &C::host, "the CPUs of the system")
           .optional("remarks", &C::remarks, "notes for readers of published tables")
           .optional("all_in_power", &C::all_in_power,
-                    "all that the system draws at load, network and storage included [W]; in "
-                    "proportion to `accelerators` if `extends` or `--set` changes them alone; "
-                    "absent: no figures of the system's power",
+                    "provisioned power: what a data centre reserves for the system, network, "
+                    "storage and cooling included [W]; in proportion to `accelerators` if "
+                    "`extends` or `--set` changes them alone",
                     between(Watts(1e-3), Watts(1e9)))
+          .optional("nameplate_power", &C::nameplate_power,
+                    "nameplate power: the most that the system itself draws, by its data sheet "
+                    "[W]; in proportion to `accelerators` as all_in_power is",
+                    between(Watts(1e-3), Watts(1e9)))
+          .optional("host_power", &C::host_power,
+                    "drawn at load by all of the system but its accelerators: processors, memory, "
+                    "switches, adapters, fans and conversion [W]; absent: all_in_power less the "
+                    "design power of the accelerators; neither: no figures of the system's power",
+                    between(Watts(0), Watts(1e9)))
           .optional("installation", &C::installation,
                     "the machine that was built of copies of the system, for readers: simulations "
                     "use none of it")
@@ -303,11 +318,15 @@ const Schema<SystemConfig>& SystemConfig::schema() {
           .check(
               "all_in_power must be at least the idle power of the accelerators",
               [](const C& c) {
-                return !c.all_in_power ||
-                       c.all_in_power->value >= c.accelerator.power.idle.value *
-                                                    static_cast<double>(c.accelerators.value);
+                return !c.all_in_power || c.all_in_power->value >= idle_accelerators(c);
               },
-              "all_in_power");
+              "all_in_power")
+          .check("nameplate_power must not be above all_in_power",
+                 [](const C& c) {
+                   return !c.all_in_power || !c.nameplate_power ||
+                          c.nameplate_power->value <= c.all_in_power->value;
+                 },
+                 {"nameplate_power", "all_in_power"});
   return schema;
 }
 

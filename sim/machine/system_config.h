@@ -141,9 +141,14 @@ struct SystemConfig {
   /// Dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
   std::optional<ExpertExchangeConfig> expert_exchange;
   HostConfig host;
-  /// Everything the system draws at load, network and storage included: a published input. Absent:
-  /// nobody tells.
+  /// Provisioned power: what a data centre reserves for the system, network, storage and cooling
+  /// included. Absent: nobody tells.
   std::optional<Fact<Watts>> all_in_power;
+  /// Nameplate power: the most that the system itself draws, by its data sheet.
+  std::optional<Fact<Watts>> nameplate_power;
+  /// Drawn at load by all of the system but its accelerators: processors, memory, switches,
+  /// adapters, fans and conversion. Absent: all_in_power less the design power of the accelerators.
+  std::optional<Fact<Watts>> host_power;
   /// The machine that was built of copies of it; absent: it is sold to many.
   std::optional<InstallationConfig> installation;
   std::vector<std::string>

@@ -246,13 +246,16 @@ void follow_changes(AcceleratorConfig& device) {
 
 std::vector<std::string> followed(const SystemConfig& system) {
   std::vector<std::string> all = system.accelerator.followed;
-  if (!system.all_in_power || !system.all_in_power->source.starts_with(config::kDerived))
-    return all;
-  const std::string& source = system.all_in_power->source;
-  const std::size_t begin = config::kDerived.size();
-  all.push_back("all_in_power became " + print(rounded(system.all_in_power->value)) + ": " +
-                source.substr(begin, source.find(';') - begin) +
-                "; write it if hosts and fans draw otherwise");
+  const auto add = [&](const char* name, const std::optional<Fact<Watts>>& power) {
+    if (!power || !power->source.starts_with(config::kDerived)) return;
+    const std::size_t begin = config::kDerived.size();
+    all.push_back(name + (" became " + print(rounded(power->value))) + ": " +
+                  power->source.substr(begin, power->source.find(';') - begin) +
+                  "; write it if hosts and fans draw otherwise");
+  };
+  add("all_in_power", system.all_in_power);
+  add("nameplate_power", system.nameplate_power);
+  add("host_power", system.host_power);
   return all;
 }
 

@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ShippedSweep{"gpt4_gpus", ""}, ShippedSweep{"gpu_generations", ""},
                       ShippedSweep{"memory_and_units", ""}, ShippedSweep{"one_user_70b", ""},
                       ShippedSweep{"plans_405b", "batch.micro == 1 and parallel.cp >= 2"},
-                      ShippedSweep{"precision_ladder", ""},
+                      ShippedSweep{"power_wall", ""}, ShippedSweep{"precision_ladder", ""},
                       ShippedSweep{
                           "scale_up_domain",
                           "batch.micro == 32 or batch.micro == 64 or batch.micro == 128 or "

@@ -266,7 +266,7 @@ TEST_P(KernelLaws, AHigherClockOrCapNeverSlows) {
                    "clock");
   if (accelerator_.partition) return;  // a limit is that of the whole device
   const PowerConfig& power = accelerator_.power;
-  const double limit = (power.idle.value + power.tdp.value).base() / 2;
+  const double limit = (power.floor() + power.tdp.value).base() / 2;
   expect_no_slower_than(device(name(), {"power.limit=" + std::to_string(limit) + " W"}),
                         accelerator_, "limit", kChoice);
 }

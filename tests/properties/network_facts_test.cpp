@@ -214,6 +214,9 @@ TEST(Facts, OfSystemsAndTheirNetworksMoveResults) {
       {{"system.host.network"},
        collective("cm384", "kind: send_receive, bytes: 1 GB, from: storage, to: 0")},
       {{"system.all_in_power"},
+       "{experiment: inference, system: gb200_nvl72, model: llama_3_1_8b, phase: decode, "
+       "kv_length: 512, batch: {micro: 1}}"},
+      {{"system.host_power"},
        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
        "512, "
        "batch: {micro: 1}}"},

@@ -65,7 +65,7 @@ std::vector<std::string> changes(Random& random, const std::string& system) {
       load("{experiment: operator, system: " + system + ", operator: {" + kOperators[0] + "}}")
           .as<MachineExperiment>()
           .system.accelerator.power;
-  const double idle = power.idle.value.base(), tdp = power.tdp.value.base();
+  const double idle = power.floor().base(), tdp = power.tdp.value.base();
   const double share = 0.03 + 0.97 * random.share();
   std::vector<std::string> set = {
       "system.accelerator.power.limit=" + std::to_string(idle + (tdp - idle) * share) + " W"};
@@ -144,7 +144,7 @@ TEST(PowerLaws, ProductsTakeAsManyClocksUnderEveryCap) {
       };
       const double before = clocks(simulate(sold));
       for (const double share : {0.6, 0.25, 0.05}) {
-        const Watts limit = power.idle.value + (power.tdp.value - power.idle.value) * share;
+        const Watts limit = power.floor() + (power.tdp.value - power.floor()) * share;
         const double after = clocks(simulate(load(
             experiment,
             {steady, "system.accelerator.power.limit=" + std::to_string(limit.base()) + " W"})));

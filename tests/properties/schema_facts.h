@@ -115,6 +115,7 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
       // Published figures that only tables print.
       {"matrix_inference", {"system.accelerator.compute.matrix_inference"}},
       {"multiply_add", {"system.accelerator.energy.multiply_add"}},
+      {"nameplate_power", {"system.nameplate_power"}},
       {"processors", {"system.host.processors"}},
       {"links", {"system.accelerator.scale_out.links", "system.accelerator.host_link.links"}},
       {"cube", {"system.scale_up.cube"}},

@@ -197,8 +197,9 @@ TEST(ServerLaws, AReplicaMoreOrATimeLongerNeverCostsLess) {
   }
 }
 
-// Accelerators at their design power draw all of all_in_power; shares of a server add up.
-TEST(ServerLaws, SharesOfASystemAddUpToItsAllInPower) {
+// Accelerators at their design power draw no more than all_in_power, all of it where the host has
+// no figure of its own; shares of a server add up.
+TEST(ServerLaws, SharesOfASystemAddUpToAtMostItsAllInPower) {
   Random random;
   for (unsigned i = 0; i < count(); ++i) {
     const SystemConfig& system = random.of(systems());
@@ -209,7 +210,8 @@ TEST(ServerLaws, SharesOfASystemAddUpToItsAllInPower) {
     const Watts all_in = std::max(system.all_in_power->value * nodes, tdp * all);
     for (const Unused unused : {Unused::kIdle, Unused::kAbsent}) {
       const Watts drawn = *machine.system_power(tdp * all, all, unused);
-      EXPECT_NEAR(drawn / all_in, 1, kSame);
+      EXPECT_LE(drawn, all_in * (1 + kSame));
+      if (!system.host_power) EXPECT_NEAR(drawn / all_in, 1, kSame);
     }
     const double a = random.between(1, system.accelerators.value), b = all - a;
     const Watts of_a = tdp * a * random.share(), of_b = tdp * b * random.share();
@@ -232,7 +234,7 @@ double metric(const RunRecord& record, const std::string& name) {
 // per joule and per token follow.
 TEST(ServerLaws, PowerPriceAndJoulesOfAFleetGoByTheServersThatItHolds) {
   Random random;
-  const double hosts = 8240, idle = 75, price = 2.5;
+  const double hosts = 2400, idle = 75, price = 2.5;
   for (unsigned i = 0; i < std::max(1U, count() / 50); ++i) {
     const int tp = random.of<int>({1, 2, 4, 8}), replicas = random.between(1, 9);
     const bool absent = random.share() < 0.4, scaled = random.share() < 0.6;

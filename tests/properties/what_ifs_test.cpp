@@ -210,17 +210,16 @@ TEST(WhatIfs, AnEightBitCacheHalvesWhatAttentionReads) {
               1e-3);
 }
 
-// Hosts, switches and losses draw 13,840 - 8 x 700 = 8,240 W beside accelerators; with 27,680 W in
-// all 22,080 W. Accelerators average 1,547 W: 9,787 and 23,627 W, tokens per joule 0.414 times.
-TEST(WhatIfs, AllInPowerMovesTheSystemsFiguresAlone) {
-  const RunRecord base = run(kStep, {}), more = run(kStep, {"system.all_in_power=27680 W"});
+// Hosts, switches and losses draw 2,400 W beside accelerators, or 4,800 W.
+TEST(WhatIfs, HostPowerMovesTheSystemsFiguresAlone) {
+  const RunRecord base = run(kStep, {}), more = run(kStep, {"system.host_power=4800 W"});
   for (const char* same : {"step_time_s", "energy_j", "tokens_per_joule"})
     EXPECT_EQ(metric(base, same), metric(more, same)) << same;
   const double accelerators = metric(base, "average_power_w");
-  EXPECT_NEAR(metric(base, "system_power_w"), accelerators + 8240, 0.5);
-  EXPECT_NEAR(metric(more, "system_power_w"), accelerators + 22080, 0.5);
-  expect_within(metric(more, "system_tokens_per_joule") / metric(base, "system_tokens_per_joule"),
-                0.41, 0.42);
+  EXPECT_NEAR(metric(base, "system_power_w"), accelerators + 2400, 0.5);
+  EXPECT_NEAR(metric(more, "system_power_w"), accelerators + 4800, 0.5);
+  EXPECT_NEAR(metric(more, "system_tokens_per_joule") / metric(base, "system_tokens_per_joule"),
+              (accelerators + 2400) / (accelerators + 4800), 1e-6);
 }
 
 // 160 of 132 SMs: 13 waves of the 2,048 tiles for 16. 613 W of the units: 1,571 MHz, V 0.845.

@@ -33,8 +33,8 @@ inline const DeclaredMetric kTokensPerJoule{
 inline const DeclaredMetric kSystemPower{
     {"system_power_w", "W",
      "average power of the systems that are charged: used accelerators, unused ones at idle power "
-     "(`unused: idle`), and hosts, switches, NICs, fans and losses (all_in_power less the design "
-     "power of the accelerators; with `unused: absent` the used share)",
+     "(`unused: idle`), and hosts, switches, NICs, fans and losses (host_power, else all_in_power "
+     "less the design power of the accelerators; with `unused: absent` the used share)",
      "training, inference, serving, layers"}};
 inline const DeclaredMetric kSystemTokensPerJoule{
     {"system_tokens_per_joule", "1/J",

@@ -219,7 +219,12 @@ void report_trust(const StepSource& source, RunRecord& record, const std::vector
   const EnergyUse energy =
       step_energy(source.program, source.outcome.priced, source.machine.accelerator(),
                   to_seconds(source.outcome.replay.end));
-  add_energy_intervals(record, draws.step, energy.idle / energy.total());
+  const AcceleratorConfig& accelerator = source.machine.accelerator();
+  const Watts average = energy.total() / to_seconds(source.outcome.replay.end);
+  add_energy_intervals(
+      record, draws.step, energy.held() / energy.total(),
+      power_draws(accelerator.power, average,
+                  static_cast<double>(source.program.ranks) / accelerator.dies, source.seed));
 }
 
 void add_time_intervals(RunRecord& record, const std::vector<double>& factors) {
@@ -241,18 +246,27 @@ void add_interval(RunRecord& record, std::string_view metric, std::vector<double
       candidate.interval = {candidate.value * p10, candidate.value * p90};
 }
 
-void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double idle_share) {
+std::vector<double> power_draws(const PowerConfig& power, Watts average, double packages,
+                                std::int64_t seed) {
+  std::vector<double> factors = spread_draws(seed, "power at given times", power.uncertainty.value);
+  const double most = std::max(1.0, power.cap() * packages / average);
+  for (double& factor : factors) factor = std::min(factor, most);
+  return factors;
+}
+
+void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double held_share,
+                          const std::vector<double>& drawn) {
   std::vector<double> energy, power, per_joule, system, system_per_joule;
   // What a system draws beside its accelerators' work it draws as long as the step lasts.
   const Metric* accelerators = record.find("average_power_w");
   const Metric* all = record.find("system_power_w");
-  const double work = all != nullptr ? (1 - idle_share) * accelerators->value / all->value : 0;
-  for (const double factor : step) {
-    energy.push_back(1 + idle_share * (factor - 1));
-    power.push_back(energy.back() / factor);
+  const double share = all != nullptr ? accelerators->value / all->value : 0;
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    energy.push_back((1 + held_share * (step[i] - 1)) * drawn[i]);
+    power.push_back(energy.back() / step[i]);
     per_joule.push_back(1 / energy.back());
-    system.push_back(1 - work + work / factor);
-    system_per_joule.push_back(1 / (system.back() * factor));
+    system.push_back(1 - share + share * power.back());
+    system_per_joule.push_back(1 / (system.back() * step[i]));
   }
   add_interval(record, "energy_j", std::move(energy));
   add_interval(record, "average_power_w", std::move(power));

@@ -81,8 +81,16 @@ void add_time_intervals(RunRecord& record, const std::vector<double>& factors);
 /// @param factors how many times larger it is, by draw
 void add_interval(RunRecord& record, std::string_view metric, std::vector<double> factors);
 
-/// Energy, power and tokens per joule: only the idle part follows the time.
-/// @param idle_share of the energy
-void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double idle_share);
+/// Factors of the power of a run whose times are right: power.uncertainty, by draw.
+/// @param average of all accelerators in use; their cap bounds the factors
+std::vector<double> power_draws(const PowerConfig& power, Watts average, double packages,
+                                std::int64_t seed);
+
+/// Energy, power and tokens per joule: of the energy only the part of a floor and of busy units
+/// follows the time.
+/// @param held_share that part of the energy
+/// @param power factors of power_draws()
+void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double held_share,
+                          const std::vector<double>& power);
 
 }  // namespace orrery

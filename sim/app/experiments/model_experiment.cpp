@@ -138,7 +138,7 @@ TableView ModelExperiment::table() const {
       "step_time_s, tokens_per_s_per_accelerator",
       "system.accelerator.memory.bandwidth=4 TB/s",
       "Ranks that do the same at the same time are folded into one, exactly. Power is that of the "
-      "accelerators; system power adds what all_in_power leaves beside them.\n"};
+      "accelerators; system power adds what hosts, switches and fans draw.\n"};
 }
 
 }  // namespace orrery

@@ -237,7 +237,9 @@ void OperatorExperiment::run(const SimulateOptions& options, RunRecord& record) 
   record.provenance = provenance_json(rests, model->calibration());
   const std::vector<double> factors = draws_of(priced, *model, *this);
   add_time_intervals(record, factors);
-  add_energy_intervals(record, factors, energy.idle / energy.total());
+  add_energy_intervals(record, factors, energy.held() / energy.total(),
+                       power_draws(accelerator.power, energy.total() / Seconds(priced.time),
+                                   1.0 / accelerator.dies, seed));
 }
 
 void OperatorExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
@@ -249,9 +251,10 @@ void OperatorExperiment::explain(const KnownReplay&, nlohmann::ordered_json& exp
   explanation["operator"] = op->name;
   explanation["kernels"] = std::move(rows);
   explanation["energy_j"] = {
-      {"static", energy.idle.base()},   {"matrix", energy.matrix.base()},
-      {"vector", energy.vector.base()}, {"memory", energy.memory.base()},
-      {"cache", energy.cache.base()},   {"shared_memory", energy.shared.base()}};
+      {"static", energy.idle.base()},         {"busy", energy.busy.base()},
+      {"matrix", energy.matrix.base()},       {"vector", energy.vector.base()},
+      {"memory", energy.memory.base()},       {"cache", energy.cache.base()},
+      {"shared_memory", energy.shared.base()}};
   explanation["fusion_saves"] = explain_fusion(*this);
 }
 

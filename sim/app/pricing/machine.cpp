@@ -93,6 +93,7 @@ double Machine::charged(double used, Unused unused) const {
 }
 
 std::optional<Watts> Machine::host_power() const {
+  if (system_.host_power) return system_.host_power->value;
   if (!system_.all_in_power) return std::nullopt;
   const double packages = system_.accelerators.value;
   const Watts hosts = system_.all_in_power->value - accelerator().power.tdp.value * packages;

@@ -77,10 +77,10 @@ class Machine {
   /// @param used accelerators with a rank
   double charged(double used, Unused unused) const;
 
-  /// Power of hosts, switches, NICs, storage, fans and losses of one system: `all_in_power` less
-  /// the design power of all accelerators. It is taken to be drawn at any load, as NVIDIA budgets a
-  /// tray of a GB300 NVL72: 1,000 W of CPUs and 900 W static besides its GPUs (Mission Control,
-  /// power reservation). No value if the system has no `all_in_power`.
+  /// Power of hosts, switches, NICs, storage, fans and losses of one system: its `host_power`, else
+  /// `all_in_power` less the design power of all accelerators. It is taken to be drawn at any load,
+  /// as NVIDIA budgets a tray of a GB300 NVL72: 1,000 W of CPUs and 900 W static besides its GPUs
+  /// (Mission Control, power reservation). No value if the system has neither.
   std::optional<Watts> host_power() const;
 
   /// Power of all systems while their used accelerators draw `accelerators`: those, the idle power

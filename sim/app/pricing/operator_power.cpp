@@ -21,7 +21,7 @@ Watts window_power(const std::vector<Kernel>& kernels, const std::vector<KernelC
     trace.kernel_ran(0, static_cast<KernelId>(i), now, end);
     now = end;
   }
-  return accelerator.power.idle.value + trace.highest(now) * static_cast<double>(accelerator.dies);
+  return accelerator.power.floor() + trace.highest(now) * static_cast<double>(accelerator.dies);
 }
 
 }  // namespace

@@ -38,9 +38,10 @@ double clock_alone(const Kernel& kernel, const KernelCost& cost, const Accelerat
                    double keeps) {
   const EnergyUse run = run_energy(kernel, cost, a);
   const auto power = [&](double share) {
-    const Joules energy = run.core() * energy_of_voltage(a, kernel.precision, share) + run.memory;
     const Picoseconds time = stretched(cost, keeps, share);
-    return a.power.idle.value + energy / to_seconds(time) * static_cast<double>(a.dies);
+    const Joules energy = run.core() * energy_of_voltage(a, kernel.precision, share) + run.memory +
+                          busy_energy(cost, time, share, a);
+    return a.power.floor() + energy / to_seconds(time) * static_cast<double>(a.dies);
   };
   return cost.duration > 0 ? share_within(a.power.cap(), 1, power) : 1;
 }
@@ -109,12 +110,12 @@ namespace {
 class Bracket {
  public:
   /// @param aim watts above idling
-  Bracket(double idle, double aim) : idle_(idle), aim_(aim) {}
+  Bracket(double floor, double aim) : floor_(floor), aim_(aim) {}
 
   void add(double share, double drawn, bool within) {
     End& end = within ? within_ : over_;
     End& other = within ? over_ : within_;
-    end = {share, std::log((drawn - idle_) / aim_)};
+    end = {share, std::log((drawn - floor_) / aim_)};
     // One end that stays pulls the line between both too far its way (Illinois: Dowell and Jarratt,
     // A modified regula falsi method, BIT 11, 1971): its half counts from then on.
     if (last_ == &end) other.off /= 2;
@@ -137,7 +138,7 @@ class Bracket {
     double share = 0, off = 0;
   };
 
-  double idle_, aim_;
+  double floor_, aim_;
   End within_, over_;
   const End* last_ = nullptr;
 };
@@ -149,11 +150,11 @@ double steady_share(const PowerConfig& limits, double highest,
   constexpr double kNear = 0.9995;   // of what the cap leaves above idling is near enough
   constexpr double kClose = 1.0002;  // shares; where power jumps
   constexpr double kLowest = 1e-3;
-  const double idle = limits.idle.value.base(), cap = limits.cap().base();
-  const double near = idle + (cap - idle) * kNear;
+  const double floor = limits.floor().base(), cap = limits.cap().base();
+  const double near = floor + (cap - floor) * kNear;
   double share = highest, drawn = power(share).base();
   if (drawn <= cap) return share;
-  Bracket known(idle, (near + cap) / 2 - idle);
+  Bracket known(floor, (near + cap) / 2 - floor);
   while (true) {
     known.add(share, drawn, drawn <= cap);
     const bool jumps = known.closes_to(kClose);
@@ -178,7 +179,7 @@ std::vector<Joules> run_energies(const std::vector<Kernel>& kernels,
     const EnergyUse run = run_energy(kernels[i], costs[i], accelerator);
     energies.push_back(run.core() *
                            energy_of_voltage(accelerator, kernels[i].precision, costs[i].clock) +
-                       run.memory);
+                       run.memory + run.busy);
   }
   return energies;
 }

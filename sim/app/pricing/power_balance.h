@@ -13,10 +13,10 @@ namespace orrery {
 /// the cap of the part as sold: what a lower one costs is for the balance to say, and once.
 AcceleratorConfig priced_accelerator(const AcceleratorConfig& accelerator, PowerState state);
 
-/// One balance for all devices: P(s) = idle + (core energy x (V(s)/V0)^2 + memory energy) / T(s),
-/// with s the clock over the boost clock and T(s) = launch + body x max(1, k / s). k is the lowest
-/// clock at which a kernel keeps the time that the kernel model gives. What that is, is what the
-/// two states differ in.
+/// One balance for all devices: P(s) = floor + (core energy x (V(s)/V0)^2 + memory energy + busy
+/// units) / T(s), with s the clock over the boost clock and T(s) = launch + body x max(1, k / s). k
+/// is the lowest clock at which a kernel keeps the time that the kernel model gives. What that is,
+/// is what the two states differ in.
 
 /// Kernels as they are measured (power.state burst). The time stays; the clock is the highest at
 /// which the work, done in that time, keeps the cap. k is the clock at which the units would have

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
@@ -26,6 +27,7 @@ void add_kernel(EnergyUse& use, const Kernel& kernel, const KernelCost& cost,
                 const AcceleratorConfig& accelerator, double runs) {
   const EnergyUse run = run_energy(kernel, cost, accelerator);
   const double core = runs * energy_of_voltage(accelerator, kernel.precision, cost.clock);
+  use.busy += run.busy * runs;
   use.matrix += run.matrix * core;
   use.shared += run.shared * core;
   use.vector += run.vector * core;
@@ -41,6 +43,15 @@ void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& pr
     add_kernel(use, program.kernels[id], priced.costs.kernels[id], accelerator,
                static_cast<double>(runs) * ranks);
   });
+}
+
+/// What the memory gives one rank in the time of a kernel: what it moves faster than the achievable
+/// rate came from the last cache.
+Bytes reachable(const KernelCost& cost, const AcceleratorConfig& a) {
+  const Bytes all(std::numeric_limits<double>::infinity());
+  if (cost.duration == 0 || !a.cache) return all;
+  return a.memory.bandwidth.value * (a.kernel.memory_efficiency.value / a.dies) *
+         to_seconds(cost.duration - cost.launch);
 }
 
 /// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
@@ -125,9 +136,17 @@ EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
   use.shared = std::min(matrix, shared_reads(kernel, accelerator) * energy.shared.value);
   use.matrix = matrix - use.shared;
   use.vector = kernel.vector_flops * energy.vector.value;
-  use.memory = moved * energy.memory.value;
-  use.cache = std::max(Bytes(), cost.cache - moved) * energy.cache.value;
+  const Bytes from_memory = std::min(moved, reachable(cost, accelerator));
+  use.memory = from_memory * (energy.memory.value + energy.transport.value);
+  use.cache = std::max(Bytes(), std::max(cost.cache, moved) - from_memory) * energy.cache.value;
+  use.busy = busy_energy(cost, cost.duration, cost.clock, accelerator);
   return use;
+}
+
+Joules busy_energy(const KernelCost& cost, Picoseconds duration, double share,
+                   const AcceleratorConfig& accelerator) {
+  const Seconds body = to_seconds(std::max<Picoseconds>(0, duration - cost.launch));
+  return busy_power(accelerator, share) * body / static_cast<double>(accelerator.dies);
 }
 
 EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator) {
@@ -141,7 +160,7 @@ EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<Ke
                         const AcceleratorConfig& accelerator) {
   EnergyUse use;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    use.idle += accelerator.power.idle.value * to_seconds(costs[i].duration) / accelerator.dies;
+    use.idle += accelerator.power.floor() * to_seconds(costs[i].duration) / accelerator.dies;
     add_kernel(use, kernels[i], costs[i], accelerator, 1);
   }
   return use;
@@ -160,7 +179,7 @@ EnergyUse step_energy(const Program& program, const PricedProgram& priced,
                       const AcceleratorConfig& accelerator, Seconds step) {
   EnergyUse use;
   const double packages = static_cast<double>(program.ranks) / accelerator.dies;
-  use.idle = accelerator.power.idle.value * step * packages;
+  use.idle = accelerator.power.floor() * step * packages;
   // A collective that several roles meet for happens once, with the traffic of all its groups.
   std::vector<double> runs(program.transfers.size());
   for (const Role& role : program.roles) {

@@ -20,7 +20,8 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
 
 /// What a step uses above idle, by where it goes; all ranks together.
 struct EnergyUse {
-  Joules idle;
+  Joules idle;    ///< the floor of every package in use (PowerConfig::floor), as long as the run
+  Joules busy;    ///< units that run or wait (PowerConfig::busy)
   Joules matrix;  ///< matrix operations without `shared`
   Joules vector;
   Joules memory;
@@ -30,23 +31,31 @@ struct EnergyUse {
   Joules scale_out;
 
   Joules total() const {
-    return idle + matrix + vector + memory + cache + shared + scale_up + scale_out;
+    return idle + busy + matrix + vector + memory + cache + shared + scale_up + scale_out;
   }
-  /// Energy of units and caches, which follows the square of their voltage.
+  /// What the accelerators draw for as long as they are held, whatever their work takes.
+  Joules held() const { return idle + busy; }
+  /// Energy of the work of units and caches, which follows the square of their voltage.
   Joules core() const { return matrix + vector + cache + shared; }
 };
 
-/// First energy model: idle power of every package used over the whole step, plus energy per FLOP
-/// by precision and per byte by memory level and link. A byte from the memory pays its whole way
-/// once; tiles that read it again pay the way from the last cache. Units and caches take the square
-/// of the voltage at the clock of their kernel (KernelCost::clock), over that which the energies
-/// hold at. Traffic between the dies of a package is not charged.
+/// The floor of every package in use over the whole step, plus the power of its units while kernels
+/// run on them, energy per FLOP by precision and per byte by memory level and link. A byte from the
+/// memory pays its whole way once; tiles that read it again pay the way from the last cache. Units
+/// and caches take the square of the voltage at the clock of their kernel (KernelCost::clock), over
+/// that which the energies hold at. Traffic between the dies of a package is not charged.
 EnergyUse step_energy(const Program& program, const PricedProgram& priced,
                       const AcceleratorConfig& accelerator, Seconds step);
 
-/// Above idle: one run of a kernel on one rank, at the voltage that energies hold at.
+/// Above the floor: one run of a kernel on one rank, at the voltage that energies hold at; `busy`
+/// at the clock and over the duration of `cost`.
 EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
                      const AcceleratorConfig& accelerator);
+
+/// Energy of busy units of one rank (PowerConfig::busy) while a kernel of that duration runs behind
+/// its launch, at a share of the boost clock.
+Joules busy_energy(const KernelCost& cost, Picoseconds duration, double share,
+                   const AcceleratorConfig& accelerator);
 
 /// One transfer, all its groups together.
 EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator);

@@ -44,7 +44,7 @@ StepPrice::At StepClock::sum_at(const PriceTerms& terms, double share) const {
 Watts StepClock::power(StepPrice::At step) const {
   const double busy = step.time / stages_;
   const double energy = even_window_energy(step.energy / stages_, busy, step.time, window_);
-  return limits_.idle.value + Joules(energy) / Seconds(window_ * 1e-12) * dies_;
+  return limits_.floor() + Joules(energy) / Seconds(window_ * 1e-12) * dies_;
 }
 
 IterationPrice StepClock::price(const PriceTerms& terms) const {

@@ -50,7 +50,8 @@ std::vector<double> power_figures(const AcceleratorConfig& accelerator, PowerSta
   std::vector<double> figures = {static_cast<double>(state),
                                  power.cap().base(),
                                  power.tdp.value.base(),
-                                 power.idle.value.base(),
+                                 power.floor().base(),
+                                 busy_power(accelerator, 1).base(),
                                  power.floor_clock.value,
                                  power.floor_voltage.value,
                                  power.response.value.base(),
@@ -124,7 +125,7 @@ class CappedReplays {
     observed.observer = &trace;
     result = {};  // millions of links, not to be held beside those of the next
     result = replay(program, priced_.costs, observed);
-    return accelerator_.power.idle.value +
+    return accelerator_.power.floor() +
            trace.highest(result.end) * static_cast<double>(accelerator_.dies);
   }
 

@@ -81,15 +81,19 @@ TEST(ImagePrompts, TheTowerLeavesLessOfTheMemoryToTheCache) {
   EXPECT_LT(sees.blocks, reads.blocks);
 }
 
+// At clocks that no cap lowers: served steps spread power over a step, replays over 20 ms of it.
 TEST(ImagePrompts, ARequestAloneTakesItsSteps) {
+  const std::string system =
+      "system: {extends: dgx_h100, accelerator: {extends: h100_sxm, power: {state: burst}}}";
   const RunRecord record =
       simulate(load("experiment: serving\nmodel: qwen3_vl_8b\nserving:\n"
                     "  images: 2\n  image: {height: 512, width: 512}\n"
                     "  workload: {rate: 1 /s, requests: 1, input: 256, output: 4}\n"
-                    "  fleet: [{system: dgx_h100, engine: {kind: vllm, host: {}}}]\n"));
-  const double step = prefill_s(
-      "system: dgx_h100, images: 2, image: {height: 512, width: 512}, engine: {kind: "
-      "vllm}");
+                    "  fleet: [{" +
+                    system + ", engine: {kind: vllm, host: {}}}]\n"));
+  const double step = prefill_s(system +
+                                ", images: 2, image: {height: 512, width: 512}, engine: {kind: "
+                                "vllm}");
   EXPECT_NEAR(metric(record, "mean_ttft_ms") / 1e3 / step, 1, 0.02);
 }
 

@@ -50,7 +50,7 @@ KernelCost cost(Bound bound, double clock = 1) {
 }
 
 double power(const Kernel& kernel, const KernelCost& c, const AcceleratorConfig& a) {
-  return a.power.idle.value.base() +
+  return a.power.floor().base() +
          run_energies({kernel}, {c}, a)[0].base() / to_seconds(c.duration).base();
 }
 
@@ -65,6 +65,33 @@ TEST(PowerBalance, AMeasuredKernelKeepsItsTimeAtTheHighestClockWithinTheCap) {
   costs = {cost(Bound::kTensor, 0.5)};
   balance_burst({product(0.8)}, chip(Watts(421)), costs);
   EXPECT_EQ(costs[0].clock, 1);
+}
+
+// 120 W of a held device, 200 W of units that wait, 150 W of the memory: 470 W. Within 400 W units
+// have 130 W, s V(s)^2 = s^3 = 0.65. The memory takes the time that it takes.
+TEST(PowerBalance, UnitsThatWaitForTheMemoryLowerTheirClockAndNotTheTime) {
+  AcceleratorConfig a = chip(Watts(400));
+  a.power.active = Fact<Watts>{Watts(120)};
+  a.power.busy.value = Watts(200);
+  Kernel stream;
+  stream.read = Bytes(150.0 / 40e-12 * 100e-6);
+  std::vector<KernelCost> costs = {cost(Bound::kMemory)};
+  balance_burst({stream}, a, costs);
+  EXPECT_EQ(costs[0].duration, 100 * kUs);
+  EXPECT_NEAR(costs[0].clock, std::cbrt(0.65), 1e-6);
+  EXPECT_NEAR(power(stream, costs[0], a), 400, 1e-4);
+}
+
+// A launch keeps no unit busy, and a longer kernel of the same work never takes less energy.
+TEST(PowerBalance, UnitsDrawAsLongAsTheyAreBusy) {
+  AcceleratorConfig a = chip(Watts(1000));
+  a.power.busy.value = Watts(200);
+  KernelCost shorter = cost(Bound::kTensor), longer = shorter, launched = shorter;
+  longer.duration *= 2;
+  launched.launch = launched.duration;
+  const auto energy = [&](const KernelCost& c) { return run_energies({product(0.1)}, {c}, a)[0]; };
+  EXPECT_NEAR((energy(longer) - energy(shorter)).base(), 200 * 100e-6, 1e-9);
+  EXPECT_NEAR((energy(shorter) - energy(launched)).base(), 200 * 100e-6, 1e-9);
 }
 
 TEST(PowerBalance, ACapThatUnitsWithoutAGapCannotKeepStretchesTheTime) {

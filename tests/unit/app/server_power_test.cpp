@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Power and price of shares of a server. A DGX H100 has 8 accelerators of 700 W by design and 75 W
-// idle. Its 13,840 W leave 13,840 - 8 x 700 = 8,240 W to hosts, switches, fans and losses: 1,030 W
-// an accelerator. An accelerator costs 1.69 USD an hour (neocloud).
+// Power and price of shares of a server. A DGX H100 has 8 accelerators of 75 W idle; its hosts,
+// switches, fans and losses draw 2,400 W, 300 W an accelerator. An accelerator costs 1.69 USD an
+// hour (neocloud).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using test::load;
 using ::testing::HasSubstr;
 
-constexpr double kHosts = 8240, kIdle = 75, kPrice = 1.69;
+constexpr double kHosts = 2400, kIdle = 75, kPrice = 1.69;
 constexpr Picoseconds kSecond = 1'000'000'000'000;
 
 std::string served(const std::string& group) {
@@ -57,15 +57,15 @@ TEST(ServerPower, ReplicasThatFillAServerDrawOneServer) {
     for (const char* unused : {", unused: idle", ", unused: absent", ""}) {
       const RunRecord record = simulate(load(served(std::string(group) + unused)));
       EXPECT_NEAR(beyond(record), kHosts, 1e-6) << group << unused;
-      EXPECT_LE(metric(record, "system_power_w"), 13840) << group;
+      EXPECT_LE(metric(record, "system_power_w"), 10200) << group;  // its nameplate
       EXPECT_NEAR(metric(record, "usd_per_hour"), 8 * kPrice, 1e-9) << group << unused;
       EXPECT_DOUBLE_EQ(metric(record, "mean_servers"), 1) << group;
     }
   }
 }
 
-// Six of eight are left: 8,240 + 6 x 75 = 8,690 W, and all eight are paid for; or a quarter of the
-// host, 2,060 W, and two.
+// Six of eight are left: 2,400 + 6 x 75 = 2,850 W, and all eight are paid for; or a quarter of the
+// host, 600 W, and two.
 TEST(ServerPower, UnusedAcceleratorsIdleAndArePaidForOrAreAbsent) {
   const std::string one = "system: dgx_h100, parallel: {tp: 2}";
   const RunRecord idle = simulate(load(served(one)));
@@ -172,7 +172,7 @@ TEST(ServerPower, PartsOfOneSystemThatCachesCrossAreOneServer) {
   EXPECT_NEAR(metric(absent, "usd_per_hour"), 6 * kPrice, 1e-9);
 }
 
-// On one of eight: 8,240 + 7 x 75 = 8,765 W beside it and the price of eight; or 1,030 W and one.
+// On one of eight: 2,400 + 7 x 75 = 2,925 W beside it and the price of eight; or 300 W and one.
 TEST(ServerPower, StepsOnAShareOfAServerAreChargedAsTheirUserSays) {
   for (const std::string& experiment :
        {decode("system: dgx_h100"), step("training", "system: dgx_h100, layers_only: 2")}) {
@@ -192,22 +192,34 @@ TEST(ServerPower, StepsOnAShareOfAServerAreChargedAsTheirUserSays) {
   }
 }
 
-// Half of the accelerators, half of the 8,240 W: 6,920 - 4 x 700 = 4,120 W.
+// Half of the accelerators, half of the 2,400 W.
 TEST(ServerPower, ASystemWithFewerAcceleratorsHasLessHostPower) {
   const std::string half = "system: {extends: dgx_h100, accelerators: 4, accelerators_per_node: 4}";
   const LoadedExperiment loaded = load(decode(half + ", parallel: {tp: 4}"));
   EXPECT_NEAR(beyond(simulate(loaded)), kHosts / 2, 1e-6);
   EXPECT_THAT(loaded.warnings, HasSubstr("all_in_power became 6.92 kW"));
+  EXPECT_THAT(loaded.warnings, HasSubstr("host_power became 1.2 kW"));
   const std::vector<std::string> set = {"system.accelerators=4", "system.accelerators_per_node=4"};
   const LoadedExperiment same = load(decode("system: dgx_h100, parallel: {tp: 4}"), set);
   EXPECT_EQ(loaded.identity, same.identity);
-  std::vector<std::string> written = {"system.all_in_power=8 kW"};
+  std::vector<std::string> written = {"system.host_power=3 kW"};
   written.insert(written.end(), set.begin(), set.end());
   const LoadedExperiment own = load(decode("system: dgx_h100, parallel: {tp: 4}"), written);
-  EXPECT_NEAR(beyond(simulate(own)), 8000 - 4 * 700, 1e-6);
+  EXPECT_NEAR(beyond(simulate(own)), 3000, 1e-6);
   EXPECT_NE(own.identity, same.identity);
   std::rotate(written.begin(), written.begin() + 1, written.end());
   EXPECT_EQ(load(decode("system: dgx_h100, parallel: {tp: 4}"), written).identity, own.identity);
+}
+
+// What a data centre provisions is not what a server draws: without a figure of its host, all that
+// all_in_power leaves beside the design power is taken to be drawn.
+TEST(ServerPower, HostsWithoutAFigureDrawWhatIsProvisionedBesideTheAccelerators) {
+  const std::string own =
+      "system: {extends: graphics_card, accelerators: 1, accelerator: a100_sxm, all_in_power: 900 "
+      "W}";
+  const LoadedExperiment loaded = load(decode(own));
+  const double tdp = loaded.as<MachineExperiment>().system.accelerator.power.tdp.value.base();
+  EXPECT_NEAR(beyond(simulate(loaded)), 900 - tdp, 1e-6);
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST(Doubts, EveryAcceleratorOfTheLibraryHasAYearOfItsOwn) {
 // 132 SMs x 1,830 MHz x 4,096 FLOP/clk = 989.4 TFLOP/s dense; the data sheet leads with 1,979.
 TEST(Doubts, ASparseRateIsTwiceWhatUnitsAndClockGive) {
   const auto found = doubts_of("compute: {matrix: {bf16: 1979 TFLOP/s}}\n");
-  ASSERT_EQ(found.size(), 2U);  // such a product would draw 1.8 of the design power, too
+  ASSERT_EQ(found.size(), 2U);  // such a product would draw 1.6 of the design power, too
   EXPECT_THAT(found[0].paths(), ElementsAre("compute.matrix.bf16"));
   EXPECT_THAT(found[0].message(), HasSubstr("units x clock x matrix_per_clock is"));
   EXPECT_THAT(found[0].message(), HasSubstr("not 1.979 PFLOP/s"));
@@ -132,15 +132,16 @@ TEST(Doubts, AWhatIfIsNone) {
   EXPECT_THAT(doubts_of("compute: {clock: 1 GHz}\n"), IsEmpty());
 }
 
-// By hand, of an H100: 75 + 794.5 T x 0.7 pJ + 0.8 x 3.35 TB/s x 34 pJ/B = 722 W, 1.03 of 700 W.
+// By hand, of an H100: 130 + 132 x 1.5 + 794.5 T x 0.45 pJ + 0.8 x 3.35 TB/s x 34 pJ/B = 777 W, 1.11
+// of 700 W.
 TEST(Doubts, PowerThatNoBoardDrawsIsTold) {
-  EXPECT_THAT(doubts_of("power: {tdp: 1400 W}\n"), IsEmpty());  // 0.52
-  const auto low = doubts_of("power: {tdp: 1500 W}\n");
+  EXPECT_THAT(doubts_of("power: {tdp: 1500 W}\n"), IsEmpty());  // 0.52
+  const auto low = doubts_of("power: {tdp: 1600 W}\n");
   ASSERT_EQ(low.size(), 1U);
-  EXPECT_THAT(low[0].message(), HasSubstr("722 W, 0.48 of the design power"));
+  EXPECT_THAT(low[0].message(), HasSubstr("777 W, 0.49 of the design power"));
   const auto high = doubts_of("power: {tdp: 400 W}\n");
   ASSERT_EQ(high.size(), 1U);
-  EXPECT_THAT(high[0].message(), HasSubstr("722 W, 1.81 of the design power"));
+  EXPECT_THAT(high[0].message(), HasSubstr("777 W, 1.94 of the design power"));
 }
 
 TEST(Doubts, FindingsHaveTheWayFromWhatTheUserWrote) {

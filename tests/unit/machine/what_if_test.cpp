@@ -58,12 +58,17 @@ TEST(WhatIf, HalfOfTheAcceleratorsOfASystemHaveHalfOfItsAllInPower) {
   EXPECT_THAT(half.all_in_power->source, HasSubstr("derived: 13840 W x 4 / 8 accelerators; 8 x "));
   EXPECT_THAT(followed(half),
               ElementsAre("all_in_power became 6.92 kW: 13840 W x 4 / 8 accelerators; write it if "
+                          "hosts and fans draw otherwise",
+                          "nameplate_power became 5.1 kW: 10200 W x 4 / 8 accelerators; write it "
+                          "if hosts and fans draw otherwise",
+                          "host_power became 1.2 kW: 2400 W x 4 / 8 accelerators; write it if "
                           "hosts and fans draw otherwise"));
 }
 
 TEST(WhatIf, AllInPowerThatIsWrittenWithTheAcceleratorsStays) {
   const SystemConfig half = system_of(
-      "{extends: dgx_h100, accelerators: 4, accelerators_per_node: 4, all_in_power: 8 kW}");
+      "{extends: dgx_h100, accelerators: 4, accelerators_per_node: 4, all_in_power: 8 kW, "
+      "nameplate_power: 6 kW, host_power: 2 kW}");
   EXPECT_EQ(half.all_in_power->value, Watts(8000));
   EXPECT_THAT(followed(half), IsEmpty());
 }

@@ -96,8 +96,9 @@ FleetEnergy energy_of(const ServingConfig& serving, const ServingFleet& fleet,
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
     const HeldAccelerators& held = work.accelerators[i];
-    const Watts idle = group.system.accelerator.power.idle.value;
-    Joules used = idle * held.used;
+    const PowerConfig& power = group.system.accelerator.power;
+    const Watts idle = power.idle.value;
+    Joules used = power.floor() * held.used;
     for (int replica = 0; replica < group.replicas; ++replica, ++next)
       used += Joules(work.energy[next]);
     energy.accelerators += used;
