@@ -56,6 +56,9 @@ std::vector<Probe> accelerator_probes() {
       {{a + "memory.exchange"}, op("ipu_pod16", "kind: gemm, m: 640, n: 640, k: 640")},
       {{a + "compute.arrays.per_unit"},
        op("hailo_8", "kind: gemm, m: 64, n: 640, k: 640", ", precision: int8")},
+      {{a + "power.idle"},  // of those that no rank uses
+       "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
+       "512, batch: {micro: 1}}"},
       {{a + "power.response"}, op("dgx_h100", kGemm), {a + "power.state=steady"}},
       {{a + "compute.full_accumulation"},
        training("dgx_h100", "precision: fp8, batch: {global: 1, sequence: 2048}")},

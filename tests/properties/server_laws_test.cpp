@@ -211,7 +211,9 @@ TEST(ServerLaws, SharesOfASystemAddUpToAtMostItsAllInPower) {
     for (const Unused unused : {Unused::kIdle, Unused::kAbsent}) {
       const Watts drawn = *machine.system_power(tdp * all, all, unused);
       EXPECT_LE(drawn, all_in * (1 + kSame));
-      if (!system.host_power) EXPECT_NEAR(drawn / all_in, 1, kSame);
+      if (!system.host_power) {
+        EXPECT_NEAR(drawn / all_in, 1, kSame);
+      }
     }
     const double a = random.between(1, system.accelerators.value), b = all - a;
     const Watts of_a = tdp * a * random.share(), of_b = tdp * b * random.share();

@@ -36,12 +36,14 @@ Picoseconds stretched(const KernelCost& cost, double keeps, double share) {
 /// The highest clock of one kernel, repeated, at which it keeps the cap.
 double clock_alone(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& a,
                    double keeps) {
-  const EnergyUse run = run_energy(kernel, cost, a);
   const auto power = [&](double share) {
-    const Picoseconds time = stretched(cost, keeps, share);
-    const Joules energy = run.core() * energy_of_voltage(a, kernel.precision, share) + run.memory +
-                          busy_energy(cost, time, share, a);
-    return a.power.floor() + energy / to_seconds(time) * static_cast<double>(a.dies);
+    KernelCost at = cost;  // a stretched kernel finds less in the cache: run_energy()
+    at.duration = stretched(cost, keeps, share);
+    at.clock = share;
+    const EnergyUse run = run_energy(kernel, at, a);
+    const Joules energy =
+        run.core() * energy_of_voltage(a, kernel.precision, share) + run.memory + run.busy;
+    return a.power.floor() + energy / to_seconds(at.duration) * static_cast<double>(a.dies);
   };
   return cost.duration > 0 ? share_within(a.power.cap(), 1, power) : 1;
 }

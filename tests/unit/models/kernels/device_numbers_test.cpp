@@ -13,9 +13,10 @@ namespace {
 /// Costs of communication, energies that no cap is solved with, and what says where a device comes
 /// from.
 bool is_left_out(const std::string& path) {
-  for (const char* prefix : {"energy.scale_", "energy.multiply_add.", "energy.shared", "scale_up.",
-                             "scale_out.", "partition.", "power.response", "power.spread",
-                             "compute.full_accumulation", "launch.dependent", "year"})
+  for (const char* prefix :
+       {"energy.scale_", "energy.multiply_add.", "energy.shared", "scale_up.", "scale_out.",
+        "partition.", "power.response", "power.spread", "power.uncertainty",
+        "compute.full_accumulation", "launch.dependent", "year"})
     if (path.starts_with(prefix)) return true;
   return false;
 }
@@ -38,7 +39,7 @@ AcceleratorConfig changed(const config::Node& completed, const config::Leaf& lea
   if (value->is_map()) value = value->find("value");
   const std::string text = leaf.unit.empty()
                                ? std::to_string(static_cast<int>(*leaf.value) + 1)
-                               : "1.5" + value->text().substr(value->text().find(' '));
+                               : "1.37" + value->text().substr(value->text().find(' '));
   *value = config::Node::scalar(text, value->origin());
   config::Diagnostics diagnostics;
   AcceleratorConfig accelerator;
