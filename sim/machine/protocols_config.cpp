@@ -81,83 +81,85 @@ void add_parameters(config::Schema<ProtocolsConfig>& schema, const config::Bound
   }
 }
 
-using C = ProtocolsConfig;
+using Protocols = ProtocolsConfig;
 
 /// What the library and the hardware choose from.
-void add_choices(config::Schema<C>& s) {
+void add_choices(config::Schema<Protocols>& s) {
   using config::between;
   const auto size = between(Bytes(0), Bytes(1e12));
-  s.named("protocols", &C::library)
-      .optional("topologies", &C::topologies,
+  s.named("protocols", &Protocols::library)
+      .optional("topologies", &Protocols::topologies,
                 "scale-up topologies on which the library chooses the algorithm; on others auto "
                 "takes the fastest")
-      .optional("channels", &C::channels,
+      .optional("channels", &Protocols::channels,
                 "thread blocks that the library uses at most, each on an SM of its own",
                 between(1, 1024))
-      .optional("in_switch_channels", &C::in_switch_channels,
+      .optional("in_switch_channels", &Protocols::in_switch_channels,
                 "thread blocks that the library uses where switches reduce", between(0, 1024))
-      .optional("net_peer_channels", &C::net_peer_channels,
+      .optional("net_peer_channels", &Protocols::net_peer_channels,
                 "thread blocks of messages, for each peer in another system", between(0, 1024))
-      .optional("one_shot_blocks", &C::one_shot_blocks,
+      .optional("one_shot_blocks", &Protocols::one_shot_blocks,
                 "thread blocks of the one-shot all-reduce kernels", between(0, 1024))
-      .optional("ll", &C::ll, "whether rings and trees may go by LL (NCCL_PROTO)")
-      .optional("ll128", &C::ll128, "whether the library has LL128 on this hardware")
-      .optional("all_pairs_ranks", &C::all_pairs_ranks,
+      .optional("ll", &Protocols::ll, "whether rings and trees may go by LL (NCCL_PROTO)")
+      .optional("ll128", &Protocols::ll128, "whether the library has LL128 on this hardware")
+      .optional("all_pairs_ranks", &Protocols::all_pairs_ranks,
                 "ranks of a system whose all-reduces may go from each to each; 0: never",
                 between(0, 1024))
-      .optional("all_pairs_ll", &C::all_pairs_ll,
+      .optional("all_pairs_ll", &Protocols::all_pairs_ll,
                 "largest all-reduce that goes from each rank to each by LL", size)
-      .optional("all_pairs_simple", &C::all_pairs_simple,
+      .optional("all_pairs_simple", &Protocols::all_pairs_simple,
                 "largest all-reduce that goes from each rank to each by Simple", size)
-      .optional("in_switch_ranks", &C::in_switch_ranks,
+      .optional("in_switch_ranks", &Protocols::in_switch_ranks,
                 "least ranks of a system for which NCCL reduces in switches; 0: never",
                 between(0, 1e6))
-      .optional("one_shot_limit", &C::one_shot_limit, "largest all-reduce of the one-shot kernels",
-                size)
-      .optional("p2p_ll_limit", &C::p2p_ll_limit,
+      .optional("one_shot_limit", &Protocols::one_shot_limit,
+                "largest all-reduce of the one-shot kernels", size)
+      .optional("p2p_ll_limit", &Protocols::p2p_ll_limit,
                 "largest message of grouped sends and receives that LL carries", size);
 }
 
 /// What the library's tuner expects.
-void add_nominal(config::Schema<C>& s, const config::Bounds& time) {
+void add_nominal(config::Schema<Protocols>& s, const config::Bounds& time) {
   using config::between;
   const auto rate = between(BytesPerSecond(1e9), BytesPerSecond(1e15));
-  s.optional("nominal_links", &C::nominal_links,
+  s.optional("nominal_links", &Protocols::nominal_links,
              "links whose latencies the library's tuner expects of a step inside a system")
-      .optional("nominal_ll", &C::nominal_ll, "line share that NCCL's tuner gives LL",
+      .optional("nominal_ll", &Protocols::nominal_ll, "line share that NCCL's tuner gives LL",
                 between(0.01, 1))
-      .optional("nominal_nvls", &C::nominal_nvls, "line share that it gives in-switch reduction",
-                between(0.01, 1))
-      .optional("nominal_nvls_tree_pair", &C::nominal_nvls_tree_pair,
+      .optional("nominal_nvls", &Protocols::nominal_nvls,
+                "line share that it gives in-switch reduction", between(0.01, 1))
+      .optional("nominal_nvls_tree_pair", &Protocols::nominal_nvls_tree_pair,
                 "most that it gives each rank of two systems by nvls_tree", rate)
-      .optional("nominal_nvls_tree_systems", &C::nominal_nvls_tree_systems,
+      .optional("nominal_nvls_tree_systems", &Protocols::nominal_nvls_tree_systems,
                 "most that it gives each rank of more systems by nvls_tree", rate)
-      .optional("nominal_collnet", &C::nominal_collnet,
+      .optional("nominal_collnet", &Protocols::nominal_collnet,
                 "share of Simple's rate that the tuner gives reduction between systems",
                 between(0.01, 1))
-      .optional("nominal_ll_pair", &C::nominal_ll_pair,
+      .optional("nominal_ll_pair", &Protocols::nominal_ll_pair,
                 "most that the tuner gives LL between two systems", rate)
-      .optional("nominal_ll_systems", &C::nominal_ll_systems,
+      .optional("nominal_ll_systems", &Protocols::nominal_ll_systems,
                 "most that the tuner gives LL between more systems", rate)
-      .optional("nominal_net_latency", &C::nominal_net_latency,
+      .optional("nominal_net_latency", &Protocols::nominal_net_latency,
                 "latency of a message between systems that its plugin reports to the tuner [us]",
                 time);
 }
 
 /// Times that are not fitted.
-void add_times(config::Schema<C>& s, const config::Bounds& time) {
-  s.optional("nvls_setup", &C::nvls_setup,
+void add_times(config::Schema<Protocols>& s, const config::Bounds& time) {
+  s.optional("nvls_setup", &Protocols::nvls_setup,
              "start of an in-switch reduction, beyond the launch [us]", time)
-      .optional("net_latency", &C::net_latency,
+      .optional("net_latency", &Protocols::net_latency,
                 "latency of the network on which net_ll, net_ll128 and net_simple were measured; "
                 "what scale_out.latency has beyond it comes to each step between systems [us]",
                 time)
-      .optional("net_ll", &C::net_ll, "one step of LL between systems [us]", time)
-      .optional("net_ll128", &C::net_ll128, "one step of LL128 between systems [us]", time)
-      .optional("net_simple", &C::net_simple, "one step of Simple between systems [us]", time)
-      .optional("net_post", &C::net_post,
+      .optional("net_ll", &Protocols::net_ll, "one step of LL between systems [us]", time)
+      .optional("net_ll128", &Protocols::net_ll128, "one step of LL128 between systems [us]", time)
+      .optional("net_simple", &Protocols::net_simple, "one step of Simple between systems [us]",
+                time)
+      .optional("net_post", &Protocols::net_post,
                 "posting of a message between systems, one for each step of a ring [us]", time)
-      .optional("p2p_peer", &C::p2p_peer, "each peer of grouped sends and receives [us]", time);
+      .optional("p2p_peer", &Protocols::p2p_peer, "each peer of grouped sends and receives [us]",
+                time);
 }
 
 }  // namespace

@@ -429,9 +429,9 @@ void expect_in_readme(const std::string& command, const std::string& printed,
 }
 
 TEST_F(Cli, TheErrorTableOfTheReadmeIsWhatTheProgramPrints) {
-  const Outcome table =
-      orrery("describe calibration a100_sxm b200_sxm b300_sxm gb200 h100_sxm h200_sxm rtx_pro_6000",
-             false);
+  const Outcome table = orrery(
+      "describe calibration a100_sxm b200_sxm b300_sxm gb200 h100_sxm h200_sxm l40s rtx_pro_6000",
+      false);
   ASSERT_EQ(table.code, 0);
   expect_in_readme("describe calibration", table.out);
 }
