@@ -15,6 +15,7 @@ namespace {
 /// boost clock.
 constexpr double kIssued = 0.9;
 constexpr double kProductMemory = 0.1;  ///< share of the bandwidth, as in the power balances
+constexpr double kHighest = 2;          ///< no clock above twice the boost clock is looked for
 
 /// Over the voltage at the boost clock.
 double voltage(const PowerConfig& power, double share) {
@@ -58,6 +59,11 @@ FlopsPerSecond issued_rate(const AcceleratorConfig& device, Precision precision)
 double share_within_cap(const AcceleratorConfig& device, const Activity& activity, double highest) {
   return share_within(device.power.cap(), highest,
                       [&](double share) { return power_at(device, activity, share); });
+}
+
+/// The clock that the cap allows long products, were there no highest clock.
+Hertz allowed_clock(const AcceleratorConfig& device, Precision precision) {
+  return boost_clock(device) * share_within_cap(device, long_product(device, precision), kHighest);
 }
 
 }  // namespace
@@ -131,7 +137,12 @@ double product_slowdown(const AcceleratorConfig& device, Precision precision) {
 
 double throttle_here(const AcceleratorConfig& device, Precision precision, double throttle) {
   if (!device.sold) return throttle;
-  return std::max(0.0, (1 + throttle) * sustained_change(device, precision) - 1);
+  const double clocks = boost_clock(device) / boost_clock(*device.sold);
+  const double allowed = allowed_clock(device, precision) / allowed_clock(*device.sold, precision);
+  double slower = (1 + throttle) * clocks / allowed;
+  // Bytes that go with more FLOPs cost nothing where the cap is far from both clocks.
+  if (clocks > 1) slower = std::min(slower, (1 + throttle) * sustained_change(device, precision));
+  return std::max(0.0, slower - 1);
 }
 
 double throttle_moved(const AcceleratorConfig& from, const AcceleratorConfig& to,
