@@ -160,7 +160,7 @@ struct KernelConfig {
   Fact<Seconds> launch;            ///< fixed cost of a kernel
   /// Standard deviation of log(real / predicted) of kernels that run on these priors.
   Fact<double> uncertainty{0.4,
-                           "holds 82 % of published figures of 92 sources about devices on priors "
+                           "holds 80 % of published figures of 124 sources that rest on priors "
                            "within p10 to p90, validation/README.md",
                            std::nullopt,
                            {},
