@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
     Sweeps, ShippedSweepTest,
     ::testing::Values(ShippedSweep{"chip_decade", ""},
                       ShippedSweep{"equal_power_and_cost",
-                                   "batch.micro <= 8 or batch.micro == 64 or batch.micro == 80 or "
+                                   "batch.micro <= 8 or batch.micro == 48 or batch.micro == 80 or "
                                    "batch.micro == 384"},
                       ShippedSweep{"gpt4_gpus", ""}, ShippedSweep{"gpu_generations", ""},
                       ShippedSweep{"memory_and_units", ""}, ShippedSweep{"one_user_70b", ""},
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
                       ShippedSweep{
                           "scale_up_domain",
                           "batch.micro == 32 or batch.micro == 64 or batch.micro == 128 or "
-                          "batch.micro == 256 or batch.micro == 384 or batch.micro == 448"}),
+                          "batch.micro == 256 or batch.micro == 320 or batch.micro == 384"}),
     [](const auto& shipped) { return shipped.param.name; });
 
 }  // namespace
