@@ -139,7 +139,8 @@ double ring_share(const Traffic& t) { return 2.0 * (t.ranks - 1) / t.ranks; }
 /// the tuner gives a limit; two systems exchange both ways at once.
 Seconds nominal_nvls_tree(const ProtocolsConfig& c, const Traffic& t) {
   const double all = ring_share(t);
-  const auto heads = static_cast<double>(t.ranks / t.systems);
+  const int channels = t.ranks / t.systems;  // one a rank of a system
+  const auto heads = static_cast<double>(channels);
   const auto& limit = t.systems == 2 ? c.nominal_nvls_tree_pair : c.nominal_nvls_tree_systems;
   const Seconds inside = all / 2 * (t.bytes / (t.line * t.efficiency)) / c.nominal_nvls.value;
   const Seconds between = t.scale_out_time * (all / 2);

@@ -64,7 +64,7 @@ bool is_plain_number(const std::string& text) {
 std::optional<NamedValue> counted(const RunRecord& record, const std::string& name, ChooseAt at,
                                   bool more) {
   if (at == ChooseAt::kP90)
-    if (const auto end = metric_of(record, name + (more ? ".p90" : ".p10"))) return end;
+    if (auto end = metric_of(record, name + (more ? ".p90" : ".p10"))) return end;
   return value_of(record, name);
 }
 
