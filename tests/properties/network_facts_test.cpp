@@ -213,8 +213,9 @@ TEST(Facts, OfSystemsAndTheirNetworksMoveResults) {
        "heads: 8, vocabulary: 8192}}, batch: {global: 2, sequence: 512}, optimizer_offload: 1}"},
       {{"system.host.network"},
        collective("cm384", "kind: send_receive, bytes: 1 GB, from: storage, to: 0")},
+      // Where no host_power is known.
       {{"system.all_in_power"},
-       "{experiment: inference, system: gb200_nvl72, model: llama_3_1_8b, phase: decode, "
+       "{experiment: inference, system: a100_pcie_8, model: llama_3_1_8b, phase: decode, "
        "kv_length: 512, batch: {micro: 1}}"},
       {{"system.host_power"},
        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
