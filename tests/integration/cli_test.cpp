@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/integration/program.h"
 
@@ -375,6 +376,21 @@ TEST_F(Cli, RowsThatNoModelPredictsAreCountedAndNamed) {
   EXPECT_EQ(run.code, 0);
   EXPECT_THAT(run.out, HasSubstr("1 rows, no accelerator is called 'abacus'"));
   EXPECT_THAT(run.out, HasSubstr("1 rows, gemm: no model of w4a16 on h200_sxm"));
+}
+
+TEST_F(Cli, CalibrateWritesOverNoFileOfAnother) {
+  const std::string table = write("gemm.csv", gemm_table());
+  const std::string mine = "accelerator: h200_sxm\nname: written by hand\n";
+  const std::string file = write("h200_sxm.yaml", mine);
+  for (const char* given : {"", " --accelerator h200_sxm"}) {
+    const Outcome run =
+        orrery("calibrate --model roofline " + table + given + " -o " + folder_.string());
+    EXPECT_EQ(run.code, 2) << run.out;
+    EXPECT_THAT(run.out, testing::HasSubstr("is no calibration, so it is not written over"));
+    std::ostringstream left;
+    left << std::ifstream(file).rdbuf();
+    EXPECT_EQ(left.str(), mine);
+  }
 }
 
 TEST_F(Cli, ACalibrationIsWrittenUsedAndChecked) {

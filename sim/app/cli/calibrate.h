@@ -29,6 +29,11 @@ struct CalibrateArguments {
   ExitCode run() const;
 };
 
+/// A file that is there is written over only where an earlier calibration wrote it.
+/// @param key that its own files begin with, such as "calibration"
+/// @throws UsageError where it is another's
+void require_own_file(const std::string& path, const std::string& key);
+
 /// Fits the protocols of systems.
 ExitCode calibrate_collectives_command(const CalibrateArguments& arguments);
 

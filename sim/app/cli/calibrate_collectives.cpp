@@ -97,6 +97,7 @@ ExitCode calibrate_collectives_command(const CalibrateArguments& arguments) {
       for (const std::string& name : names)
         std::cerr << path.string() << ": moved: " << name << "\n";
     } else {
+      require_own_file(path.string(), "network_calibration");
       fs::create_directories(path.parent_path());
       AtomicFile out(path);
       out.stream() << to_yaml(calibration);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -253,10 +254,23 @@ void CalibrateArguments::take(Options& options) {
   options.json(json);
 }
 
+void require_own_file(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  if (!file) return;
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with(key + ":")) return;
+  throw UsageError(path + " is there and is no " + key +
+                   ", so it is not written over: take another folder or file for -o");
+}
+
 ExitCode CalibrateArguments::run() const {
   if (!engine.empty()) return calibrate_engine_command(*this);
   if (!systems.empty()) return calibrate_collectives_command(*this);
+  for (const std::string& name : accelerators)
+    require_own_file(output_path(*this, name).string(), "calibration");
   const std::vector<Calibration> calibrations = fit_all(*this);
+  for (const Calibration& calibration : calibrations)
+    require_own_file(output_path(*this, calibration.accelerator).string(), "calibration");
   if (output.ends_with(".yaml") && calibrations.size() > 1)
     throw UsageError("one output file for " + std::to_string(calibrations.size()) + " devices");
   nlohmann::ordered_json written = nlohmann::ordered_json::array();
