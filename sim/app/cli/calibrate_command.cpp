@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +12,7 @@
 #include "sim/app/cli/progress.h"
 #include "sim/app/questions/describe/describe_calibration.h"
 #include "sim/app/sweeps/clock.h"
+#include "sim/config/input_files.h"
 #include "sim/config/load.h"
 #include "sim/results/version.h"
 #include "sim/trace/atomic_file.h"
@@ -255,10 +255,9 @@ void CalibrateArguments::take(Options& options) {
 }
 
 void require_own_file(const std::string& path, const std::string& key) {
-  std::ifstream file(path);
-  if (!file) return;
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(key + ":")) return;
+  if (!fs::exists(path)) return;
+  const std::string text = "\n" + config::input_files().read(path).text;
+  if (text.find("\n" + key + ":") != std::string::npos) return;
   throw UsageError(path + " is there and is no " + key +
                    ", so it is not written over: take another folder or file for -o");
 }
