@@ -211,8 +211,8 @@ std::vector<double> CalibratedModel::Prices::draws(const Kernel& kernel, std::in
   std::vector<double> factors =
       normal_draws(seed, accelerator.id + "/" + shape_key(kernel) + "/residual");
   if (!from.entry || !tells(from.shapes, kernel)) {
-    // What priors are wrong about, such as how mature a device's libraries are, they are wrong
-    // about in all kernels: one draw, which does not average out over a step.
+    // A prior that is wrong, such as about how mature a device's libraries are, is wrong for all
+    // kernels: they share one draw, which does not average out over a step.
     const bool streams = from.of.group == "stream" || kernel.kind == KernelClass::kQuantize;
     const double sigma = accelerator.kernel.uncertainty.value * (streams ? kStreams : 1);
     factors = normal_draws(seed, accelerator.id + "/priors");

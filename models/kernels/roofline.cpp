@@ -18,8 +18,8 @@
 namespace orrery {
 namespace {
 
-/// What attention takes beside its work, as its products wait for softmax and blocks for each
-/// other: launches, and the share of its rates that it reaches. Found on measured kernels of A100,
+/// Time that attention loses, because its products wait for softmax and its blocks for each other:
+/// as launches, and as the share of its rates that it reaches. Found on measured kernels of A100,
 /// H100 and B200 by priors (validation/README.md, "Devices that nobody measured").
 struct AttentionLosses {
   double launches = 0, share = 1;
@@ -168,7 +168,7 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
       p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);
   const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];
   const AttentionLosses losses = attention_losses(kernel.kind);
-  // What an engine copies in a time has the memory's share of it in it.
+  // The time of a copy engine includes the time of the memory.
   const double body = std::max(moved, work.engine) / losses.share + losses.launches * launch;
   KernelTime time;
   time.total_us = launch + body;

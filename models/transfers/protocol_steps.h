@@ -12,7 +12,8 @@ inline constexpr double kLl128Wire = 128 / 120.0;
 /// What NCCL counts on of the links between systems with trees, whose inner nodes take from two
 /// children (NCCL 5067397 src/graph/tuning.cc).
 inline constexpr double kTreeRate = 0.85;
-/// What trees lose of it: nothing between two systems, which have one neighbour each.
+/// Share of the rate that a tree keeps: all of it between two systems, which have one neighbour
+/// each.
 inline double tree_rate(const Traffic& t) { return t.tree && t.systems > 2 ? kTreeRate : 1; }
 /// The share of their rate that NCCL's trees between systems reach with buffers of that size (NCCL
 /// 5067397 src/graph/tuning.cc, treeCorrectionFactor), even between its powers of two; otherwise 1.

@@ -54,8 +54,8 @@ struct Traffic {
   double efficiency = 1;   ///< share of it that NCCL counts on: of the fabric
   Seconds scale_up_time;   ///< largest payload of a scale-up link at its line rate
   Seconds scale_out_time;  ///< largest payload of a scale-out link at its payload rate
-  /// What a message between systems takes longer than on the network that the library's constants
-  /// were measured on (ProtocolsConfig::net_latency).
+  /// Latency of this network above that of the one on which the library's constants were measured
+  /// (ProtocolsConfig::net_latency).
   Seconds net_latency;
 
   Bytes share() const { return bytes / ranks; }

@@ -71,12 +71,14 @@ inline const std::vector<SteppedPlan>& stepped_plans() {
 }
 
 /// @param lora slots for adapters; empty: none
-inline LoadedExperiment experiment_of(const SteppedPlan& plan, const std::string& lora = {}) {
+inline LoadedExperiment experiment_of(const SteppedPlan& plan, const std::string& lora = {},
+                                      const std::string& state = {}) {
   std::vector<std::string> set = {
       std::string("system=") + plan.system,       "nodes=" + std::to_string(plan.nodes),
       std::string("model=") + plan.model,         std::string("parallel=") + plan.plan,
       std::string("precision=") + plan.precision, "kv_length=64"};
   if (plan.set != nullptr) set.emplace_back(plan.set);
+  if (!state.empty()) set.push_back("system.accelerator.power.state=" + state);
   if (!lora.empty()) set.insert(set.end(), {"lora=" + lora, "adapters=1", "batch.micro=1"});
   return load_experiment(ORRERY_SOURCE_DIR "/configs/experiments/deepseek_r1_decode.yaml", set);
 }
@@ -135,8 +137,9 @@ class PlainReplay final : public ReplayStandIn {
 /// A plan with both ways to the time of a step.
 class SteppedMachine {
  public:
-  explicit SteppedMachine(const SteppedPlan& plan, const std::string& lora = {})
-      : loaded_(experiment_of(plan, lora)),
+  explicit SteppedMachine(const SteppedPlan& plan, const std::string& lora = {},
+                          const std::string& state = {})
+      : loaded_(experiment_of(plan, lora, state)),
         experiment_(loaded_.as<InferenceExperiment>()),
         model_(experiment_.model.build()),
         kernels_(experiment_.machine().kernels({})),
