@@ -169,6 +169,7 @@ KernelCost CalibratedModel::priced(Device& on, const Kernel& kernel,
   cost.duration = std::max(cost.duration, picoseconds_after(least_time(kernel, accelerator)));
   cost.clock = time.clock;
   cost.cache = Bytes(time.cache_bytes);
+  cost.computed = time.computed;
   if (time.memory_bytes) cost.memory = Bytes(*time.memory_bytes);
   cost.bound = limit_of(kernel, cost, accelerator).bound;
   // Arrays that most of their rows leave idle are taken all the same.

@@ -29,6 +29,7 @@ struct KernelTime {
   double clock = 1;      ///< clock of the units over the boost clock, by the throttle of the family
   double cache_bytes = 0;   ///< bytes that the L2 gives the units; 0: what the memory moves
   double loaded_bytes = 0;  ///< bytes that tiles load through the L2, what they share counted once
+  double computed = 1;      ///< products and exponentials of whole tiles over those that count
   /// Time that systolic arrays are taken, with what their rows and columns leave idle.
   double arrays_us = 0;
   /// Bytes from and to the memory; none: all that the kernel reads and writes.

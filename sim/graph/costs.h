@@ -55,6 +55,9 @@ struct KernelCost {
   Bytes cache = Bytes();
   /// Bytes from and to the memory; none: all that the kernel reads and writes.
   std::optional<Bytes> memory = {};
+  /// Products and exponentials that the units compute over those that the kernel counts: attention
+  /// under a mask computes the tiles that it cuts whole.
+  double computed = 1;
   /// What the host of a rank takes to issue the kernel, where that is longer than Costs::enqueue.
   Picoseconds issue = 0;
   bool host_waits = false;  ///< the host issues nothing more until the kernel has ended

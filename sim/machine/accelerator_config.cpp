@@ -246,8 +246,10 @@ const Schema<EnergyConfig>& EnergyConfig::schema() {
           .optional("multiply_add", &C::multiply_add,
                     "energy of the matrix unit's multiply-adds alone, a part of 'matrix' [pJ/FLOP]",
                     kEnergyPerFlop)
-          .required("vector", &C::vector, "energy of an fp32 vector operation [pJ/FLOP]",
-                    kEnergyPerFlop)
+          .required(
+              "vector", &C::vector,
+              "energy of an fp32 multiply-add on the vector lanes, over its two FLOP [pJ/FLOP]",
+              kEnergyPerFlop)
           .required("memory", &C::memory, "energy from memory to the cores or back [pJ/B, pJ/bit]",
                     kEnergyPerByte)
           .optional("transport", &C::transport,

@@ -65,7 +65,7 @@ ErrorSummary summarise(const std::vector<Comparison>& rows) {
 std::vector<ResidualClass> residual_classes(const std::vector<Comparison>& rows) {
   std::array<std::vector<double>, kLimits.size() + 1> decades;
   for (const Comparison& row : rows) {
-    decades[class_index(row.predicted_us)].push_back(std::log(row.measured_us / row.predicted_us));
+    decades[class_index(row.predicted)].push_back(std::log(row.measured / row.predicted));
   }
   std::vector<ResidualClass> classes;
   std::vector<double> pending;

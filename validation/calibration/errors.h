@@ -9,11 +9,11 @@
 
 namespace orrery {
 
-/// One row, predicted and measured.
+/// One row, predicted and measured, in the unit of its table: us of times, W of power.
 struct Comparison {
-  double predicted_us = 0, measured_us = 0;
+  double predicted = 0, measured = 0;
 
-  double error() const { return predicted_us / measured_us - 1; }
+  double error() const { return predicted / measured - 1; }
 };
 
 /// "<10us", "10-100us", "0.1-1ms", "1-10ms" or ">10ms", by measured time.
@@ -24,7 +24,7 @@ const std::vector<std::string>& size_classes();
 /// Zero everywhere for no rows. Quantiles interpolate between order statistics.
 ErrorSummary summarise(const std::vector<Comparison>& rows);
 
-/// Spread of log(measured / predicted) by decade of the predicted time, which is what is known when
+/// Spread of log(measured / predicted) by decade of the predicted us, which is what is known when
 /// a prediction is made. Classes of fewer than 30 rows are merged with their neighbours.
 std::vector<ResidualClass> residual_classes(const std::vector<Comparison>& rows);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/checks/power_tables.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -73,6 +74,7 @@ void predict_power(const PowerDevice& device, const std::vector<Kernel>& kernels
   Seconds time;
   for (const KernelCost& cost : power.costs) time += to_seconds(cost.duration);
   row.predicted_us = time.base() * 1e6;
+  row.floor_w = device.accelerator.power.floor().base();
   row.predicted_w = (power.energy.total() / time).base() * device.accelerator.dies;
 }
 
@@ -84,10 +86,14 @@ bool trusted_reading(double latency_us, double samples, double power_over_limit)
   return latency_us >= kShort && power_over_limit >= kAtLimit;
 }
 
-std::string add_power_table(const std::string& path, KernelPowerReport& report,
-                            const KernelPowerRow& heard) {
+double possible_reading(double floor_w, double steady_w, double measured_w) {
+  const double cold = floor_w + 0.5 * (steady_w - floor_w);
+  return std::clamp(measured_w, std::min(cold, steady_w), std::max(cold, steady_w));
+}
+
+void add_power_table(const std::string& path, const OperatorTable& table, KernelPowerReport& report,
+                     const KernelPowerRow& heard) {
   constexpr double kAtLimit = 0.97;
-  const OperatorTable table = read_operator_table(path);
   const PowerColumns columns(path, table.header);
   std::vector<std::optional<PowerDevice>> devices;
   for (const std::string& system : table.systems) devices.push_back(power_device(system));
@@ -114,10 +120,12 @@ std::string add_power_table(const std::string& path, KernelPowerReport& report,
     row.held_out = is_held_out(shape_group(table.kind, measured));
     KernelPowerGroup& group = report.groups[{to_string(table.kind), system, row.framework,
                                              row.at_limit ? "at the limit" : "below the limit"}];
-    (row.held_out ? group.held_out : group.fitted).push_back({row.predicted_w, row.measured_w});
+    KernelPowerRows& rows = row.held_out ? group.held_out : group.fitted;
+    rows.steady.push_back({row.predicted_w, row.measured_w});
+    rows.readings.push_back(
+        {possible_reading(row.floor_w, row.predicted_w, row.measured_w), row.measured_w});
     if (heard) heard(measured.text, row);
   }
-  return table.header;
 }
 
 }  // namespace orrery

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "validation/calibration/errors.h"
+#include "validation/importers/operator_table.h"
 
 namespace orrery {
 
@@ -15,16 +16,24 @@ namespace orrery {
 struct KernelPower {
   double measured_w = 0;
   double predicted_w = 0;
+  double floor_w = 0;  ///< power of the device while a job holds it
   double predicted_us = 0;
   std::string framework;  ///< column `framework`; empty: the table has none
   bool at_limit = false;  ///< measured at 0.97 of `power_limit_w` or above
   bool held_out = false;  ///< whether fits leave its shape group out (shape_group.h)
 };
 
-/// Errors of the kernels of one table, device, framework and class. `Comparison` has watts here.
+/// Watts of kernels.
+struct KernelPowerRows {
+  std::vector<Comparison> steady;  ///< the kernel, repeated without pause
+  /// The reading nearest to the measured one that such a kernel can give (possible_reading()).
+  std::vector<Comparison> readings;
+};
+
+/// Kernels of one table, device, framework and class.
 struct KernelPowerGroup {
-  std::vector<Comparison> fitted;    ///< shape groups that fits may see
-  std::vector<Comparison> held_out;  ///< the others
+  KernelPowerRows fitted;    ///< shape groups that fits may see
+  KernelPowerRows held_out;  ///< the others
 };
 
 /// Table, system, framework, class ("at the limit" or "below the limit").
@@ -41,14 +50,20 @@ struct KernelPowerReport {
 /// from 100 us on.
 bool trusted_reading(double latency_us, double samples, double power_over_limit);
 
+/// What NVML can say of a kernel that draws `steady_w` and runs for a second: the mean, over that
+/// second, of means of the last second. After a pause at `floor_w` that is the floor and half of
+/// the rise; straight after kernels that are as hot, all of it.
+/// @return the value of that range nearest to `measured_w`
+double possible_reading(double floor_w, double steady_w, double measured_w);
+
 /// Hears of each predicted row: the row as its file has it, and the prediction.
 using KernelPowerRow = std::function<void(const std::string& text, const KernelPower& row)>;
 
 /// Predicts the power of each kernel of a table in the burst state and adds its error to `report`.
 /// The columns are those of operator tables with `power_w`, `power_limit_w` and `power_samples`.
-/// @return the header of the table
-/// @throws config::ConfigError as read_operator_table(), and for missing columns of power
-std::string add_power_table(const std::string& path, KernelPowerReport& report,
-                            const KernelPowerRow& heard = nullptr);
+/// @param path names the table in errors
+/// @throws config::ConfigError for missing columns of power
+void add_power_table(const std::string& path, const OperatorTable& table, KernelPowerReport& report,
+                     const KernelPowerRow& heard = nullptr);
 
 }  // namespace orrery

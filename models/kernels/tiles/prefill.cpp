@@ -212,6 +212,18 @@ double beside_tiles(const Problem& p, const double* v) {
          v[kRamp] * std::min(1.0, p.tiles / p.units);
 }
 
+/// Elements of scores that the tiles of the mask compute over those that are seen. Rows that a last
+/// tile lacks are zeros, which draw nothing.
+double computed_over_seen(const Kernel& kernel, const Problem& p) {
+  const double seen = kernel.matrix_flops.base() / (4 * p.dim * p.more_work);
+  const bool masked = p.more_work < 1.5 || kernel.attention.backward;
+  if (!masked || !(seen > 0)) return 1;
+  const double rows_last = p.query - (std::ceil(p.query / p.tile.rows) - 1) * p.tile.rows;
+  const double computed = p.sequences * p.heads * p.tile.columns *
+                          (p.steps.before * p.tile.rows + p.steps.last * rows_last);
+  return std::max(1.0, computed / seen);
+}
+
 /// us of the launch.
 double launch_of(const Problem& p, const double* v) {
   const bool fast = p.dim == 128 && !p.mixed;
@@ -272,6 +284,7 @@ KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& ac
   time.cache_bytes = (p.steps.before + p.steps.last) * p.sequences * p.heads * p.tile.columns *
                      p.dim * 2 * p.bytes * p.more_work;
   time.loaded_bytes = time.cache_bytes;
+  time.computed = computed_over_seen(kernel, p);
   return time;
 }
 

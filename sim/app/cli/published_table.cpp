@@ -1,13 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/cli/published_table.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/progress.h"
+#include "sim/config/library.h"
 
 namespace orrery {
+
+std::vector<std::string> shipped_rows(const std::string& folder) {
+  std::vector<std::string> files;
+  const auto root = config::default_library().root().parent_path() / "validation" / folder;
+  for (const auto& entry : std::filesystem::directory_iterator(root))
+    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  return files;
+}
 
 std::vector<PublishedComparison> compare_with_progress(const std::vector<std::string>& files) {
   std::optional<Progress> progress;

@@ -8,6 +8,9 @@
 
 namespace orrery {
 
+/// YAML files in a folder of `validation`, by name.
+std::vector<std::string> shipped_rows(const std::string& folder);
+
 /// compare_published() with progress on standard error.
 std::vector<PublishedComparison> compare_with_progress(const std::vector<std::string>& files);
 

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/collective_summary.h"
+#include "sim/app/cli/error_columns.h"
+#include "sim/app/cli/prediction_rows.h"
 #include "sim/app/cli/verb.h"
-#include "sim/trace/atomic_file.h"
 #include "sim/units/text.h"
 #include "validation/calibration/error_json.h"
 #include "validation/checks/collective_validation.h"
@@ -34,36 +32,11 @@ struct CollectivesArguments {
 using Key = CollectiveValidation::Key;
 using GroupOf = std::map<Key, CollectiveValidation::Group>::const_iterator;
 
-/// The rows with their predictions.
-class RowsFile {
- public:
-  explicit RowsFile(const std::string& path) {
-    if (!path.empty()) file_ = std::make_unique<AtomicFile>(path);
-  }
-  void header(const std::string& columns) {
-    if (!file_ || columns == columns_) return;
-    if (!columns_.empty()) throw UsageError("--rows: the tables do not have the same columns");
-    file_->stream() << columns << ",predicted_us,provenance,bound,algorithm,protocol\n";
-    columns_ = columns;
-  }
-  void row(const std::string& text, const PricedTransfer& priced, const char* provenance) {
-    if (!file_) return;
-    std::array<char, 40> number{};
-    std::snprintf(number.data(), number.size(), "%.6g", priced.isolated_time.base() * 1e6);
-    const Seconds latency = to_seconds(priced.cost.latency);
-    const bool latency_bound = latency * 2 > priced.isolated_time;
-    file_->stream() << text << ',' << number.data() << ',' << provenance << ','
-                    << (latency_bound ? "latency" : "bandwidth") << ',' << priced.algorithm << ','
-                    << priced.protocol << '\n';
-  }
-  void commit() {
-    if (file_) file_->commit();
-  }
-
- private:
-  std::unique_ptr<AtomicFile> file_;
-  std::string columns_;
-};
+std::vector<std::string> cells_of(const PricedTransfer& priced, const char* provenance) {
+  const bool latency_bound = to_seconds(priced.cost.latency) * 2 > priced.isolated_time;
+  return {predicted_text(priced.isolated_time.base() * 1e6), provenance,
+          latency_bound ? "latency" : "bandwidth", priced.algorithm, priced.protocol};
+}
 
 /// Groups by table, all systems last; of a system all rows first, then precisions and collectives.
 std::vector<GroupOf> ordered(const CollectiveValidation& validation) {
@@ -81,7 +54,6 @@ std::vector<GroupOf> ordered(const CollectiveValidation& validation) {
 }
 
 void print(const CollectiveValidation& validation) {
-  using Align = Table::Align;
   for (const auto& [system, machine] : validation.machines()) {
     if (!machine) continue;
     std::cout << system << ": " << machine->name << ", "
@@ -91,22 +63,14 @@ void print(const CollectiveValidation& validation) {
                       ? ", extrapolated\n"
                       : "\n");
   }
-  Table table({{"table"},
-               {"system"},
-               {"of"},
-               {"class"},
-               {"n", Align::kRight},
-               {"MAPE", Align::kRight},
-               {"median", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight},
-               {"worst", Align::kRight}});
+  using enum ErrorFigure;
+  const std::vector<ErrorFigure> figures = {kCount, kMape, kMedian, kP90, kBias, kWorst};
+  Table table = ErrorColumns({"table", "system", "of", "class"}).add(figures).table();
   for (const auto it : ordered(validation)) {
     const auto& [key, group] = *it;
-    const ErrorSummary e = summarise(group.rows);
-    table.add_row({key[0], key[1], key[2], key[3], std::to_string(e.count), format_percent(e.mape),
-                   format_percent(e.median), format_percent(e.p90), format_percent(e.bias),
-                   format_percent(e.worst)});
+    std::vector<std::string> row(key.begin(), key.end());
+    add_errors(row, summarise(group.rows), figures);
+    table.add_row(std::move(row));
   }
   print(table, std::cout);
   for (const auto& [reason, count] : validation.left_out())
@@ -152,13 +116,13 @@ void CollectivesArguments::take(Options& options) {
 ExitCode CollectivesArguments::run() const {
   if (summary) return summarise_collectives(files, json);
   CollectiveValidation validation(calibration, held_out);
-  RowsFile rows_file(rows);
+  PredictionRows rows_file(rows, "predicted_us,provenance,bound,algorithm,protocol");
   for (const std::string& file : files) {
     const CollectiveTable table = read_collective_table(file);
     rows_file.header(table.header);
     validation.add(
         table, [&](const CollectiveRow& row, const PricedTransfer& priced, const char* provenance) {
-          rows_file.row(row.text, priced, provenance);
+          rows_file.row(row.text, cells_of(priced, provenance));
         });
   }
   validation.check_rows();

@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/published_table.h"
 #include "sim/app/cli/verb.h"
-#include "sim/config/library.h"
 #include "sim/serving/serving_log.h"
 #include "validation/checks/published_comparison.h"
 
@@ -20,6 +20,7 @@ namespace {
 
 struct MemoryArguments {
   std::vector<std::string> files;
+  bool json = false;
 
   void take(Options& options);
   ExitCode run() const;
@@ -29,6 +30,7 @@ struct MemoryArguments {
 struct MemoryQuantity {
   const char* metric;
   const char* name;
+  const char* unit;  ///< unit of distances; "" of shares
   double (*distance)(const PublishedComparison&);
   std::string (*text)(double);
 };
@@ -46,52 +48,44 @@ std::string percent(double share) { return format_percent(share, 2); }
 
 // Of the same device, bytes that are too few for the cache are too many for all else.
 constexpr std::array<MemoryQuantity, 5> kQuantities = {
-    {{"kv_bytes", "memory that is not the cache, a GPU", in_bytes, gibibytes},
-     {"kv_tokens", "tokens of the cache", in_shares, percent},
-     {"peak_memory_bytes", "allocated in training", in_shares, percent},
-     {"reserved_memory_bytes", "reserved in training", in_shares, percent},
-     {"used_memory_bytes", "used in training, as nvidia-smi shows", in_shares, percent}}};
+    {{"kv_bytes", "memory that is not the cache, a GPU", "B", in_bytes, gibibytes},
+     {"kv_tokens", "tokens of the cache", "", in_shares, percent},
+     {"peak_memory_bytes", "allocated in training", "", in_shares, percent},
+     {"reserved_memory_bytes", "reserved in training", "", in_shares, percent},
+     {"used_memory_bytes", "used in training, as nvidia-smi shows", "", in_shares, percent}}};
 
-/// Files of validation/memory, in order.
-std::vector<std::string> memory_files() {
-  std::vector<std::string> files;
-  const auto folder = config::default_library().root().parent_path() / "validation" / "memory";
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
-  return files;
-}
+/// Errors of the rows of one file that tell one quantity.
+struct MemoryErrors {
+  std::string file;
+  const MemoryQuantity* quantity = nullptr;
+  std::vector<double> distances;  ///< ascending; not empty
+  std::string worst;              ///< row of the last one
+  std::size_t without = 0;        ///< rows without a prediction
+};
 
-void add_rows(const std::string& file, const std::vector<PublishedComparison>& comparisons,
-              Table& table) {
+std::vector<MemoryErrors> errors_of(const std::string& file,
+                                    const std::vector<PublishedComparison>& comparisons) {
+  std::vector<MemoryErrors> all;
   for (const MemoryQuantity& quantity : kQuantities) {
-    std::vector<double> distances;
-    std::string worst;
-    std::size_t without = 0;
+    MemoryErrors errors{file, &quantity, {}, {}, 0};
     for (const PublishedComparison& c : comparisons) {
       if (c.row.metric != quantity.metric) continue;
       if (!c.reason.empty()) {
-        ++without;
+        ++errors.without;
         continue;
       }
-      distances.push_back(quantity.distance(c));
-      if (distances.back() == *std::max_element(distances.begin(), distances.end()))
-        worst = c.row.id;
+      errors.distances.push_back(quantity.distance(c));
+      if (errors.distances.back() == *std::ranges::max_element(errors.distances))
+        errors.worst = c.row.id;
     }
-    if (distances.empty()) continue;
-    std::sort(distances.begin(), distances.end());
-    table.add_row({file, quantity.name, std::to_string(distances.size()),
-                   quantity.text(quantile(distances, 0.5)), quantity.text(quantile(distances, 0.9)),
-                   quantity.text(distances.back()) + " (" + worst + ")", std::to_string(without)});
+    if (errors.distances.empty()) continue;
+    std::ranges::sort(errors.distances);
+    all.push_back(std::move(errors));
   }
+  return all;
 }
 
-void MemoryArguments::take(Options& options) {
-  options.optional_positionals(
-      "FILE", files, "YAML files of published rows; by default all files in validation/memory");
-}
-
-ExitCode MemoryArguments::run() const {
+void print(const std::vector<MemoryErrors>& all) {
   using Align = Table::Align;
   Table table({{"rows"},
                {"what"},
@@ -100,9 +94,47 @@ ExitCode MemoryArguments::run() const {
                {"p90", Align::kRight},
                {"worst"},
                {"not predicted", Align::kRight}});
-  for (const std::string& file : files.empty() ? memory_files() : files)
-    add_rows(std::filesystem::path(file).stem().string(), compare_with_progress({file}), table);
+  for (const MemoryErrors& e : all) {
+    const auto text = [&](double distance) { return e.quantity->text(distance); };
+    table.add_row({e.file, e.quantity->name, std::to_string(e.distances.size()),
+                   text(quantile(e.distances, 0.5)), text(quantile(e.distances, 0.9)),
+                   text(e.distances.back()) + " (" + e.worst + ")", std::to_string(e.without)});
+  }
   print(table, std::cout);
+}
+
+nlohmann::ordered_json report(const std::vector<MemoryErrors>& all) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const MemoryErrors& e : all)
+    entries.push_back({{"rows", e.file},
+                       {"metric", e.quantity->metric},
+                       {"unit", e.quantity->unit},
+                       {"count", e.distances.size()},
+                       {"median", quantile(e.distances, 0.5)},
+                       {"p90", quantile(e.distances, 0.9)},
+                       {"worst", e.distances.back()},
+                       {"worst_row", e.worst},
+                       {"not_predicted", e.without}});
+  return {{"schema", "orrery.memory/1"}, {"entries", std::move(entries)}};
+}
+
+void MemoryArguments::take(Options& options) {
+  options.optional_positionals(
+      "FILE", files, "YAML files of published rows; by default all files in validation/memory");
+  options.json(json);
+}
+
+ExitCode MemoryArguments::run() const {
+  std::vector<MemoryErrors> all;
+  for (const std::string& file : files.empty() ? shipped_rows("memory") : files)
+    for (MemoryErrors& errors :
+         errors_of(std::filesystem::path(file).stem().string(), compare_with_progress({file})))
+      all.push_back(std::move(errors));
+  if (json) {
+    std::cout << report(all).dump(2) << "\n";
+  } else {
+    print(all);
+  }
   return ExitCode::kOk;
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -14,11 +13,12 @@
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/roofline.h"
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/error_columns.h"
+#include "sim/app/cli/prediction_rows.h"
 #include "sim/app/cli/progress.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
-#include "sim/trace/atomic_file.h"
 #include "validation/calibration/error_json.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/operator_kernels.h"
@@ -177,36 +177,6 @@ void add(Groups& groups, GroupKey key, const Prediction& prediction, const Opera
   group.worst_row = row.text;
 }
 
-/// Writes rows with their predictions, if a file was asked for.
-class RowsFile {
- public:
-  explicit RowsFile(const std::string& path) {
-    if (!path.empty()) file_ = std::make_unique<AtomicFile>(path);
-  }
-  /// @throws UsageError when a table before had other columns.
-  void header(const std::string& columns) {
-    if (!file_ || columns == columns_) return;
-    if (!columns_.empty()) throw UsageError("--rows: the tables do not have the same columns");
-    file_->stream() << columns << ",predicted_us,provenance,bound,fidelity\n";
-    columns_ = columns;
-  }
-  void row(const std::string& text, const Prediction& prediction) {
-    if (!file_) return;
-    std::array<char, 40> number{};
-    std::snprintf(number.data(), number.size(), "%.6g", prediction.model);
-    file_->stream() << text << ',' << number.data() << ',' << to_string(prediction.provenance)
-                    << ',' << to_string(prediction.bound) << ',' << to_string(prediction.fidelity)
-                    << '\n';
-  }
-  void commit() {
-    if (file_) file_->commit();
-  }
-
- private:
-  std::unique_ptr<AtomicFile> file_;
-  std::string columns_;
-};
-
 struct Validation {
   Groups groups;
   std::map<std::string, std::size_t> left_out;  ///< rows by reason
@@ -217,7 +187,7 @@ struct Validation {
 };
 
 void validate_table(const OperatorTable& table, const OperatorsArguments& arguments,
-                    RowsFile& rows_file, Validation& validation) {
+                    PredictionRows& rows_file, Validation& validation) {
   std::vector<std::optional<Device>> devices;
   for (const std::string& system : table.systems) devices.push_back(find_device(system, arguments));
   rows_file.header(table.header);
@@ -249,7 +219,8 @@ void validate_table(const OperatorTable& table, const OperatorsArguments& argume
       continue;
     }
     const Prediction prediction = predict(device, operator_kernels(table.kind, row, *precision));
-    rows_file.row(row.text, prediction);
+    rows_file.row(row.text, {predicted_text(prediction.model), to_string(prediction.provenance),
+                             to_string(prediction.bound), to_string(prediction.fidelity)});
     for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {
       if (label.empty()) continue;
       add(validation.groups, {name, system, label, size_class(row.latency_us)}, prediction, row);
@@ -279,35 +250,26 @@ std::vector<Groups::const_iterator> ordered(const Groups& groups) {
 }
 
 void print(const Validation& validation) {
-  using Align = Table::Align;
   for (const auto& [system, calibration] : validation.transferred)
     std::cout << system << ": parameters of '" << calibration
               << "', transferred by data sheet; no row of " << system << " was fitted\n";
-  Table table({{"table"},
-               {"system"},
-               {"precision"},
-               {"class"},
-               {"n", Align::kRight},
-               {"MAPE", Align::kRight},
-               {"median", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight},
-               {"worst", Align::kRight},
-               {"extrapolated", Align::kRight},
-               {"baseline", Align::kRight},
-               {"priors", Align::kRight},
-               {"textbook", Align::kRight}});
+  using enum ErrorFigure;
+  const std::vector<ErrorFigure> figures = {kCount, kMape, kMedian, kP90, kBias, kWorst};
+  ErrorColumns columns({"table", "system", "precision", "class"});
+  columns.add(figures);
+  for (const char* title : {"extrapolated", "baseline", "priors", "textbook"})
+    columns.add({title, Table::Align::kRight});
+  Table table = columns.table();
   for (const auto it : ordered(validation.groups)) {
     const auto& [key, group] = *it;
-    const ErrorSummary e = summarise(group.model);
-    const double extrapolated =
-        static_cast<double>(group.extrapolated) / static_cast<double>(group.model.size());
-    table.add_row({key[0], key[1], key[2], key[3], std::to_string(e.count), format_percent(e.mape),
-                   format_percent(e.median), format_percent(e.p90), format_percent(e.bias),
-                   format_percent(e.worst), format_percent(extrapolated),
-                   group.baseline.empty() ? "-" : format_percent(summarise(group.baseline).mape),
-                   format_percent(summarise(group.prior).mape),
-                   format_percent(summarise(group.textbook).mape)});
+    std::vector<std::string> row(key.begin(), key.end());
+    add_errors(row, summarise(group.model), figures);
+    row.push_back(format_percent(static_cast<double>(group.extrapolated) /
+                                 static_cast<double>(group.model.size())));
+    row.push_back(group.baseline.empty() ? "-" : format_percent(summarise(group.baseline).mape));
+    row.push_back(format_percent(summarise(group.prior).mape));
+    row.push_back(format_percent(summarise(group.textbook).mape));
+    table.add_row(std::move(row));
   }
   print(table, std::cout);
   std::cout << "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm "
@@ -366,7 +328,7 @@ void OperatorsArguments::take(Options& options) {
 
 ExitCode OperatorsArguments::run() const {
   Validation validation;
-  RowsFile rows_file(rows);
+  PredictionRows rows_file(rows, "predicted_us,provenance,bound,fidelity");
   {
     Progress progress("tables", files.size());
     for (const std::string& file : files) {

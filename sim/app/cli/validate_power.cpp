@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/error_columns.h"
+#include "sim/app/cli/prediction_rows.h"
 #include "sim/app/cli/published_table.h"
 #include "sim/app/cli/verb.h"
-#include "sim/config/library.h"
-#include "sim/serving/serving_log.h"
-#include "sim/trace/atomic_file.h"
+#include "validation/calibration/error_json.h"
 #include "validation/checks/power_tables.h"
 #include "validation/checks/published_comparison.h"
 
@@ -25,153 +24,150 @@ namespace {
 struct PowerArguments {
   std::vector<std::string> files;
   std::string rows;  ///< file for the rows of kernels with their predictions; empty: none
+  bool json = false;
 
   void take(Options& options);
   ExitCode run() const;
 };
 
-/// Errors as shares of what was measured.
-struct PowerErrors {
-  std::vector<double> signed_errors;
-
-  void add(double error) { signed_errors.push_back(error); }
-  std::vector<std::string> cells() const {
-    if (signed_errors.empty()) return {"0", "-", "-", "-"};
-    std::vector<double> sizes;
-    double sum = 0;
-    for (const double error : signed_errors) {
-      sizes.push_back(std::abs(error));
-      sum += error;
-    }
-    std::sort(sizes.begin(), sizes.end());
-    return {std::to_string(sizes.size()), format_percent(quantile(sizes, 0.5)),
-            format_percent(quantile(sizes, 0.9)),
-            format_percent(sum / static_cast<double>(sizes.size()))};
-  }
-};
-
-PowerErrors errors_of(const std::vector<Comparison>& rows) {
-  PowerErrors errors;
-  for (const Comparison& row : rows) errors.add(row.error());
-  return errors;
-}
-
-void add_cells(std::vector<std::string>& row, const PowerErrors& errors) {
-  for (std::string& cell : errors.cells()) row.push_back(std::move(cell));
-}
-
-/// Files of validation/power, in order.
-std::vector<std::string> power_files() {
-  std::vector<std::string> files;
-  const auto folder = config::default_library().root().parent_path() / "validation" / "power";
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 bool is_yaml(const std::string& file) { return std::filesystem::path(file).extension() == ".yaml"; }
 
-void print_kernels(const KernelPowerReport& report) {
-  using Align = Table::Align;
-  Table table({{"kernels"},
-               {"system"},
-               {"framework"},
-               {"class"},
-               {"n", Align::kRight},
-               {"median", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight},
-               {"held out: n", Align::kRight},
-               {"median", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight}});
+const std::vector<ErrorFigure> kFigures = {ErrorFigure::kCount, ErrorFigure::kMedian,
+                                           ErrorFigure::kP90, ErrorFigure::kBias};
+
+/// Figures of the readings that kernels of such power can give.
+const std::vector<ErrorFigure> kOfReadings = {ErrorFigure::kMedian, ErrorFigure::kP90};
+
+void append(KernelPowerRows& to, const KernelPowerRows& rows) {
+  to.steady.insert(to.steady.end(), rows.steady.begin(), rows.steady.end());
+  to.readings.insert(to.readings.end(), rows.readings.begin(), rows.readings.end());
+}
+
+/// The rows of all groups together.
+KernelPowerGroup together(const KernelPowerReport& report) {
   KernelPowerGroup all;
   for (const auto& [key, group] : report.groups) {
-    std::vector<std::string> row = {key[0], key[1], key[2].empty() ? "-" : key[2], key[3]};
-    add_cells(row, errors_of(group.fitted));
-    add_cells(row, errors_of(group.held_out));
-    table.add_row(std::move(row));
-    all.fitted.insert(all.fitted.end(), group.fitted.begin(), group.fitted.end());
-    all.held_out.insert(all.held_out.end(), group.held_out.begin(), group.held_out.end());
+    append(all.fitted, group.fitted);
+    append(all.held_out, group.held_out);
   }
-  std::vector<std::string> row = {"all", "", "", ""};
-  add_cells(row, errors_of(all.fitted));
-  add_cells(row, errors_of(all.held_out));
-  table.add_row(std::move(row));
+  return all;
+}
+
+void print_kernels(const KernelPowerReport& report) {
+  Table table = ErrorColumns({"kernels", "system", "framework", "class"})
+                    .add(kFigures)
+                    .add(kOfReadings, "readings")
+                    .add(kFigures, "held-out")
+                    .add(kOfReadings, "readings")
+                    .table();
+  const auto add = [&](std::vector<std::string> row, const KernelPowerGroup& group) {
+    for (const KernelPowerRows* rows : {&group.fitted, &group.held_out}) {
+      add_errors(row, summarise(rows->steady), kFigures);
+      add_errors(row, summarise(rows->readings), kOfReadings);
+    }
+    table.add_row(std::move(row));
+  };
+  for (const auto& [key, group] : report.groups)
+    add({key[0], key[1], key[2].empty() ? "-" : key[2], key[3]}, group);
+  add({"all", "", "", ""}, together(report));
   print(table, std::cout);
-  std::cout << "short runs, whose readings do not tell the power of the kernel: "
-            << report.short_runs << " rows\n";
+  std::cout
+      << "readings: to the nearest value that NVML can give of the predicted power; its means "
+         "of a second hold from half of the rise over the floor (after a pause) to all of it\n"
+      << "short runs, whose readings do not tell the power of the kernel: " << report.short_runs
+      << " rows\n";
   for (const auto& [reason, count] : report.left_out)
     std::cout << "left out: " << count << " rows, " << reason << "\n";
 }
+
+nlohmann::ordered_json rows_json(const KernelPowerRows& rows) {
+  nlohmann::ordered_json json = to_json(summarise(rows.steady));
+  json["readings"] = to_json(summarise(rows.readings));
+  return json;
+}
+
+nlohmann::ordered_json kernels_json(const KernelPowerReport& report) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const auto& [key, group] : report.groups)
+    entries.push_back({{"table", key[0]},
+                       {"system", key[1]},
+                       {"framework", key[2]},
+                       {"class", key[3]},
+                       {"fitted", rows_json(group.fitted)},
+                       {"held_out", rows_json(group.held_out)}});
+  const KernelPowerGroup all = together(report);
+  return {{"all", {{"fitted", rows_json(all.fitted)}, {"held_out", rows_json(all.held_out)}}},
+          {"entries", std::move(entries)},
+          {"short_runs", report.short_runs},
+          {"left_out", report.left_out}};
+}
+
+/// Rows of one file of published figures that tell one metric.
+struct PublishedPower {
+  std::string file, metric;
+  bool time_off = false;  ///< the rows whose time per token is more than 15 % off
+  std::vector<Comparison> rows;
+  std::size_t without = 0;  ///< rows without a prediction
+};
 
 /// A row of watts may have one of time beside it: "ID W" and "ID ms".
 std::string subject_of(const std::string& id) { return id.substr(0, id.rfind(' ')); }
 
 /// Figures of power of one file; those whose time is off stand apart.
-void add_published(const std::string& file, const std::vector<PublishedComparison>& comparisons,
-                   Table& table) {
+std::vector<PublishedPower> published_power(const std::string& file,
+                                            const std::vector<PublishedComparison>& comparisons) {
   constexpr double kTimeOff = 0.15;
   std::map<std::string, double> time_errors;
   for (const PublishedComparison& c : comparisons)
     if (c.reason.empty() && c.row.metric == "median_itl_ms")
       time_errors[subject_of(c.row.id)] = c.error;
-  std::map<std::string, std::array<PowerErrors, 2>> errors;
-  std::size_t without = 0;
+  std::map<std::pair<std::string, bool>, PublishedPower> groups;
   for (const PublishedComparison& c : comparisons) {
     if (c.row.metric == "median_itl_ms") continue;
-    if (!c.reason.empty()) {
-      ++without;
-      continue;
-    }
     const auto time = time_errors.find(subject_of(c.row.id));
     const bool off = time != time_errors.end() && std::abs(time->second) > kTimeOff;
-    errors[c.row.metric].at(off ? 1 : 0).add(c.error);
-  }
-  for (const auto& [metric, parts] : errors) {
-    for (std::size_t part = 0; part < parts.size(); ++part) {
-      if (parts.at(part).signed_errors.empty()) continue;
-      std::vector<std::string> row = {
-          file, metric + (part == 1 ? ", time per token more than 15 % off" : "")};
-      add_cells(row, parts.at(part));
-      table.add_row(std::move(row));
+    PublishedPower& group = groups[{c.row.metric, off}];
+    if (c.reason.empty()) {
+      group.rows.push_back({c.predicted, c.measured});
+    } else {
+      ++group.without;
     }
   }
-  if (without > 0) table.add_row({file, "not predicted", std::to_string(without), "-", "-", "-"});
+  std::vector<PublishedPower> all;
+  for (auto& [key, group] : groups) {
+    group.file = file;
+    std::tie(group.metric, group.time_off) = key;
+    all.push_back(std::move(group));
+  }
+  return all;
 }
 
-/// Writes rows of kernels with their predictions, if a file was asked for.
-class PowerRowsFile {
- public:
-  explicit PowerRowsFile(const std::string& path) {
-    if (!path.empty()) file_ = std::make_unique<AtomicFile>(path);
+void print_published(const std::vector<PublishedPower>& groups) {
+  Table table = ErrorColumns({"rows", "metric"})
+                    .add(kFigures)
+                    .add({"not predicted", Table::Align::kRight})
+                    .table();
+  for (const PublishedPower& group : groups) {
+    std::vector<std::string> row = {
+        group.file, group.metric + (group.time_off ? ", time per token more than 15 % off" : "")};
+    add_errors(row, summarise(group.rows), kFigures);
+    row.push_back(std::to_string(group.without));
+    table.add_row(std::move(row));
   }
-  bool wanted() const { return file_ != nullptr; }
-  void row(const std::string& text, const KernelPower& row) {
-    std::array<char, 80> numbers{};
-    std::snprintf(numbers.data(), numbers.size(), ",%.6g,%.6g", row.predicted_us, row.predicted_w);
-    lines_.push_back(text + numbers.data());
-  }
-  void flush(const std::string& header) {
-    if (!file_) return;
-    if (header != header_) {
-      if (!header_.empty()) throw UsageError("--rows: the tables do not have the same columns");
-      file_->stream() << header << ",predicted_us,predicted_w\n";
-      header_ = header;
-    }
-    for (const std::string& line : lines_) file_->stream() << line << '\n';
-    lines_.clear();
-  }
-  void commit() {
-    if (file_) file_->commit();
-  }
+  print(table, std::cout);
+}
 
- private:
-  std::unique_ptr<AtomicFile> file_;
-  std::string header_;
-  std::vector<std::string> lines_;
-};
+nlohmann::ordered_json published_json(const std::vector<PublishedPower>& groups) {
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const PublishedPower& group : groups) {
+    nlohmann::ordered_json entry = {
+        {"rows", group.file}, {"metric", group.metric}, {"time_off", group.time_off}};
+    entry.update(to_json(summarise(group.rows)));
+    entry["not_predicted"] = group.without;
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
 
 void PowerArguments::take(Options& options) {
   options.optional_positionals(
@@ -179,35 +175,38 @@ void PowerArguments::take(Options& options) {
       "tables of kernels with power_w (CSV, plain or gzip) and YAML files of published rows; by "
       "default the files of validation/power");
   options.option("--rows", rows, "write the rows of kernels with predictions to this CSV");
+  options.json(json);
 }
 
 ExitCode PowerArguments::run() const {
-  using Align = Table::Align;
   KernelPowerReport kernels;
-  PowerRowsFile rows_file(rows);
-  Table published({{"rows"},
-                   {"what"},
-                   {"n", Align::kRight},
-                   {"median error", Align::kRight},
-                   {"p90", Align::kRight},
-                   {"bias", Align::kRight}});
-  bool tables = false, figures = false;
-  for (const std::string& file : files.empty() ? power_files() : files) {
+  PredictionRows rows_file(rows, "predicted_us,predicted_w");
+  std::vector<PublishedPower> published;
+  bool tables = false;
+  for (const std::string& file : files.empty() ? shipped_rows("power") : files) {
     if (is_yaml(file)) {
-      figures = true;
-      add_published(std::filesystem::path(file).stem().string(), compare_with_progress({file}),
-                    published);
+      for (PublishedPower& group : published_power(std::filesystem::path(file).stem().string(),
+                                                   compare_with_progress({file})))
+        published.push_back(std::move(group));
       continue;
     }
     tables = true;
-    KernelPowerRow heard;
-    if (rows_file.wanted())
-      heard = [&](const std::string& text, const KernelPower& row) { rows_file.row(text, row); };
-    rows_file.flush(add_power_table(file, kernels, heard));
+    const OperatorTable table = read_operator_table(file);
+    rows_file.header(table.header);
+    add_power_table(file, table, kernels, [&](const std::string& text, const KernelPower& row) {
+      rows_file.row(text, {predicted_text(row.predicted_us), predicted_text(row.predicted_w)});
+    });
   }
   rows_file.commit();
+  if (json) {
+    nlohmann::ordered_json report = {{"schema", "orrery.power/1"}};
+    if (tables) report["kernels"] = kernels_json(kernels);
+    report["published"] = published_json(published);
+    std::cout << report.dump(2) << "\n";
+    return ExitCode::kOk;
+  }
   if (tables) print_kernels(kernels);
-  if (figures) print(published, std::cout);
+  if (!published.empty()) print_published(published);
   return ExitCode::kOk;
 }
 

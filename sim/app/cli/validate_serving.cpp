@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/error_columns.h"
+#include "sim/app/cli/prediction_rows.h"
 #include "sim/app/cli/progress.h"
 #include "sim/app/cli/validate_runs.h"
 #include "sim/app/cli/verb.h"
-#include "sim/trace/atomic_file.h"
 #include "validation/calibration/errors.h"
 #include "validation/checks/serving_order.h"
 #include "validation/checks/serving_targets.h"
@@ -66,29 +64,19 @@ std::map<std::string, int> left_out(const std::vector<ServingComparison>& compar
 }
 
 void print(const std::vector<ServingComparison>& comparisons) {
-  using Align = Table::Align;
-  Table table({{"model"},
-               {"system"},
-               {"backend"},
-               {"n", Align::kRight},
-               {"TPOT MAPE", Align::kRight},
-               {"median", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight},
-               {"n", Align::kRight},
-               {"TTFT MAPE", Align::kRight},
-               {"median", Align::kRight},
-               {"bias", Align::kRight}});
+  using enum ErrorFigure;
+  const std::vector<ErrorFigure> of_tpot = {kCount, kMape, kMedian, kP90, kBias};
+  const std::vector<ErrorFigure> of_ttft = {kCount, kMape, kMedian, kBias};
+  Table table = ErrorColumns({"model", "system", "backend"})
+                    .add(of_tpot, "TPOT")
+                    .add(of_ttft, "TTFT")
+                    .table();
   for (const auto& [key, errors] : grouped(comparisons)) {
     const auto& [model, system, backend] = key;
-    const ErrorSummary tpot = summarise(errors.tpot), ttft = summarise(errors.ttft);
-    const auto of = [](const ErrorSummary& e, double value) {
-      return e.count == 0 ? std::string("-") : format_percent(value);
-    };
-    table.add_row({model == "~all" ? "all" : model, system, backend, std::to_string(tpot.count),
-                   of(tpot, tpot.mape), of(tpot, tpot.median), of(tpot, tpot.p90),
-                   of(tpot, tpot.bias), std::to_string(ttft.count), of(ttft, ttft.mape),
-                   of(ttft, ttft.median), of(ttft, ttft.bias)});
+    std::vector<std::string> row = {model == "~all" ? "all" : model, system, backend};
+    add_errors(row, summarise(errors.tpot), of_tpot);
+    add_errors(row, summarise(errors.ttft), of_ttft);
+    table.add_row(std::move(row));
   }
   print(table, std::cout);
   for (const auto& [reason, count] : left_out(comparisons))
@@ -124,22 +112,15 @@ void print(const ServingOrder& order) {
 
 /// TTFT by its median error.
 void print(const std::vector<ServingTarget>& targets) {
-  using Align = Table::Align;
-  Table table({{"judged together"},
-               {"n", Align::kRight},
-               {"TPOT MAPE", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight},
-               {"n", Align::kRight},
-               {"TTFT median", Align::kRight},
-               {"bias", Align::kRight}});
+  using enum ErrorFigure;
+  const std::vector<ErrorFigure> of_tpot = {kCount, kMape, kP90, kBias};
+  const std::vector<ErrorFigure> of_ttft = {kCount, kMedian, kBias};
+  Table table = ErrorColumns({"judged together"}).add(of_tpot, "TPOT").add(of_ttft, "TTFT").table();
   for (const ServingTarget& t : targets) {
-    const auto of = [](const ErrorSummary& e, double value) {
-      return e.count == 0 ? std::string("-") : format_percent(value);
-    };
-    table.add_row({t.name, std::to_string(t.tpot.count), of(t.tpot, t.tpot.mape),
-                   of(t.tpot, t.tpot.p90), of(t.tpot, t.tpot.bias), std::to_string(t.ttft.count),
-                   of(t.ttft, t.ttft.median), of(t.ttft, t.ttft.bias)});
+    std::vector<std::string> row = {t.name};
+    add_errors(row, t.tpot, of_tpot);
+    add_errors(row, t.ttft, of_ttft);
+    table.add_row(std::move(row));
   }
   print(table, std::cout);
 }
@@ -207,13 +188,12 @@ nlohmann::ordered_json report(const std::vector<ServingComparison>& comparisons)
 
 void write_rows(const std::string& path, const std::string& columns,
                 const std::vector<ServingComparison>& comparisons) {
-  AtomicFile file(path);
-  file.stream() << columns << ",predicted_ttft_ms,predicted_tpot_ms\n";
+  PredictionRows file(path, "predicted_ttft_ms,predicted_tpot_ms");
+  file.header(columns);
   for (const ServingComparison& c : comparisons) {
-    std::array<char, 64> numbers{};
-    if (c.reason.empty())
-      std::snprintf(numbers.data(), numbers.size(), "%.6g,%.6g", c.ttft_ms, c.tpot_ms);
-    file.stream() << c.row.text << ',' << (c.reason.empty() ? numbers.data() : ",") << '\n';
+    const bool predicted = c.reason.empty();
+    file.row(c.row.text, {predicted ? predicted_text(c.ttft_ms) : "",
+                          predicted ? predicted_text(c.tpot_ms) : ""});
   }
   file.commit();
 }
@@ -248,7 +228,7 @@ ExitCode ServingArguments::run() const {
       progress.step(row.id);
     }
   }
-  if (!rows.empty()) write_rows(rows, columns, comparisons);
+  write_rows(rows, columns, comparisons);
   if (json) {
     std::cout << report(comparisons).dump(2) << "\n";
   } else {

@@ -328,6 +328,7 @@ void ServingExperiment::report_trust(const ServingFleet& fleet,
     if (bounds.at(i).status != RunStatus::kOk || was_stopped(bounds.at(i))) return;
   }
   add_bounds(record, bounds);
+  widen_by_power(record, serving.fleet);
 }
 
 /// What the memory of a rank of each group holds.

@@ -22,6 +22,14 @@ JoulesPerFlop matrix_energy(const AcceleratorConfig& accelerator, Precision prec
   return most;
 }
 
+/// FLOPs that the vector lanes have energy for. Steps of a softmax (maximum, difference,
+/// exponential, sum, quotient) are an instruction of one FLOP each; `energy.vector` is that of a
+/// multiply-add, over its two.
+Flops vector_operations(const Kernel& kernel) {
+  constexpr double kSteps = 5;
+  return kernel.vector_flops + kernel.exponentials * kSteps;
+}
+
 /// At the voltage of its clock.
 void add_kernel(EnergyUse& use, const Kernel& kernel, const KernelCost& cost,
                 const AcceleratorConfig& accelerator, double runs) {
@@ -129,13 +137,13 @@ EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
   const EnergyConfig& energy = accelerator.energy;
   // Of 2:4 sparse weights, which are counted as if dense, half the products are computed.
   const double computed = kernel.weights.sparse ? 0.5 : 1;
-  const Joules matrix =
-      kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) * computed;
+  const Joules matrix = kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) *
+                        (computed * cost.computed);
   const Bytes moved = kernel.read + kernel.written;
   EnergyUse use;
   use.shared = std::min(matrix, shared_reads(kernel, accelerator) * energy.shared.value);
   use.matrix = matrix - use.shared;
-  use.vector = kernel.vector_flops * energy.vector.value;
+  use.vector = vector_operations(kernel) * cost.computed * energy.vector.value;
   const Bytes from_memory = std::min(moved, reachable(cost, accelerator));
   use.memory = from_memory * (energy.memory.value + energy.transport.value);
   use.cache = std::max(Bytes(), std::max(cost.cache, moved) - from_memory) * energy.cache.value;

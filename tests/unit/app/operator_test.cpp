@@ -71,6 +71,18 @@ TEST(Operator, OperandsOfMatrixInstructionsAreAPartOfTheirEnergy) {
               (kernel.matrix_flops * h100.energy.matrix.at(Precision::kBf16).value).base(), 1e-18);
 }
 
+// Five instructions of one FLOP: 2 x 6.6 pJ each, where a multiply-add has 2 FLOP of 6.6.
+TEST(Operator, AStepOfASoftmaxTakesTheEnergyOfAnInstruction) {
+  Kernel softmax;
+  softmax.vector_flops = Flops(5e9);
+  softmax.exponentials = Flops(1e9);
+  Kernel products;
+  products.vector_flops = Flops(5e9);
+  const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
+  EXPECT_NEAR(run_energy(softmax, KernelCost(), h100).vector.base(), 5e9 * 2 * 6.6e-12, 1e-9);
+  EXPECT_NEAR(run_energy(products, KernelCost(), h100).vector.base(), 5e9 * 6.6e-12, 1e-9);
+}
+
 TEST(Operator, CopiesOfOneDirectionShareAndUnitsCopyWithoutEngines) {
   const std::string copy = "kind: copy_device_to_device, bytes: 1 GB";
   const Ran engine = run(copy, "", "dgx_h100");

@@ -37,6 +37,12 @@ TEST(PowerTables, ShortRunsDoNotTellThePowerOfAKernel) {
   EXPECT_FALSE(trusted_reading(99, 1, 1));
 }
 
+TEST(PowerTables, AReadingHoldsHalfOfTheRiseAfterAPauseAndAllOfItBehindAKernelAsHot) {
+  EXPECT_DOUBLE_EQ(possible_reading(130, 530, 300), 330);
+  EXPECT_DOUBLE_EQ(possible_reading(130, 530, 400), 400);
+  EXPECT_DOUBLE_EQ(possible_reading(130, 530, 600), 530);
+}
+
 TEST(PowerTables, KernelsCountByFrameworkAndByWhetherTheLimitHoldsThem) {
   const std::string path = table(
       "h200_sxm,bf16,8192,8192,8192,1500,698,700,11,vllm,0.22,a\n"
@@ -46,23 +52,21 @@ TEST(PowerTables, KernelsCountByFrameworkAndByWhetherTheLimitHoldsThem) {
       "no_such_device,bf16,8192,8192,8192,1500,698,700,11,vllm,0.22,a\n");
   KernelPowerReport report;
   std::size_t heard = 0;
-  EXPECT_EQ(add_power_table(path, report,
-                            [&](const std::string& text, const KernelPower& row) {
-                              ++heard;
-                              EXPECT_THAT(text, HasSubstr("h200_sxm"));
-                              EXPECT_GT(row.predicted_w, 130);
-                              EXPECT_LE(row.predicted_w, 700 * (1 + 1e-9));
-                              EXPECT_GT(row.predicted_us, 0);
-                            }) +
-                "\n",
-            kHeader);
+  add_power_table(path, read_operator_table(path), report,
+                  [&](const std::string& text, const KernelPower& row) {
+                    ++heard;
+                    EXPECT_THAT(text, HasSubstr("h200_sxm"));
+                    EXPECT_GT(row.predicted_w, 130);
+                    EXPECT_LE(row.predicted_w, 700 * (1 + 1e-9));
+                    EXPECT_GT(row.predicted_us, 0);
+                  });
   std::remove(path.c_str());
   EXPECT_EQ(heard, 3U);
   EXPECT_EQ(report.short_runs, 1U);
   EXPECT_THAT(report.left_out, SizeIs(1));
   EXPECT_THAT(report.groups, SizeIs(3));
   const KernelPowerGroup& limit = report.groups.at({"gemm", "h200_sxm", "vllm", "at the limit"});
-  EXPECT_EQ(limit.fitted.size() + limit.held_out.size(), 1U);
+  EXPECT_EQ(limit.fitted.steady.size() + limit.held_out.readings.size(), 1U);
   EXPECT_EQ(report.groups.count({"gemm", "h200_sxm", "trtllm", "below the limit"}), 1U);
 }
 
@@ -71,7 +75,7 @@ TEST(PowerTables, ATableOfTimesAloneHasNoPower) {
       table("h200_sxm,bf16,8192,8192,8192,1500,a\n", "system,precision,m,n,k,latency_us,source\n");
   KernelPowerReport report;
   try {
-    add_power_table(path, report);
+    add_power_table(path, read_operator_table(path), report);
     FAIL() << "no error";
   } catch (const config::ConfigError& error) {
     EXPECT_THAT(error.what(), HasSubstr("no column 'power_w'"));

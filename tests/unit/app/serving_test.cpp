@@ -114,6 +114,20 @@ TEST(Serving, ARequestAloneIsAsUncertainAsItsSteps) {
   EXPECT_GT(record.provenance.at("calibrated").get<double>(), 0.5);
 }
 
+// An H100's power is unsure by 0.15 where times are right: exp(1.28 x 0.15) = 1.21 to p90.
+TEST(Serving, EnergyIsAtLeastAsUncertainAsPower) {
+  const RunRecord record = simulate(load(kOne));
+  for (const char* name : {"energy_j", "tokens_per_joule"}) {
+    const auto [least, most] = spread(record, name);
+    EXPECT_LT(least, 1 / 1.21) << name;
+    EXPECT_GT(most, 1.21) << name;
+    EXPECT_LT(most, 1.4) << name;
+  }
+  EXPECT_LT(spread(record, "average_power_w").first, 1 / 1.21);
+  EXPECT_EQ(record.find("average_power_w")->interval->second, 700) << "the cap of an H100";
+  EXPECT_LT(spread(record, "system_power_w").second, spread(record, "average_power_w").second);
+}
+
 TEST(Serving, WithoutACalibrationIntervalsAreWider) {
   const auto spread = [](const RunRecord& record) {
     const auto interval = record.find("mean_tpot_ms")->interval;

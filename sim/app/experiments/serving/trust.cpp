@@ -2,6 +2,9 @@
 #include "sim/app/experiments/serving/trust.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
 
 #include "sim/machine/draws.h"
 
@@ -57,6 +60,66 @@ void add_bounds(RunRecord& record, const std::array<RunRecord, 2>& bounds) {
       most = std::max(most, other->value);
     }
     if (least < most) metric.interval = {least, most};
+  }
+}
+
+namespace {
+
+/// Accelerators that the groups may hold, by what they may draw.
+struct FleetPower {
+  double cap = 0;        ///< W of all of them
+  double deviation = 0;  ///< standard deviation of the logarithm of their power
+};
+
+FleetPower power_of(const std::vector<ServingGroup>& groups) {
+  FleetPower fleet;
+  for (const ServingGroup& group : groups) {
+    const PowerConfig& power = group.system.accelerator.power;
+    const double cap = power.cap().base() * group.parallel.ranks() * group.replicas /
+                       group.system.accelerator.dies;
+    fleet.deviation += power.uncertainty.value * cap;
+    fleet.cap += cap;
+  }
+  if (fleet.cap > 0) fleet.deviation /= fleet.cap;
+  return fleet;
+}
+
+/// @param deviation of the logarithm of the metric, by what widens it
+void widen(Metric& metric, double deviation) {
+  if (!(metric.value > 0) || deviation == 0) return;
+  constexpr double kOfP90 = 1.2815515655446004;  // standard deviations from p50 to p90
+  const auto [least, most] =
+      metric.interval.value_or(std::pair<double, double>(metric.value, metric.value));
+  const double more = kOfP90 * deviation;
+  metric.interval = {metric.value * std::exp(-std::hypot(std::log(metric.value / least), more)),
+                     metric.value * std::exp(std::hypot(std::log(most / metric.value), more))};
+}
+
+Metric* find(RunRecord& record, const std::string& name) {
+  for (Metric& metric : record.metrics)
+    if (metric.name == name) return &metric;
+  return nullptr;
+}
+
+}  // namespace
+
+void widen_by_power(RunRecord& record, const std::vector<ServingGroup>& groups) {
+  const FleetPower fleet = power_of(groups);
+  for (const std::string part : {"", "steady_"}) {
+    Metric* power = find(record, part + "average_power_w");
+    if (power == nullptr) continue;
+    double share = 1;  // of the systems' power
+    if (Metric* systems = find(record, part + "system_power_w")) {
+      share = power->value / systems->value;
+      widen(*systems, fleet.deviation * share);
+    }
+    if (Metric* tokens = find(record, part + "system_tokens_per_joule"))
+      widen(*tokens, fleet.deviation * share);
+    for (const char* name : {"energy_j", "average_power_w", "tokens_per_joule"})
+      if (Metric* metric = find(record, part + name)) widen(*metric, fleet.deviation);
+    if (power->interval)
+      power->interval->second =
+          std::max(power->value, std::min(power->interval->second, fleet.cap));
   }
 }
 

@@ -38,4 +38,9 @@ class ServingTrust {
 /// has all three.
 void add_bounds(RunRecord& record, const std::array<RunRecord, 2>& bounds);
 
+/// Widens the intervals of energy, power and tokens per joule by what power is unsure of where
+/// times are right (power.uncertainty): as independent of the times, so squares add. The caps of
+/// all accelerators bound their power; hosts are taken as known.
+void widen_by_power(RunRecord& record, const std::vector<ServingGroup>& groups);
+
 }  // namespace orrery

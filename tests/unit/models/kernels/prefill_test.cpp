@@ -72,6 +72,24 @@ TEST(Prefill, NoKernelBeatsTheMatrixPeak) {
   }
 }
 
+double computed(Kernel prompt) {
+  return PrefillFamily().time(prompt, shipped_accelerator("h200_sxm"), kH200.data()).computed;
+}
+
+// Tiles of 128 x 128 on an H200: row i of tiles takes i + 1 steps, 36 of 1,024 tokens, where
+// 1,024 x 1,025 / 2 elements are seen; a window of 128 lies in two tiles, half of them seen.
+TEST(Prefill, TilesThatTheMaskCutsAreComputedWhole) {
+  EXPECT_NEAR(computed(kernel({1, 1024, 4, 4, 128})), 36 * 128 * 128 / (1024 * 1025 / 2.0), 1e-12);
+  Kernel window = kernel({1, 8192, 4, 4, 128, 128});
+  window.matrix_flops = Flops(4.0 * 4 * 128 * (8192 * 128 - 128 * 127 / 2.0));
+  EXPECT_NEAR(computed(window), 2, 0.01);
+  Kernel every_key = kernel({1, 1024, 4, 4, 128});
+  every_key.matrix_flops = every_key.matrix_flops * 2;
+  EXPECT_EQ(computed(every_key), 1);
+  // 64 rows of zeros draw nothing.
+  EXPECT_NEAR(computed(kernel({1, 64, 4, 4, 128})), 64 * 128 / (64 * 65 / 2.0), 1e-12);
+}
+
 TEST(Prefill, LongerPromptsNeverTakeLess) {
   double before = 0;
   for (std::int64_t query = 128; query <= 32768; query += 128) {
