@@ -207,6 +207,16 @@ std::vector<std::vector<double>> CalibratedModel::drawn_values(const Slot& slot,
 }
 
 std::vector<double> CalibratedModel::Prices::draws(const Kernel& kernel, std::int64_t seed) {
+  std::vector<double> factors = unbounded_draws(kernel, seed);
+  const Seconds time = to_seconds(cost(kernel).duration);
+  if (!(time > Seconds(0))) return factors;
+  const double least = std::min(1.0, least_time(kernel, accelerator_) / time);
+  for (double& factor : factors) factor = std::max(factor, least);
+  return factors;
+}
+
+std::vector<double> CalibratedModel::Prices::unbounded_draws(const Kernel& kernel,
+                                                             std::int64_t seed) const {
   const AcceleratorConfig& accelerator = accelerator_;
   const Slot& from = model_.slot(*device_, kernel, accelerator);
   std::vector<double> factors =

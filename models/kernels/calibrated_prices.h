@@ -68,10 +68,13 @@ class CalibratedModel::Prices final : public CalibratedPrices {
       : model_(model), accelerator_(accelerator), device_(std::move(device)) {}
 
   KernelCost cost(const Kernel& kernel) override;
+  /// No draw is faster than the rates of the device allow.
   std::vector<double> draws(const Kernel& kernel, std::int64_t seed) override;
   KernelStructure structure(const Kernel& kernel) override;
 
  private:
+  std::vector<double> unbounded_draws(const Kernel& kernel, std::int64_t seed) const;
+
   const CalibratedModel& model_;
   const AcceleratorConfig& accelerator_;
   std::shared_ptr<Device> device_;

@@ -34,10 +34,24 @@ BytesPerSecond cache_bandwidth(const AcceleratorConfig& a) {
 
 Bytes through_units(const Kernel& kernel) { return kernel.read + kernel.written; }
 
+/// Weights, and cached tokens of new ones, which a step touches once.
+Bytes touched_once(const Kernel& kernel) {
+  if (kernel.kind == KernelClass::kAttentionDecode) return kernel.read;
+  const bool weights = kernel.kind == KernelClass::kGroupedGemm ||
+                       (kernel.kind == KernelClass::kGemm && kernel.batch == 1);
+  if (!weights) return {};
+  const double elements = static_cast<double>(kernel.batch) * static_cast<double>(kernel.k) *
+                          static_cast<double>(kernel.n);
+  return std::min(kernel.read, Bytes(elements * weight_bytes(kernel.precision, kernel.weights)));
+}
+
+/// Between two times that a kernel reads its weights, a rank touches `reuse`; whatever a cache
+/// replaces, it has kept at most its capacity of that.
 Moved least_moved(const Kernel& kernel, const AcceleratorConfig& a) {
   const Bytes held = a.cache ? a.cache->capacity.value / static_cast<double>(a.dies) : Bytes();
   const Bytes bytes = through_units(kernel);
-  return {bytes, std::max(Bytes(), bytes - held)};
+  const double missed = kernel.reuse > held ? 1 - held / kernel.reuse : 0;
+  return {bytes, std::max({Bytes(), bytes - held, touched_once(kernel) * missed})};
 }
 
 Seconds arithmetic(const Kernel& kernel, const AcceleratorConfig& a) {

@@ -10,6 +10,7 @@
 #include "sim/graph/executions.h"
 #include "sim/machine/collective_start.h"
 #include "sim/machine/draws.h"
+#include "sim/machine/limits.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
 
@@ -42,6 +43,18 @@ std::vector<double> longer(const StepSource& source, const std::vector<double>& 
     for (std::size_t i = 0; i < kDraws; ++i) sum[i] += seconds[id] * (drawn[i] - 1);
   }
   return sum;
+}
+
+/// Seconds of all kernels of a role at the rates of the device, nothing lost.
+double least_seconds(const StepSource& source, const Role& role) {
+  const ExecutionCounts counts = count_executions(source.program, role);
+  const AcceleratorConfig accelerator = source.machine.accelerator();
+  double seconds = 0;
+  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
+    seconds += static_cast<double>(runs) *
+               least_time(source.program.kernels[id], accelerator).base();
+  });
+  return seconds;
 }
 
 /// Seconds of each transfer in the given calls of blocks, alone.
@@ -149,7 +162,9 @@ StepDraws step_draws(const StepSource& source) {
   // Kernels on other streams of the rank overlap: only as much counts as the rank was busy.
   const double overlap = all > busy ? all / busy : 1;
   const std::vector<double> waits = waits_longer(source, last_role(program, outcome));
-  return {relative(sum, working * overlap, waits, working), relative(sum, all)};
+  const double least = least_seconds(source, last_role(program, outcome));
+  return {relative(sum, working * overlap, waits, working), relative(sum, all),
+          working > 0 ? std::min(1.0, least / (working * overlap)) : 0};
 }
 
 std::vector<double> block_draws(const StepSource& source, const std::vector<BlockId>& blocks,
@@ -214,6 +229,7 @@ void report_trust(const StepSource& source, RunRecord& record, const std::vector
     record.provenance["assumed"] = assumed_start(source.machine.system());
   StepDraws draws = step_draws(source);
   draws.step = times(std::move(draws.step), beyond);
+  for (double& factor : draws.step) factor = std::max(factor, draws.least);
   add_time_intervals(record, draws.step);
   add_interval(record, "breakdown.compute_s", draws.compute);
   const EnergyUse energy =

@@ -42,6 +42,7 @@ struct StepSource {
 struct StepDraws {
   std::vector<double> step;     ///< how many times longer the whole takes
   std::vector<double> compute;  ///< how many times longer its kernels take
+  double least = 0;  ///< share of the whole that its kernels take at the rates of the device
 };
 
 /// First order: a kernel that takes x longer on the rank that ends last lengthens what that rank

@@ -150,9 +150,8 @@ double stream_watts(const AcceleratorConfig& a) {
   return power.base();
 }
 
-// Devices whose design power no product can draw: matrix units that are cut on a board that is not,
-// and the V100 of a DGX-2, whose cap is that of higher clocks than its data sheet has.
-const std::set<std::string> kCutProducts = {"h20", "h20_141", "v100_sxm_32"};
+// Devices whose design power no product can draw: matrix units that are cut on a board that is not.
+const std::set<std::string> kCutProducts = {"h20", "h20_141"};
 
 // A full-rate GEMM runs at 85 to 100 % of the design power, and the cap lets the memory stream at
 // its full rate, at lower clocks if need be.
