@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "sim/config/foreign_file.h"
 #include "sim/config/input_files.h"
 #include "sim/config/leaf.h"
 #include "sim/config/loader.h"
@@ -80,7 +81,11 @@ std::optional<Node> Loader::load_referenced(const Node& reference, const std::st
   const std::string path = library_.locate(kind, reference.text(), from);
   if (closes_cycle(reference, path)) return std::nullopt;
   const FileText file = input_files().read(path);
-  if (file.fault.empty()) return load_text(path, file.text, kind);
+  if (file.fault.empty()) {
+    std::optional<Node> found = load_text(path, file.text, kind);
+    if (found) found = in_own_words(std::move(*found), reference, kind, path);
+    return found;
+  }
   if (file.fault == "no such file") {
     report_missing(reference, kind, path);
   } else {

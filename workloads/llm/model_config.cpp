@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/llm/model_config.h"
 
+#include "sim/config/foreign_file.h"
 #include "workloads/llm/huggingface/huggingface.h"
 #include "workloads/llm/limits.h"
 
@@ -107,6 +108,14 @@ const config::Schema<ModelConfig>& ModelConfig::schema() {
               [](const M& m) { return m.hf.empty() == m.dimensions.has_value(); }, "model");
   return schema;
 }
+
+namespace {
+
+/// `model: ./config.json`. Files of the Hugging Face Hub have one of these keys.
+const config::RegisterForeignFile registered_huggingface(
+    "models", {"model", "hf", {"model_type", "architectures"}});
+
+}  // namespace
 
 LlmConfig ModelConfig::build() const {
   LlmConfig model = dimensions ? from_dimensions(*dimensions) : load_huggingface(hf.path);
