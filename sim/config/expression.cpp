@@ -92,7 +92,19 @@ class Binder {
     return plain ? term.text + " " + base_unit(dimension) : std::string();
   }
 
-  bool same(const Term& a, const Term& b, const std::string& verb) {
+  /// `p99_ttft_ms <= 2000`: a number has the unit of the name beside it.
+  static void take_unit(Term& number, const Term& other) {
+    if (number.kind != Term::Kind::kConstant || number.type.kind != Kind::kNumber ||
+        number.type.dimension != Dimension{} || other.type.kind != Kind::kNumber ||
+        other.type.bare == 0)
+      return;
+    number.value = std::get<double>(number.value) * other.type.bare;
+    number.type.dimension = other.type.dimension;
+  }
+
+  bool same(Term& a, Term& b, const std::string& verb) {
+    take_unit(a, b);
+    take_unit(b, a);
     if (a.type.kind == b.type.kind && a.type.dimension == b.type.dimension) return true;
     const bool first = a.type.dimension == Dimension{} && a.type.kind == Kind::kNumber &&
                        b.type.kind == Kind::kNumber;

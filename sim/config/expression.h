@@ -20,6 +20,9 @@ struct ExpressionType {
   Kind kind = Kind::kNumber;
   Dimension dimension = {};             ///< dimension of a number
   std::vector<std::string> words = {};  ///< all that a word may be; empty: any
+  /// SI base units that a number without a unit stands for beside it, as the name of a metric says
+  /// (1e-3 of p99_ttft_ms); 0: the name has no unit, so that such a number is a mistake.
+  double bare = 0;
 };
 
 /// The value of a name: a number in SI base units, a flag, a word, or nothing where a thing has no

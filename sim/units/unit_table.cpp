@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "sim/units/text.h"
 
@@ -130,6 +131,12 @@ const Unit* find_simple(std::string_view name) {
 constexpr std::array<std::string_view, 5> kDenominators = {"s", "h", "B", "bit", "FLOP"};
 
 }  // namespace
+
+double Unit::in_base_units() const {
+  double factor = times / over;
+  for (int i = 0; i < std::abs(exponent); ++i) factor *= exponent > 0 ? 10 : 0.1;
+  return factor;
+}
 
 std::optional<Unit> find_unit(std::string_view name) {
   const std::size_t slash = name.find('/');

@@ -19,6 +19,7 @@ struct Unit {
   double over = 1;
 
   bool is_decimal() const { return times == 1 && over == 1; }
+  double in_base_units() const;
 };
 
 /// What a dimension is called and how its values are printed.

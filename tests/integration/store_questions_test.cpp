@@ -117,12 +117,18 @@ TEST_F(StoreQuestions, TheBestAreFirstAndConditionsHold) {
     last = point["metrics"]["step_time_s"];
     EXPECT_LE(point["intervals"]["step_time_s"][0], last);
   }
-  const Outcome unit =
-      integration::orrery("best " + store_ + " --minimize step_time_s --where 'step_time_s < 1'");
+  const Outcome unit = integration::orrery("best " + store_ +
+                                           " --minimize step_time_s --where 'step_time_s < 1 GB'");
   EXPECT_EQ(unit.code, 2);
   EXPECT_THAT(unit.out,
-              HasSubstr("--where:1:15: error: a duration and a number cannot be compared"));
+              HasSubstr("--where:1:15: error: a duration and a data size cannot be compared"));
   EXPECT_THAT(unit.out, HasSubstr("              ^"));
+  const auto considered = [&](const std::string& where) {
+    return ask("best " + store_ + " --minimize step_time_s --where '" + where + "'")["considered"];
+  };
+  const std::string limit =
+      std::to_string(last * 1.5);  // a number has the unit of the metric's name
+  EXPECT_EQ(considered("step_time_s < " + limit), considered("step_time_s < " + limit + " s"));
   const Outcome name = integration::orrery("best " + store_ + " --minimize step_tme_s");
   EXPECT_EQ(name.code, 2);
   EXPECT_THAT(name.out, HasSubstr("did you mean 'step_time_s'?"));

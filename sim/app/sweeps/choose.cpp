@@ -8,6 +8,7 @@
 #include "sim/results/metric_table.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
+#include "sim/units/unit_table.h"
 
 namespace orrery {
 namespace {
@@ -34,22 +35,6 @@ std::optional<NamedValue> metric_of(const RunRecord& record, const std::string& 
   return NamedValue{quantile == Quantile::kP10 ? low : high, metric->unit};
 }
 
-std::optional<Dimension> dimension_of(const std::string& unit) {
-  for (const Dimension dimension :
-       {Seconds::dimension, Bytes::dimension, Watts::dimension, Joules::dimension,
-        BytesPerSecond::dimension, Flops::dimension, FlopsPerSecond::dimension, Hertz::dimension}) {
-    if (base_unit(dimension) == unit) return dimension;
-  }
-  return std::nullopt;
-}
-
-/// A limit in the unit of its metric: a quantity where that is one, else a number.
-/// @throws UnitError
-double limit_of(const std::string& text, const std::string& unit) {
-  const auto dimension = dimension_of(unit);
-  return dimension ? parse_quantity(text, *dimension) : parse_number(text);
-}
-
 bool is_plain_number(const std::string& text) {
   try {
     parse_number(text);
@@ -57,6 +42,14 @@ bool is_plain_number(const std::string& text) {
   } catch (const UnitError&) {
     return false;
   }
+}
+
+/// A limit in the unit of its metric, which a number without a unit has.
+/// @throws UnitError
+double limit_of(const std::string& text, const std::string& metric_unit) {
+  const std::optional<Unit> unit = find_unit(metric_unit);
+  if (!unit || is_plain_number(text)) return parse_number(text);
+  return parse_quantity(text, unit->dimension) / unit->in_base_units();
 }
 
 /// What counts of a metric: at p90 the end of its interval where it is `more`, else the one where
@@ -142,11 +135,8 @@ void check_limits(const std::map<std::string, config::Node>& limits, const confi
     try {
       limit_of(limit.text(), unit);
     } catch (const UnitError& error) {
-      std::string suggestion = error.suggestion();
-      if (suggestion.empty() && dimension_of(unit) && is_plain_number(limit.text()))
-        suggestion = limit.text() + " " + unit;
       diagnostics.error(where.where(), where.length(), name + ": " + error.what(),
-                        std::move(suggestion));
+                        error.suggestion());
     }
   }
 }

@@ -90,6 +90,21 @@ TEST(Expression, NothingMakesNothing) {
   EXPECT_FALSE(holds("min(nothing, 1) == 1"));
 }
 
+// p99_ttft_ms says its unit; a path of the configuration does not.
+TEST(Expression, ANumberHasTheUnitOfTheNameBesideIt) {
+  for (const char* text : {"ttft_ms <= 2000", "ttft_ms <= 2 s", "2000 >= ttft_ms"}) {
+    Diagnostics diagnostics;
+    auto expression = Expression::parse(text, {"--where", 1, 1}, diagnostics);
+    ASSERT_TRUE(expression) << text;
+    const auto type = [](const std::string&) -> std::optional<ExpressionType> {
+      return ExpressionType{ExpressionType::Kind::kNumber, {.time = 1}, {}, 1e-3};
+    };
+    ASSERT_TRUE(expression->bind(type, {"ttft_ms"}, diagnostics)) << text;
+    EXPECT_TRUE(expression->holds([](std::size_t) { return ExpressionValue(1.9); })) << text;
+    EXPECT_FALSE(expression->holds([](std::size_t) { return ExpressionValue(2.1); })) << text;
+  }
+}
+
 TEST(Expression, PointsAtMistakes) {
   const std::pair<const char*, const char*> cases[] = {
       {"paralel.tp == 8", "sweep.yaml:1:5: error: unknown name 'paralel.tp'"},

@@ -9,6 +9,7 @@
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/questions/explain/effects.h"
 #include "sim/config/expression.h"
+#include "sim/results/metric_table.h"
 #include "sim/results/version.h"
 #include "sim/store/schema.h"
 #include "sim/units/spelling.h"
@@ -27,21 +28,26 @@ bool is_newer(const std::string& a, const std::string& b) {
   return a > b;
 }
 
-ExpressionType type_of(const PointColumn& column) {
+/// Base units in one of a column's: a metric in ms is compared with durations.
+double factor_of(const PointColumn& column) {
+  const auto unit = find_unit(column.unit);
+  return unit ? unit->in_base_units() : 1;
+}
+
+/// Whether a name says its unit: "p99_ttft_ms", "step_time_s.p90".
+bool names_its_unit(const std::string& name) {
+  return find_metric(name.substr(0, name.rfind(".p"))) != nullptr;
+}
+
+ExpressionType type_of(const std::string& name, const PointColumn& column) {
   using Kind = ExpressionType::Kind;
   if (column.kind == PointColumn::Kind::kFlag) return {Kind::kFlag, {}};
   if (column.kind == PointColumn::Kind::kWord) return {Kind::kWord, {}};
   const auto unit = find_unit(column.unit);
-  return {Kind::kNumber, unit ? unit->dimension : Dimension{}};
-}
-
-/// Base units in one of a column's: a metric in ms is compared with durations.
-double factor_of(const PointColumn& column) {
-  const auto unit = find_unit(column.unit);
-  if (!unit) return 1;
-  double factor = unit->times / unit->over;
-  for (int i = 0; i < std::abs(unit->exponent); ++i) factor *= unit->exponent > 0 ? 10 : 0.1;
-  return factor;
+  return {Kind::kNumber,
+          unit ? unit->dimension : Dimension{},
+          {},
+          names_its_unit(name) ? factor_of(column) : 0};
 }
 
 ExpressionValue value_of(const PointColumn& column, double factor, std::size_t row) {
@@ -147,9 +153,9 @@ void StoredPoints::select_rows(const StoreChoice& choice, Scope scope) {
       known.emplace_back(name);
     std::size_t next = 0;  // bind() asks for the names in their order
     expression->bind(
-        [&](const std::string&) {
+        [&](const std::string& name) {
           const auto& column = columns[next++];
-          return column ? std::optional(type_of(*column)) : std::nullopt;
+          return column ? std::optional(type_of(name, *column)) : std::nullopt;
         },
         known, diagnostics);
     diagnostics.throw_if_errors();
