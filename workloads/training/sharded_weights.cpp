@@ -42,15 +42,16 @@ void append_copy(BlockBuilder& block, const std::string& name, double elements, 
   block.kernel(copy, Category::kCompute);
 }
 
-/// Weights that were gathered in 16 bits are cast in every pass by scales of their own, whose
-/// largest values are found before (pytorch/ao torchao/float8/float8_linear.py: forward and
-/// backward have hp_tensor_to_float8_dynamic of the weight; AQT in MaxText). Transformer Engine,
-/// with scales of earlier steps, keeps what it has cast.
+/// Software that keeps operands of narrow products wide casts gathered weights in every pass by
+/// scales of their own, whose largest values are found before (pytorch/ao
+/// torchao/float8/float8_linear.py: forward and backward have hp_tensor_to_float8_dynamic of the
+/// weight; AQT in MaxText). Transformer Engine keeps what it has cast.
 void cast_gathered(BlockBuilder& block, const RankParameters& parameters,
                    const TrainingConfig& config) {
   const TrainingSoftware& software = *config.software;
   const double wide = training_bytes(config.precision);
   const bool casts = software.scaling(config.precision) == NarrowScaling::kCurrent &&
+                     !software.keeps_narrow_inputs.value &&
                      software.gathered_bytes(config.precision) >= wide;
   if (!shards_weights(config) || !casts || config.lora) return;
   const double elements = real(parameters.total() - parameters.sixteen_bit);

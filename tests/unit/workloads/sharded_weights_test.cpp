@@ -115,6 +115,7 @@ TEST(ShardedWeights, GatheredWideAreCastInEveryPassByCurrentScales) {
   const double cast = layer_parameters_of(4) - 4 * 2 * 64;  // not the norms, nor the ends
   TrainingSoftware software;
   software.fp8_scaling.value = NarrowScaling::kCurrent;
+  software.keeps_narrow_inputs.value = false;
   TrainingConfig config = config_of({.dp = 4, .zero = 3}, software);
   for (const Precision narrow : {Precision::kFp8, Precision::kInt8}) {
     config.precision = narrow;
@@ -125,11 +126,12 @@ TEST(ShardedWeights, GatheredWideAreCastInEveryPassByCurrentScales) {
   EXPECT_EQ(moved_by(config, "gathered weights cast"), 0);
 }
 
-TEST(ShardedWeights, GatheredNarrowOrCastByEarlierScalesAreNotCastAgain) {
+TEST(ShardedWeights, GatheredNarrowOrKeptAsTheyWereCastAreNotCastAgain) {
   for (const bool gathers : {true, false}) {
     TrainingSoftware software;
-    software.fp8_scaling.value = gathers ? NarrowScaling::kCurrent : NarrowScaling::kDelayed;
+    software.fp8_scaling.value = NarrowScaling::kCurrent;
     software.fp8_weight_gathers.value = gathers;
+    software.keeps_narrow_inputs.value = !gathers;
     TrainingConfig config = config_of({.dp = 4, .zero = 3}, software);
     config.precision = Precision::kFp8;
     EXPECT_EQ(moved_by(config, "gathered weights cast"), 0);
