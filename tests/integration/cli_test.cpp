@@ -522,6 +522,8 @@ TEST_F(Cli, TheTableOfPublishedFiguresInTheReadmeIsWhatTheProgramPrints) {
                            "papers_a100",
                            "composer_mpt",
                            "torchtitan",
+                           "eager_models",
+                           "rocm_training",
                            "sharded_papers",
                            "fine_tuning",
                            "mlperf_training",

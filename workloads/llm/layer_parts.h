@@ -105,6 +105,9 @@ Kernel activation_forward(const std::string& name, const LayerTask& task, std::i
                           std::int64_t width);
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
                            std::int64_t width);
+/// The function of a gated MLP with what the product with its gate reads and writes, where the
+/// software of a training run has a kernel for each.
+Kernel gate_apart(const LayerTask& task, Kernel function);
 /// The kernel as compilers of the software of a training run make it.
 Kernel compiled(Kernel kernel, const LayerWork& work);
 

@@ -2,6 +2,7 @@
 #include "workloads/llm/layers.h"
 
 #include "workloads/llm/attention/context_parallel.h"
+#include "workloads/llm/attention/rotary_kernels.h"
 #include "workloads/llm/experts/expert_rows.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
@@ -304,8 +305,7 @@ StepList products_again(const LayerTask& task) {
   StepList steps;
   steps.then(norm_forward("attention norm", task, rows));
   column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
-  if (const std::int64_t width = rotated_width(task); width > 0)
-    steps.then(rotate("rotary", w.precision, w.tokens(), width));
+  if (const std::int64_t width = rotated_width(task); width > 0) steps.then(rotated(task, width));
   row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
   residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
   steps.then(norm_forward("mlp norm", task, rows));
@@ -317,8 +317,7 @@ StepList products_again(const LayerTask& task) {
   up.out /= 2;
   up.adapted->parts = {{LoraModule::kUpProj, up.out}};
   if (task.model.mlp.gated) column_forward(steps, w, {up}, task.model.hidden);
-  steps.then(activation("activation", w.precision, w.tokens(), mlp_linears(task).back().in,
-                        task.model.mlp.gated));
+  steps.then(activation_forward("activation", task, w.tokens(), mlp_linears(task).back().in));
   return steps;
 }
 

@@ -45,7 +45,7 @@ void mlp_inner_forward(StepList& steps, const LayerTask& task) {
   column_forward(steps, w, {up_of(task)}, task.model.hidden);
   makes(steps, task, {kept::mlp_input});
   Kernel function = activation_forward("activation", task, w.tokens(), down_of(task).in);
-  function.launches = w.launches(task.model.mlp.gated ? 2 : 1);
+  if (w.phase != Phase::kTraining) function.launches = w.launches(task.model.mlp.gated ? 2 : 1);
   steps.then(std::move(function));
   makes(steps, task, {kept::mlp_function_input, kept::down_input});
 }
@@ -77,19 +77,43 @@ void mlp_backward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {kept::mlp_input});
 }
 
+namespace {
+
+/// Whether the function of a gate and the product with it are operators of their own.
+bool gates_apart(const LayerTask& task) {
+  return task.work.phase == Phase::kTraining && task.model.mlp.gated &&
+         task.work.software->gated_activation.value == Fusion::kApart;
+}
+
+}  // namespace
+
 Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,
                           std::int64_t width) {
   const Precision written = task.work.function_precision(task.precision(task.layer.feed));
-  return compiled(activation(name, written, rows, width, task.model.mlp.gated), task.work);
+  Kernel kernel = activation(name, written, rows, width, task.model.mlp.gated);
+  return compiled(gate_apart(task, std::move(kernel)), task.work);
+}
+
+Kernel gate_apart(const LayerTask& task, Kernel function) {
+  if (!gates_apart(task)) return function;
+  // A function reads the gate and writes what the product reads with the other half.
+  function.written += function.read / 2.0;
+  function.read += function.read / 2.0;
+  function.launches = 2;
+  return function;
 }
 
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
                            std::int64_t width) {
   const double bytes = activation_bytes(task.work.precision);
-  const StreamCost cost = task.model.mlp.gated
-                              ? StreamCost{3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 4}
-                              : StreamCost{2 * bytes, bytes, 2 * vector_cost::kGelu};
-  return compiled(stream(name, KernelClass::kElementwise, rows, width, cost), task.work);
+  const double flops = 2 * vector_cost::kSilu + 4;
+  StreamCost cost{2 * bytes, bytes, 2 * vector_cost::kGelu};
+  if (task.model.mlp.gated) cost = {3 * bytes, 2 * bytes, flops};
+  // A gradient of each factor and that of the function: three kernels that read two tensors each.
+  if (gates_apart(task)) cost = {6 * bytes, 3 * bytes, flops};
+  Kernel kernel = stream(name, KernelClass::kElementwise, rows, width, cost);
+  if (gates_apart(task)) kernel.launches = 3;
+  return compiled(std::move(kernel), task.work);
 }
 
 Kernel compiled(Kernel kernel, const LayerWork& work) {

@@ -61,6 +61,11 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "gradients of a norm's input and weights from one reading, or from two")
       .optional("attention_layout", &S::attention_layout,
                 "apart: what attention gives is transposed, its gradients are joined by copies")
+      .optional("rotary", &S::rotary,
+                "queries and keys are rotated by one kernel, or by elementwise ones: as complex "
+                "numbers, or by halves of heads that are exchanged, in 16 bits or in fp32")
+      .optional("gated_activation", &S::gated_activation,
+                "the function of gated MLPs and the product with its gate: one kernel, or two")
       .optional("latent_projections", &S::latent_projections,
                 "latents of queries and of keys and values (MLA) come from one product and one "
                 "norm, or from one each, with casts of their own, and gradients of the input are "
@@ -69,7 +74,8 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "queries, keys and values (MLA) are rotated and put together by two kernels, or "
                 "by elementwise ones and copies")
       .optional("causal_softmax", &S::causal_softmax,
-                "scores that the softmax of stored attention reads: all, or up to the diagonal")
+                "softmax of stored attention: a kernel that reads all scores, one that reads up to "
+                "the diagonal, or operators in fp32 (casts, mask, softmax)")
       .optional("cross_entropy", &S::cross_entropy,
                 "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
                 "fp32")
@@ -321,7 +327,8 @@ NarrowScaling TrainingSoftware::scaling(Precision precision) const {
   const NarrowScaling scaling = fp8_scaling.value;
   if (element_bytes(precision) >= 2 || scaling == NarrowScaling::kFused)
     return NarrowScaling::kFused;
-  return precision == Precision::kFp8 ? scaling : NarrowScaling::kBlocks;
+  const bool current = precision == Precision::kInt8 && scaling == NarrowScaling::kCurrent;
+  return precision == Precision::kFp8 || current ? scaling : NarrowScaling::kBlocks;
 }
 
 bool TrainingSoftware::waits_for_messages(int chunks) const {

@@ -53,6 +53,11 @@ struct TrainingSoftware {
       "recalled: Transformer Engine normalization: one kernel, partial sums"};
   Fact<Fusion> attention_layout{
       Fusion::kFused, "recalled: Transformer Engine attention: parts of one tensor, any layout"};
+  Fact<RotaryKernels> rotary{
+      RotaryKernels::kFused,
+      "recalled: Transformer Engine pytorch/attention.py: fused_rope_forward, fused_rope_backward"};
+  Fact<Fusion> gated_activation{
+      Fusion::kFused, "recalled: Megatron-LM training/arguments.py: bias_swiglu_fusion True"};
   Fact<Fusion> latent_projections{
       Fusion::kApart,
       "Megatron-LM 003b4ce core/transformer/multi_latent_attention.py: linear_q_down_proj and "

@@ -24,7 +24,19 @@ enum class Fusion : std::uint8_t { kFused, kApart };
 enum class NormBackward : std::uint8_t { kOnePass, kTwoPasses };
 
 /// Which scores a softmax under a causal mask reads, where scores are stored.
-enum class MaskedSoftmax : std::uint8_t { kSquare, kTriangle };
+enum class MaskedSoftmax : std::uint8_t {
+  kSquare,
+  kTriangle,
+  kOperators,  ///< operators in fp32: casts, the mask and the softmax of all scores
+};
+
+/// Which kernels turn queries and keys by their positions.
+enum class RotaryKernels : std::uint8_t {
+  kFused,       ///< a single kernel
+  kComplex,     ///< pairs of columns as complex numbers in fp32, cast there and back
+  kHalves,      ///< halves of heads that are exchanged, products with cosines and sines, their sum
+  kWideHalves,  ///< those halves in fp32, cast there and back
+};
 
 /// What the collectives of tensor parallelism run beside.
 enum class TensorOverlap : std::uint8_t {
@@ -173,7 +185,18 @@ struct EnumNames<NormBackward> {
 template <>
 struct EnumNames<MaskedSoftmax> {
   static constexpr std::pair<MaskedSoftmax, const char*> values[] = {
-      {MaskedSoftmax::kSquare, "square"}, {MaskedSoftmax::kTriangle, "triangle"}};
+      {MaskedSoftmax::kSquare, "square"},
+      {MaskedSoftmax::kTriangle, "triangle"},
+      {MaskedSoftmax::kOperators, "operators"}};
+};
+
+template <>
+struct EnumNames<RotaryKernels> {
+  static constexpr std::pair<RotaryKernels, const char*> values[] = {
+      {RotaryKernels::kFused, "fused"},
+      {RotaryKernels::kComplex, "complex"},
+      {RotaryKernels::kHalves, "halves"},
+      {RotaryKernels::kWideHalves, "wide_halves"}};
 };
 
 template <>

@@ -42,6 +42,23 @@ void append_copy(BlockBuilder& block, const std::string& name, double elements, 
   block.kernel(copy, Category::kCompute);
 }
 
+/// Software that keeps operands of narrow products wide casts gathered weights in every pass by
+/// scales of their own, whose largest values are found before (pytorch/ao
+/// torchao/float8/float8_linear.py: forward and backward have hp_tensor_to_float8_dynamic of the
+/// weight; AQT in MaxText). Transformer Engine keeps what it has cast.
+void cast_gathered(BlockBuilder& block, const RankParameters& parameters,
+                   const TrainingConfig& config) {
+  const TrainingSoftware& software = *config.software;
+  const double wide = training_bytes(config.precision);
+  const bool casts = software.scaling(config.precision) == NarrowScaling::kCurrent &&
+                     !software.keeps_narrow_inputs.value &&
+                     software.gathered_bytes(config.precision) >= wide;
+  if (!shards_weights(config) || !casts || config.lora) return;
+  const double elements = real(parameters.total() - parameters.sixteen_bit);
+  append_copy(block, "gathered weights largest", elements, {wide, 0, 1});
+  append_copy(block, "gathered weights cast", elements, {wide, element_bytes(config.precision), 2});
+}
+
 /// Units that gathers run ahead of the pass.
 std::size_t lead_of(const TrainingConfig& config, Pass::Kind pass, std::size_t units) {
   if (!shards_weights(config)) return units;
@@ -102,6 +119,7 @@ void UnitGathers::next() {
     append_copy(block_, "gathered weights copy", real(units_[next_].total()), {weight, weight, 0},
                 {parts_issue(config_, units_[next_].matrices)});
   }
+  cast_gathered(block_, units_[next_], config_);
   ++next_;
 }
 

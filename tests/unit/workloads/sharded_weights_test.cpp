@@ -95,6 +95,49 @@ TEST(ShardedWeights, OfProductsMayBeGatheredInEightBits) {
             4 * (2 * (narrow + 2 * norms) + 2 * ends));
 }
 
+/// Bytes that kernels of that name move on a rank of the first stage.
+double moved_by(const TrainingConfig& config, const std::string& name) {
+  const Program program = build_training(small_llama(4), config).program;
+  double bytes = 0;
+  for (const BlockId called : program.roles.front().calls) {
+    const OperatorGraph& block = program.blocks[called];
+    for (OperatorId id = 0; id < block.size(); ++id) {
+      if (block[id].kind != OperatorKind::kCompute) continue;
+      const Kernel& kernel = program.kernels[block[id].work];
+      if (kernel.name == name) bytes += (kernel.read + kernel.written).base();
+    }
+  }
+  return bytes;
+}
+
+// Two bytes are read for the largest value and again for the cast, which writes one.
+TEST(ShardedWeights, GatheredWideAreCastInEveryPassByCurrentScales) {
+  const double cast = layer_parameters_of(4) - 4 * 2 * 64;  // not the norms, nor the ends
+  TrainingSoftware software;
+  software.fp8_scaling.value = NarrowScaling::kCurrent;
+  software.keeps_narrow_inputs.value = false;
+  TrainingConfig config = config_of({.dp = 4, .zero = 3}, software);
+  for (const Precision narrow : {Precision::kFp8, Precision::kInt8}) {
+    config.precision = narrow;
+    EXPECT_EQ(moved_by(config, "gathered weights largest"), 4 * 2 * 2 * cast);
+    EXPECT_EQ(moved_by(config, "gathered weights cast"), 4 * 2 * 3 * cast);
+  }
+  config.precision = Precision::kBf16;
+  EXPECT_EQ(moved_by(config, "gathered weights cast"), 0);
+}
+
+TEST(ShardedWeights, GatheredNarrowOrKeptAsTheyWereCastAreNotCastAgain) {
+  for (const bool gathers : {true, false}) {
+    TrainingSoftware software;
+    software.fp8_scaling.value = NarrowScaling::kCurrent;
+    software.fp8_weight_gathers.value = gathers;
+    software.keeps_narrow_inputs.value = !gathers;
+    TrainingConfig config = config_of({.dp = 4, .zero = 3}, software);
+    config.precision = Precision::kFp8;
+    EXPECT_EQ(moved_by(config, "gathered weights cast"), 0);
+  }
+}
+
 // Copies of shards are added up over the ranks that hold the same: a share of the gradients.
 TEST(Hsdp, ReducesInsideACopyAndThenAcrossCopies) {
   const LlmConfig model = small_llama(4);

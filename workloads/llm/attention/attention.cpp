@@ -3,6 +3,7 @@
 
 #include "workloads/llm/attention/context_parallel.h"
 #include "workloads/llm/attention/latent_attention.h"
+#include "workloads/llm/attention/rotary_kernels.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/layer_parts.h"
@@ -122,8 +123,7 @@ void gate_heads_backward(StepList& steps, const LayerTask& task) {
 
 void rotary_backward(StepList& steps, const LayerTask& task) {
   if (rotated_width(task) == 0) return;
-  steps.then(
-      rotate("rotary backward", task.work.precision, task.work.tokens(), rotated_width(task)));
+  steps.then(rotated_backward(task, rotated_width(task)));
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   const bool caches = w.phase != Phase::kTraining && task.layer.kind != LayerKind::kEncoder;
   if (width == 0 && !caches) return;
   Kernel kernel = width > 0
-                      ? rotate("rotary", w.precision, w.tokens(), width)
+                      ? rotated(task, width)
                       : stream("cache write", KernelClass::kElementwise, w.tokens(),
                                (shape.query_heads + shape.kv_heads) * shape.qk_dim, {0, 0, 0});
   if (caches) {
@@ -170,7 +170,8 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
                               element_bytes(w.kv_precision));
   }
   // Queries and keys, and both ways into the cache.
-  kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
+  if (w.phase != Phase::kTraining)
+    kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
   steps.then(kernel);
 }
 

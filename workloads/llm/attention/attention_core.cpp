@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "workloads/llm/attention/attention_kernels.h"
 #include "workloads/llm/attention/chunked_attention.h"
@@ -75,9 +76,12 @@ void stored_backward(StepList& steps, const LayerTask& task) {
                       {bytes + 1, bytes, 1}));
     frees(steps, task, {kept::attention_mask});
   }
-  const double share = softmax_share(attention_core(task, only_part(task)));
+  const AttentionCore core = attention_core(task, only_part(task));
+  const double share = softmax_share(core);
   Kernel softmax = stream("attention softmax backward", KernelClass::kSoftmax, s.rows(), s.context,
                           {2 * share * bytes, bytes, share * vector_cost::kSoftmax});
+  if (core.softmax_operators)  // which keep fp32
+    add_softmax_operators(softmax, real(s.rows()) * real(s.context), 4 - bytes);
   softmax.exponentials = Flops();  // probabilities were kept
   steps.then(softmax);
   frees(steps, task, {kept::probabilities});
@@ -124,8 +128,11 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
     makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
     return;
   }
-  for (const Kernel& kernel : kernels_of(stored_attention(core, task.work.dropout)))
-    steps.then(kernel);
+  for (Kernel kernel : kernels_of(stored_attention(core, task.work.dropout))) {
+    if (core.softmax_operators && kernel.kind == KernelClass::kSoftmax)
+      add_softmax_operators(kernel, real(kernel.m) * real(kernel.n), 0);
+    steps.then(std::move(kernel));
+  }
   makes(steps, task, {kept::queries_keys_values, kept::attention_result});
   makes(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
 }
@@ -170,8 +177,10 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
   core.causal = task.layer.kind != LayerKind::kEncoder && !w.to_encoder;
   core.biased = task.model.relative_positions > 0 && !w.to_encoder;
   core.sinks = w.phase == Phase::kTraining && task.model.attention.sinks;
-  core.skips_masked =
-      w.phase == Phase::kTraining && w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
+  if (w.phase == Phase::kTraining) {
+    core.skips_masked = w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
+    core.softmax_operators = w.software->causal_softmax.value == MaskedSoftmax::kOperators;
+  }
   core.qk_dim = shape.qk_dim;
   core.v_dim = shape.v_dim;
   core.new_bytes =

@@ -117,6 +117,16 @@ void add_sinks(Kernel& kernel, const AttentionCore& core) {
   kernel.written += logits;
 }
 
+void add_softmax_operators(Kernel& softmax, double scores, double kept) {
+  // Megatron-LM megatron/model/fused_softmax.py, forward_torch_softmax: the cast to fp32 writes,
+  // the mask, a byte, reads and writes, the softmax reads and writes and the cast back reads fp32.
+  // Gradients take the same way back.
+  constexpr double kWide = 4, kMask = 1;
+  softmax.read += Bytes(scores * (3 * kWide + kMask + kept));
+  softmax.written += Bytes(scores * 3 * kWide);
+  softmax.launches = 4;
+}
+
 double softmax_share(const AttentionCore& core) {
   if (!core.skips_masked || !core.causal) return 1;
   return causal_pairs(core.query, core.context, 0) / (real(core.query) * real(core.context));

@@ -34,8 +34,9 @@ struct AttentionCore {
   /// Absorbed latent attention: keys are one latent for all heads, values its first `v_dim`
   /// columns.
   bool latent = false;
-  bool wide_queries = false;  ///< 16-bit queries over an 8-bit cache
-  bool skips_masked = false;  ///< the softmax of stored scores reads up to the diagonal alone
+  bool wide_queries = false;       ///< 16-bit queries over an 8-bit cache
+  bool skips_masked = false;       ///< the softmax of stored scores reads up to the diagonal alone
+  bool softmax_operators = false;  ///< scores are cast, masked and normalised apart, in fp32
   double new_bytes = 2, cache_bytes = 2;  ///< bytes of an element: new, earlier keys and values
 };
 
@@ -63,6 +64,9 @@ struct CoreSize {
 /// Keys and values are those that some query sees, once for all heads that share them.
 CoreSize core_size(const AttentionCore& core);
 
+/// What a softmax of stored scores, or its gradient, moves more as operators in fp32, with `kept`
+/// bytes of a score that it reads beside.
+void add_softmax_operators(Kernel& softmax, double scores, double kept);
 /// Share of the square of scores that a softmax reads.
 double softmax_share(const AttentionCore& core);
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "workloads/llm/attention/grouped_attention.h"
+#include "workloads/llm/attention/rotary_kernels.h"
 #include "workloads/llm/kept_tensors.h"
 #include "workloads/llm/kernels.h"
 #include "workloads/llm/linear.h"
@@ -243,7 +244,7 @@ void SharedBlock::backward(StepList& steps, const LayerTask& task) const {
   if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
   core_backward(steps, task);
-  steps.then(rotate("rotary backward", w.precision, w.tokens(), rotated_width(task)));
+  steps.then(rotated_backward(task, rotated_width(task)));
   if (model.shared_block.attention_adapters) adapters_backward(steps, task, "qkv", joined, qkv, 3);
   uses(steps, task, {block_adapter_columns});
   column_backward(steps, w, {block_matrix(task, "shared block qkv", joined, qkv)}, joined);

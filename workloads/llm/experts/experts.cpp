@@ -173,8 +173,8 @@ Kernel expert_product(const char* name, const LayerTask& task, const GroupedShap
 Kernel expert_function(const LayerTask& task) {
   const bool wide = casts(task) || quantises_inputs(task);
   const Precision written = wide ? unquantised(task.work.precision) : products(task);
-  return activation("expert activation", written, expert_rows(task), split_width(task),
-                    task.model.mlp.gated);
+  return gate_apart(task, activation("expert activation", written, expert_rows(task),
+                                     split_width(task), task.model.mlp.gated));
 }
 
 void weight_gradient(StepList& steps, const LayerTask& task, const std::string& name,
