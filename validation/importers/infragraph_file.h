@@ -20,7 +20,7 @@ namespace orrery {
 
 /// A component of a copy of a device.
 struct InfraVertex {
-  std::string name;  ///< "server.0.nic.3"
+  std::string name;  ///< name with all numbers: "server.0.nic.3"
   std::string type;  ///< "xpu", "nic", "cpu", "switch", "port", "memory", or a type of its own
   int copy = 0;      ///< number of the copy that it is in, over all instances
 };

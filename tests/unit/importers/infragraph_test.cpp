@@ -82,7 +82,9 @@ TEST_F(InfraGraphs, EdgesWithoutBandwidthShareThePortsOfTheAccelerator) {
       "            bandwidth: {choice: gigabytes_per_second, "
       "gigabytes_per_second: 100}\n";
   text.erase(text.find(told), told.size());
-  EXPECT_EQ(wires(read(text)).at("scale_up accelerator0 host.0.bridge.1"), "1 x 225000000000");
+  const ImportedTable table = read(text);
+  EXPECT_EQ(wires(table).at("scale_up accelerator0 host.0.bridge.1"), "1 x 225000000000");
+  EXPECT_THAT(table.document, HasSubstr("accelerator: h100_sxm\n"));  // with its own ports
 }
 
 TEST_F(InfraGraphs, JsonSaysTheSame) {
@@ -95,7 +97,9 @@ TEST_F(InfraGraphs, JsonSaysTheSame) {
   EXPECT_EQ(found.size(), 3U);
   EXPECT_EQ(found.at("scale_up accelerator0 accelerator1"), "1 x 10000000000");
   EXPECT_EQ(found.at("scale_up accelerator2 accelerator0"), "1 x 10000000000");
-  EXPECT_THAT(table.notes, Contains(HasSubstr("no latency: a step takes 2 us (estimate)")));
+  EXPECT_THAT(
+      table.notes,
+      Contains(HasSubstr("no latency between the nearest xpus: a step takes 2 us (estimate)")));
 }
 
 TEST_F(InfraGraphs, DevicesMayBePartsOfDevices) {
