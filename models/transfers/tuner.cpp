@@ -121,7 +121,8 @@ Seconds reported(const ProtocolsConfig& c, Protocol protocol) {
   return c.nominal_net_latency.value * (protocol == Protocol::kSimple ? 2 : 1);
 }
 
-/// Of one rank a system NCCL expects what trees have of a step, because nothing hides it.
+/// Whether each system has one rank. Then NCCL expects trees' latencies of all steps, because
+/// nothing hides them.
 bool one_of_each(const Traffic& t) { return t.systems > 1 && t.ranks == t.systems; }
 
 Seconds nominal_latency(const ProtocolsConfig& c, Protocol protocol, const Traffic& t) {
