@@ -108,7 +108,7 @@ class PlanAlgorithm final : public CollectiveAlgorithm {
         flows_(std::move(made.flows)),
         points_(std::move(made.points)),
         schedule_(std::move(made.schedule)) {
-    notes_.push_back(
+    notes_.emplace_back(
         "signals, barriers and the number of thread blocks and threads: each step costs a kernel "
         "that reads or writes the memory of peers");
   }

@@ -15,6 +15,7 @@
 #include "models/transfers/load_sink.h"
 #include "models/transfers/payload_capacities.h"
 #include "sim/config/diagnostics.h"
+#include "sim/config/library.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
@@ -231,7 +232,8 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
   if (!names("direct") && priced.algorithm == "direct" &&
       all_pairs(*protocols_, t.kind, t.bytes, t.ranks, t.systems))
     t.traffic_class = TrafficClass::kChain;
-  if (t.systems == 1 && names(priced.algorithm) && find_algorithm(priced.algorithm)->writes_peers())
+  if (t.systems == 1 && config::Library::is_path(priced.algorithm) &&
+      find_algorithm(priced.algorithm)->writes_peers())
     t.traffic_class = TrafficClass::kOneShot;
   for (const LinkLoad& load : priced.cost.loads) {
     const Seconds time = Bytes(load.bytes) / whole_capacities()[load.link];

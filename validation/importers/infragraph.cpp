@@ -136,7 +136,8 @@ ImportedTable import_infragraph(const std::string& path, const ImportOptions& op
   const bool is_path = config::Library::is_path(base);
   const std::string extended = is_path ? std::filesystem::absolute(base).string() : base;
   table.document = InfraText(path, system).text(extended, accelerator, ports ? &*ports : nullptr);
-  for (const std::string& note : system.notes()) table.notes.push_back(path + ": " + note);
+  for (const std::string& note : system.notes())
+    table.notes.push_back(std::string(path).append(": ").append(note));
   if (!system.tells_latency())
     table.notes.push_back(path + ": no latency between the nearest xpus: a step takes " +
                           (base.empty() ? "2 us (estimate)" : "that of " + base));

@@ -144,9 +144,9 @@ TEST_F(OwnAlgorithms, PartsOfAPlanWithoutAnEqualAreNamed) {
                             "all_gather, bytes: 64 MiB, algorithm: \"" +
                                 kGather + "\"}\n"),
                       {});
-  EXPECT_THAT(loaded.warnings,
-              AllOf(HasSubstr("gather.yaml:3:"), HasSubstr("put_all_gather_8.json are not modelled"),
-                    HasSubstr("signals, barriers")));
+  EXPECT_THAT(loaded.warnings, AllOf(HasSubstr("gather.yaml:3:"),
+                                     HasSubstr("put_all_gather_8.json are not modelled"),
+                                     HasSubstr("signals, barriers")));
   EXPECT_THAT(load_experiment(write("step.yaml", decode(4, "algorithms: [ring]\n")), {}).warnings,
               Not(HasSubstr("not modelled")));
 }
@@ -161,6 +161,19 @@ TEST_F(OwnAlgorithms, APlanIsPricedAsAKernelOnTheMemoryOfPeers) {
     return simulate(load_experiment(file, {})).find("time_s")->value;
   };
   // Each rank writes its share to each other one, as `direct` does.
+  EXPECT_DOUBLE_EQ(time(kGather), time("direct"));
+}
+
+TEST_F(OwnAlgorithms, LinksThatFailDuringAPlanLeaveItTheKernelThatItIs) {
+  const auto time = [&](const std::string& algorithm) {
+    const std::string file =
+        write("gather.yaml",
+              "experiment: collective\nsystem: dgx_h100\nfaults: [{link: "
+              "accelerator->nvswitches, at: 50 us, capacity: 0.5}]\ncollective: {kind: "
+              "all_gather, bytes: 64 MiB, algorithm: \"" +
+                  algorithm + "\"}\n");
+    return simulate(load_experiment(file, {})).find("time_s")->value;
+  };
   EXPECT_DOUBLE_EQ(time(kGather), time("direct"));
 }
 
