@@ -105,6 +105,10 @@ class CollectiveAlgorithm {
   /// Whether `auto` takes it, because communication libraries do. What no such algorithm serves,
   /// all others compete for.
   virtual bool automatic() const { return true; }
+  /// Whether its kernels read and write the memory of peers themselves, without a library.
+  virtual bool writes_peers() const { return false; }
+  /// Parts of the file that it was read from that have no equal here, each in a line.
+  virtual std::vector<std::string> left_out() const { return {}; }
 };
 
 using AlgorithmRegistry = Registry<std::shared_ptr<const CollectiveAlgorithm>>;

@@ -8,7 +8,7 @@
 //
 // These are the bytes and rounds of `recursive`, but half of the bytes go to the next rank and only
 // one chunk goes far. The limit that NCCL sets to its buffers, which costs it more rounds for large
-// messages, is left out.
+// messages, is left out. NCCL takes it among ranks of as many nodes (models/transfers/tuner.cpp).
 #include <memory>
 
 #include "models/collectives/rounds.h"
@@ -22,7 +22,7 @@ class PatAlgorithm final : public CollectiveAlgorithm {
     return collective.kind == TransferKind::kAllGather ||
            collective.kind == TransferKind::kReduceScatter;
   }
-  bool automatic() const override { return false; }  // NCCL: only with one rank per node
+  bool automatic() const override { return false; }  // NCCL's tuner: library_adds()
 
   bool counts_links() const override { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const override {

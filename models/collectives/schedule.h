@@ -32,6 +32,11 @@ struct Message {
   int to = 0;
   ChunkRange chunks;
   ChunkOp op = ChunkOp::kCopy;
+  /// First cell of the receiver that the chunks go to; none: as at the sender. A member that sends
+  /// to other cells of its own moves data in its memory, which crosses no link.
+  std::optional<int> into = {};
+
+  int target() const { return into.value_or(chunks.first); }
 };
 
 /// What a message waits for.
@@ -39,6 +44,13 @@ enum class Pace : std::uint8_t {
   kChunk,  ///< chunks of the message: pipelined algorithms
   kRank,   ///< everything that its sender received in the steps before
   kRound,  ///< the slowest message of the step before
+};
+
+/// Where chunks are in the memory of members whose programs have buffers of their own.
+struct ChunkPlaces {
+  int cells = 0;           ///< chunks that the memory of a member holds
+  std::vector<int> first;  ///< chunk in each cell of each member at first; -1: none
+  std::vector<int> last;   ///< chunk that each cell of each member has to hold at last; -1: none
 };
 
 /// A collective message by message.
@@ -51,6 +63,10 @@ struct Schedule {
   int chunks = 1;
   Pace pace = Pace::kChunk;
   std::vector<Message> messages = {};  ///< messages in any order
+  /// None: chunk c is in cell c of every member, at first and at last.
+  std::optional<ChunkPlaces> places = {};
+
+  int cells() const { return places ? places->cells : chunks; }
 
   void copy(int step, int from, int to, ChunkRange range);
   void reduce(int step, int from, int to, ChunkRange range);
@@ -71,7 +87,8 @@ struct ScheduleFault {
 std::optional<ScheduleFault> verify_semantics(const Collective& collective,
                                               const Schedule& schedule);
 
-/// The longest chain of dependent messages. A step through switches is one, up and down.
+/// The longest chain of dependent messages. A step through switches is one, up and down. Not of
+/// schedules with places of their own.
 StepCount dependent_steps(const Collective& collective, const Schedule& schedule);
 
 }  // namespace orrery

@@ -141,29 +141,39 @@ class SymbolicRun {
  private:
   struct Cell {
     Contributions has;
+    int chunk = -1;    ///< whose contributions they are
     int written = -1;  ///< last step that wrote it
     bool copied = false;
   };
   struct Arrival {
     std::size_t message = 0;
-    int chunk = 0;
+    int cell = 0;   ///< cell of the receiver
+    int chunk = 0;  ///< whose contributions come
     Contributions content;
   };
 
-  Cell& cell(int member, int chunk) {
-    return cells_[static_cast<std::size_t>(member) * static_cast<std::size_t>(schedule_.chunks) +
-                  static_cast<std::size_t>(chunk)];
+  std::size_t position(int member, int cell) const {
+    return static_cast<std::size_t>(member) * static_cast<std::size_t>(schedule_.cells()) +
+           static_cast<std::size_t>(cell);
+  }
+  Cell& cell(int member, int cell) { return cells_[position(member, cell)]; }
+  /// The chunk that a cell of a member has to hold, at first or at last; -1: none.
+  int chunk_of(int member, int cell, std::vector<int> ChunkPlaces::*when) const {
+    return schedule_.places ? ((*schedule_.places).*when)[position(member, cell)] : cell;
   }
 
   void fill() {
     const auto members = collective_.group.size();
-    cells_.resize(members * static_cast<std::size_t>(schedule_.chunks),
+    cells_.resize(members * static_cast<std::size_t>(schedule_.cells()),
                   {Contributions(members, 0)});
     for (int member = 0; member < collective_.size(); ++member) {
-      for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+      for (int at = 0; at < schedule_.cells(); ++at) {
+        const int chunk = chunk_of(member, at, &ChunkPlaces::first);
+        if (chunk < 0) continue;
         const Content content = promise_.at_first(member, chunk);
-        if (content.kind == Content::Kind::kOne)
-          cell(member, chunk).has[static_cast<std::size_t>(content.member)] = 1;
+        if (content.kind != Content::Kind::kOne) continue;
+        cell(member, at).has[static_cast<std::size_t>(content.member)] = 1;
+        cell(member, at).chunk = chunk;
       }
     }
   }
@@ -185,15 +195,15 @@ class SymbolicRun {
       return is_switches(end) ? collective_.switches_reduce || collective_.systems_reduce
                               : end < collective_.size();
     };
+    const int first = std::min(m.chunks.first, m.target());
+    const int last = std::max(m.chunks.first, m.target());
     if (!exists(m.from) || !exists(m.to)) {
       fail(index, "the group has no member " + std::to_string(exists(m.from) ? m.to : m.from));
-    } else if (m.from == m.to || (is_switches(m.from) && is_switches(m.to))) {
+    } else if ((m.from == m.to && first == last) || (is_switches(m.from) && is_switches(m.to))) {
       fail(index, name(m.from) + " sends to itself");
-    } else if (m.chunks.first < 0 || m.chunks.count < 1 ||
-               m.chunks.count > schedule_.chunks - m.chunks.first) {
-      fail(index, "there is no chunk " +
-                      std::to_string(std::max(0, m.chunks.first + m.chunks.count - 1)) + " of " +
-                      std::to_string(schedule_.chunks));
+    } else if (first < 0 || m.chunks.count < 1 || m.chunks.count > schedule_.cells() - last) {
+      fail(index, "there is no chunk " + std::to_string(std::max(0, last + m.chunks.count - 1)) +
+                      " of " + std::to_string(schedule_.cells()));
     }
     return !fault_;
   }
@@ -216,13 +226,14 @@ class SymbolicRun {
             std::vector<Arrival>& arrivals) {
     const Message& m = schedule_.messages[index];
     for (int chunk = m.chunks.first; chunk < m.chunks.first + m.chunks.count; ++chunk) {
-      const Contributions& content = cell(m.from, chunk).has;
+      const Cell& source = cell(m.from, chunk);
+      const Contributions& content = source.has;
       if (empty(content)) {
         fail(index, name(m.from) + " sends chunk " + std::to_string(chunk) + " before it has it");
         return;
       }
       if (!is_switches(m.to)) {
-        arrivals.push_back({index, chunk, content});
+        arrivals.push_back({index, m.target() + chunk - m.chunks.first, source.chunk, content});
         continue;
       }
       Contributions& sum = switched[{m.to, chunk}];
@@ -244,7 +255,7 @@ class SymbolicRun {
                         " without having it");
         return;
       }
-      arrivals.push_back({index, chunk, sum->second});
+      arrivals.push_back({index, chunk, chunk, sum->second});
     }
   }
 
@@ -261,15 +272,19 @@ class SymbolicRun {
 
   void receive(const Arrival& arrival) {
     const Message& m = schedule_.messages[arrival.message];
-    Cell& target = cell(m.to, arrival.chunk);
+    Cell& target = cell(m.to, arrival.cell);
     const bool copy = m.op == ChunkOp::kCopy;
-    const std::string chunk = "chunk " + std::to_string(arrival.chunk);
+    const std::string chunk = "chunk " + std::to_string(arrival.cell);
     if (target.written == m.step && (copy || target.copied)) {
       fail(arrival.message, chunk + " of " + name(m.to) + " is written twice in one step");
     } else if (copy) {
       target.has = arrival.content;
+      target.chunk = arrival.chunk;
     } else if (empty(target.has)) {
       fail(arrival.message, name(m.to) + " adds to " + chunk + ", which it does not have");
+    } else if (target.chunk != arrival.chunk) {
+      fail(arrival.message, name(m.to) + " adds chunk " + std::to_string(arrival.chunk) +
+                                " to chunk " + std::to_string(target.chunk));
     } else {
       add(arrival.message, arrival.chunk, arrival.content, target.has);
     }
@@ -279,17 +294,18 @@ class SymbolicRun {
 
   void check_result() {
     for (int member = 0; member < collective_.size(); ++member) {
-      for (int chunk = 0; chunk < schedule_.chunks; ++chunk) check_cell(member, chunk);
+      for (int at = 0; at < schedule_.cells(); ++at) check_cell(member, at);
     }
   }
 
-  void check_cell(int member, int chunk) {
-    const Content goal = promise_.at_last(member, chunk);
+  void check_cell(int member, int at) {
+    const int chunk = chunk_of(member, at, &ChunkPlaces::last);
+    const Content goal = chunk < 0 ? kNothing : promise_.at_last(member, chunk);
     if (goal.kind == Content::Kind::kNothing || fault_) return;
-    const Cell& result = cell(member, chunk);
+    const Cell& result = cell(member, at);
     for (int other = 0; other < collective_.size(); ++other) {
       const bool wanted = goal.kind == Content::Kind::kAll || goal.member == other;
-      const bool there = result.has[static_cast<std::size_t>(other)] > 0;
+      const bool there = result.chunk == chunk && result.has[static_cast<std::size_t>(other)] > 0;
       if (wanted == there) continue;
       const std::string when = result.written < 0
                                    ? "no step wrote it"
@@ -305,7 +321,7 @@ class SymbolicRun {
   const Collective& collective_;
   const Schedule& schedule_;
   Promise promise_;
-  std::vector<Cell> cells_;  // by member and chunk
+  std::vector<Cell> cells_;  // by member and cell
   std::optional<ScheduleFault> fault_;
 };
 

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "models/collectives/plans/execution_plan.h"
 #include "sim/config/load.h"
 #include "sim/machine/transfer_names.h"
 
@@ -96,6 +97,51 @@ class WrittenAlgorithm final : public CollectiveAlgorithm {
   Schedule schedule_;
 };
 
+class PlanAlgorithm final : public CollectiveAlgorithm {
+ public:
+  PlanAlgorithm(const ExecutionPlan& plan, PlanSchedule&& made)
+      : kind_(plan.collective),
+        ranks_(plan.ranks),
+        least_(plan.least),
+        most_(plan.most),
+        notes_(plan.notes),
+        flows_(std::move(made.flows)),
+        points_(std::move(made.points)),
+        schedule_(std::move(made.schedule)) {
+    notes_.emplace_back(
+        "signals, barriers and the number of thread blocks and threads: each step costs a kernel "
+        "that reads or writes the memory of peers");
+  }
+
+  bool serves(const Collective& collective) const override {
+    return collective.kind == kind_ && collective.size() == ranks_ &&
+           collective.pair_bytes.empty() && collective.bytes >= least_ && collective.bytes <= most_;
+  }
+
+  bool counts_links() const override { return true; }
+  StepCount run(const Collective& collective, FlowSink& sink) const override {
+    const Bytes chunk = chunk_bytes(collective, schedule_.chunks);
+    for (const PlanSchedule::Flow& flow : flows_) {
+      sink.add(collective.group[static_cast<std::size_t>(flow.from)],
+               collective.group[static_cast<std::size_t>(flow.to)], chunk * flow.chunks);
+    }
+    return longest_chain(collective, points_);
+  }
+
+  Schedule schedule(const Collective&) const override { return schedule_; }
+  bool writes_peers() const override { return true; }
+  std::vector<std::string> left_out() const override { return notes_; }
+
+ private:
+  TransferKind kind_;
+  int ranks_;
+  Bytes least_, most_;
+  std::vector<std::string> notes_;
+  std::vector<PlanSchedule::Flow> flows_;
+  std::vector<PlanSchedule::Point> points_;
+  Schedule schedule_;
+};
+
 /// Where the message of that number, counted over all steps, is written.
 const config::Node& message_node(const config::Node& node, std::size_t number) {
   const config::Node& steps = *node.find("steps");
@@ -106,26 +152,49 @@ const config::Node& message_node(const config::Node& node, std::size_t number) {
   return steps;
 }
 
+/// Runs a schedule among so many ranks of one system.
+std::optional<ScheduleFault> fault_of(TransferKind kind, int ranks, const Schedule& schedule) {
+  const RankLayout layout{.ranks_per_node = ranks, .ranks_per_system = ranks};
+  std::vector<int> group(static_cast<std::size_t>(ranks));
+  std::iota(group.begin(), group.end(), 0);
+  return verify_semantics({kind, Bytes(0), group, layout}, schedule);
+}
+
+std::vector<std::string> is_no(TransferKind kind) {
+  return {std::string("this is no ") + to_string(kind)};
+}
+
+std::shared_ptr<const CollectiveAlgorithm> load_plan(const config::Node& node,
+                                                     config::Diagnostics& diagnostics) {
+  const ExecutionPlan plan = read_execution_plan(node, diagnostics);
+  PlanSchedule made = schedule_of(plan, diagnostics);
+  if (const auto fault = fault_of(plan.collective, plan.ranks, made.schedule)) {
+    const config::Node& collective = *node.find("collective");
+    diagnostics.error(fault->message ? made.places[*fault->message] : collective.where(),
+                      fault->message ? made.lengths[*fault->message] : collective.length(),
+                      fault->text, {}, is_no(plan.collective));
+  }
+  diagnostics.throw_if_errors();
+  return std::make_shared<PlanAlgorithm>(plan, std::move(made));
+}
+
 std::shared_ptr<const CollectiveAlgorithm> load_algorithm(const std::string& path) {
   config::Diagnostics diagnostics;
   const config::Library& library = config::default_library();
   const config::Node node = config::load_file(path, diagnostics, library);
   diagnostics.throw_if_errors();
+  if (is_execution_plan(node)) return load_plan(node, diagnostics);
   const auto written = config::read<UserAlgorithm>(node, diagnostics, library);
   diagnostics.throw_if_errors();
-  const RankLayout layout{.ranks_per_node = written.ranks, .ranks_per_system = written.ranks};
-  std::vector<int> group(static_cast<std::size_t>(written.ranks));
-  std::iota(group.begin(), group.end(), 0);
-  const Collective collective{written.collective, Bytes(0), group, layout};
-  auto algorithm = std::make_shared<WrittenAlgorithm>(written);
-  if (const auto fault = verify_semantics(collective, algorithm->schedule(collective))) {
+  const Schedule schedule = schedule_of(written);
+  if (const auto fault = fault_of(written.collective, written.ranks, schedule)) {
     const config::Node& culprit =
         fault->message ? message_node(node, *fault->message) : *node.find("collective");
     diagnostics.error(culprit.where(), culprit.length(), fault->text, {},
-                      {std::string("this is no ") + to_string(written.collective)});
+                      is_no(written.collective));
   }
   diagnostics.throw_if_errors();
-  return algorithm;
+  return std::make_shared<WrittenAlgorithm>(written);
 }
 
 }  // namespace

@@ -30,8 +30,9 @@ struct UserAlgorithm {
   static const config::Schema<UserAlgorithm>& schema();
 };
 
-/// A registered algorithm, or the one of a file, which serves groups of its size. Files are read
-/// and proved right (verify_semantics) once.
+/// A registered algorithm, or the one of a file, which serves groups of its size: a UserAlgorithm
+/// or an execution plan of MSCCL++ (plans/execution_plan.h). Files are read and proved right
+/// (verify_semantics) once.
 /// @throws config::ConfigError for an unknown name and for a file that is wrong or computes
 /// something else, at the message.
 std::shared_ptr<const CollectiveAlgorithm> find_algorithm(const std::string& name_or_path);

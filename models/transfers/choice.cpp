@@ -17,6 +17,27 @@ bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& tra
   });
 }
 
+bool FlowModel::has_named(const Transfer& transfer) const {
+  const GroupForms groups = forms_of(transfer);
+  return std::any_of(named_.begin(), named_.end(), [&](const std::string& name) {
+    return serves(*find_algorithm(name), transfer, groups);
+  });
+}
+
+bool FlowModel::tries_first(const std::string& name, const CollectiveAlgorithm& algorithm,
+                            const Transfer& transfer) const {
+  if (algorithm.automatic()) return true;
+  if (!library_chooses_ || !library_adds(*protocols_, name)) return false;
+  // One rank of each system: the library has it for no other group.
+  return std::all_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
+    std::vector<int> systems(group.size());
+    std::transform(group.begin(), group.end(), systems.begin(),
+                   [&](int rank) { return layout_.system(rank); });
+    std::sort(systems.begin(), systems.end());
+    return std::adjacent_find(systems.begin(), systems.end()) == systems.end();
+  });
+}
+
 /// Prices of a large machine have a load for millions of links: what is not taken is priced without
 /// most of them.
 std::optional<PricedTransfer> FlowModel::best_of_sample(const Transfer& transfer,
@@ -42,10 +63,10 @@ std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,
   if (algorithm != kAuto) {
     try_algorithm(transfer, groups, algorithm, protocol, sink, best);
   } else {
-    for (const bool automatic : {true, false}) {
+    for (const bool first : {true, false}) {
       if (best) break;
       for (const auto& [name, item] : AlgorithmRegistry::items()) {
-        if (item.entry->automatic() == automatic)
+        if (tries_first(name, *item.entry, transfer) == first)
           try_algorithm(transfer, groups, name, protocol, sink, best);
       }
     }
@@ -80,7 +101,7 @@ void FlowModel::try_algorithm(const Transfer& transfer, const GroupForms& groups
     return;
   }
   const Traffic carried = traffic(transfer, raw);
-  for (const Protocol p : protocols_of(*protocols_, carried.traffic_class)) {
+  for (const Protocol p : protocols_of(*protocols_, carried)) {
     if (protocol && *protocol != p) continue;
     // A library chooses by its own constants only on the fabric that it was tuned for.
     const std::optional<Seconds> expected =

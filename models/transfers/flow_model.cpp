@@ -15,6 +15,7 @@
 #include "models/transfers/load_sink.h"
 #include "models/transfers/payload_capacities.h"
 #include "sim/config/diagnostics.h"
+#include "sim/config/library.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
@@ -30,11 +31,12 @@ ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
           .scale_out = steps.scale_out * longest.between.scale_out};
 }
 
-/// Whether an algorithm that was named may reduce in switches between systems: theirs, and
-/// user-written ones.
-bool asks_for_switches(const std::string& algorithm) {
-  return algorithm == kInNetwork ||
-         (algorithm != FlowModel::kAuto && AlgorithmRegistry::items().count(algorithm) == 0);
+constexpr const char* kFarFirst = "pat";  // the one that NCCL takes on one rank a node
+
+/// Names and files without "auto".
+std::vector<std::string> without_auto(std::vector<std::string> algorithms) {
+  std::erase(algorithms, FlowModel::kAuto);
+  return algorithms;
 }
 
 double reduction_slowdown(const SystemConfig& system) {
@@ -54,9 +56,10 @@ bool crosses_nodes(const Transfer& transfer, const RankLayout& layout) {
 
 }  // namespace
 
-FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorithm,
-                     const std::string& protocol, std::span<const LinkFault> faults)
-    : forced_algorithm_(std::move(algorithm)),
+FlowModel::FlowModel(const SystemConfig& system, int copies,
+                     const std::vector<std::string>& algorithms, const std::string& protocol,
+                     std::span<const LinkFault> faults)
+    : named_(without_auto(algorithms)),
       expert_exchange_(expert_exchange_price(system)),
       forced_protocol_(forced_protocol(protocol)),
       protocols_(system.scale_up.protocols),
@@ -69,7 +72,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
       bulk_(bulk_price(system)),
       reduction_slowdown_(reduction_slowdown(system)),
       reduces_between_(system.scale_out.reduction == NetworkReduction::kAutomatic ||
-                       asks_for_switches(forced_algorithm_)),
+                       names(kInNetwork)),
       has_hosts_(system.host.links),
       copy_start_(system.accelerator.kernel.launch.value),
       scale_up_latency_(system.scale_up.latency.value),
@@ -86,7 +89,11 @@ FlowModel::FlowModel(const SystemConfig& system, int copies, std::string algorit
     capacities_[fault.bundle] *= fault.share;
   }
   if (fabric_->dimensions() != nullptr) dimension_price_.emplace(system);
-  if (forced_algorithm_ != kAuto) find_algorithm(forced_algorithm_);
+  for (const std::string& algorithm : named_) find_algorithm(algorithm);
+}
+
+bool FlowModel::names(const std::string& algorithm) const {
+  return std::find(named_.begin(), named_.end(), algorithm) != named_.end();
 }
 
 Route FlowModel::route(int source, int destination) const {
@@ -151,7 +158,9 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
                               " goes to a host, whose links are not part of the network: "
                               "host.links");
   if (transfer.host) return host_price(transfer);
-  for (const std::string& algorithm : {forced_algorithm_, std::string(kAuto)}) {
+  std::vector<std::string> algorithms = named_;
+  algorithms.emplace_back(kAuto);
+  for (const std::string& algorithm : algorithms) {
     for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
       auto priced = best_of_sample(transfer, algorithm, protocol);
       if (!priced) continue;
@@ -203,6 +212,7 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
   t.kind = transfer.kind;
   t.traffic_class = traffic_class(priced.algorithm, transfer.kind);
   t.tree = priced.algorithm == "tree" || priced.algorithm == "nvls_tree";
+  t.far_first = priced.algorithm == kFarFirst;
   t.bytes = transfer.bytes;
   t.steps = {priced.scale_up_steps, priced.scale_out_steps};
   t.byte_sums = transfer.byte_sums;
@@ -219,9 +229,12 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
   t.systems = static_cast<int>(std::unique(systems.begin(), systems.end()) - systems.begin());
   t.net_latency = std::max(Seconds(0), scale_out_latency_ - protocols_->net_latency.value);
   // Named, or taken by an engine, it is a kernel that reads and writes the memory of peers.
-  if (forced_algorithm_ == kAuto && priced.algorithm == "direct" &&
+  if (!names("direct") && priced.algorithm == "direct" &&
       all_pairs(*protocols_, t.kind, t.bytes, t.ranks, t.systems))
     t.traffic_class = TrafficClass::kChain;
+  if (t.systems == 1 && config::Library::is_path(priced.algorithm) &&
+      find_algorithm(priced.algorithm)->writes_peers())
+    t.traffic_class = TrafficClass::kOneShot;
   for (const LinkLoad& load : priced.cost.loads) {
     const Seconds time = Bytes(load.bytes) / whole_capacities()[load.link];
     if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {

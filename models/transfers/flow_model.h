@@ -31,10 +31,10 @@ class FlowModel final : public Network {
   static constexpr const char* kAuto = "auto";
 
   /// @param copies systems joined by the scale-out network
-  /// @param algorithm a registered collective algorithm, or "auto": the fastest for each transfer
-  ///        in isolation among those that libraries choose from (or, where none of them serves it,
-  ///        among all); or a file of a user-written one. A named algorithm that does not serve a
-  ///        transfer leaves it to "auto".
+  /// @param algorithms registered collective algorithms and files of others, the one that goes
+  ///        first in front. What none of them serves is left to "auto": the fastest for each
+  ///        transfer in isolation among those that libraries choose from (or, where none of them
+  ///        serves it, among all). "auto" among them names none.
   /// @param protocol "ll", "ll128", "simple", or "auto". Where the system's fabric has protocols,
   ///        "auto" takes algorithm and protocol as the library would, by its own cost model, and
   ///        prices them by the measured parameters. A named protocol that does not serve a transfer
@@ -43,8 +43,11 @@ class FlowModel final : public Network {
   ///        on whole links.
   /// @throws config::ConfigError for an unknown topology, algorithm or protocol, and for sizes that
   ///         do not fit together.
-  FlowModel(const SystemConfig& system, int copies, std::string algorithm = kAuto,
+  FlowModel(const SystemConfig& system, int copies, const std::vector<std::string>& algorithms,
             const std::string& protocol = kAuto, std::span<const LinkFault> faults = {});
+  FlowModel(const SystemConfig& system, int copies, const std::string& algorithm = kAuto,
+            const std::string& protocol = kAuto, std::span<const LinkFault> faults = {})
+      : FlowModel(system, copies, std::vector<std::string>{algorithm}, protocol, faults) {}
 
   const Topology& topology() const override { return topology_; }
   const std::vector<BytesPerSecond>& capacities() const override { return capacities_; }
@@ -64,6 +67,9 @@ class FlowModel final : public Network {
   /// How a transfer is carried out. Empty where the fabric has no protocols.
   /// @throws as price()
   std::optional<Carried> carried(const Transfer& transfer) const;
+
+  /// Whether one of the named algorithms serves a transfer.
+  bool has_named(const Transfer& transfer) const;
 
   /// One group of a transfer, with what the fabric can do among it.
   Collective collective(const Transfer& transfer, std::span<const int> group) const;
@@ -116,7 +122,12 @@ class FlowModel final : public Network {
   double image_size(const Transfer& transfer, const PricedTransfer& priced) const;
   PricedTransfer host_price(const Transfer& transfer) const;
 
-  std::string forced_algorithm_;
+  bool names(const std::string& algorithm) const;
+  /// Whether "auto" chooses among such algorithms. Others it takes where none of those serves.
+  bool tries_first(const std::string& name, const CollectiveAlgorithm& algorithm,
+                   const Transfer& transfer) const;
+
+  std::vector<std::string> named_;  ///< algorithms that go before "auto"
   std::optional<ExpertExchangePrice> expert_exchange_;
   std::optional<Protocol> forced_protocol_;
   std::optional<ProtocolsConfig> protocols_;

@@ -34,4 +34,9 @@ inline Seconds crossings(Seconds step, const Traffic& t) {
   return (step + t.net_latency) * t.steps.scale_out;
 }
 
+/// NCCL's PAT: its steps have this share of the latency of Simple's, and each rank adds to them
+/// (NCCL 5067397 src/graph/tuning.cc: log2i(nNodes) * (interLat / 3.5) + nRanks * 2.8 us).
+inline constexpr double kFarFirstStep = 1 / 3.5;
+inline constexpr Seconds kFarFirstRank = Seconds(2.8e-6);
+
 }  // namespace orrery

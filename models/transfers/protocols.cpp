@@ -120,8 +120,11 @@ ProtocolCost simple_cost(const ProtocolsConfig& c, const Traffic& t) {
   const Seconds hops = posted(c, c.simple_hop.value * t.steps.scale_up, kSimplePosts, t);
   const Seconds sent = std::max(t.scale_up_time * cost.scale_up, time_between(cost, t));
   const Seconds meanwhile = sent / kSlicesAChunk;
-  cost.latency = c.launch.value + c.simple_setup.value + std::max(Seconds(0), hops - meanwhile) +
-                 crossings(c.net_simple.value, t);
+  const Seconds between = t.far_first ? crossings(c.net_simple.value * kFarFirstStep, t) +
+                                            kFarFirstRank * static_cast<double>(t.ranks)
+                                      : crossings(c.net_simple.value, t);
+  cost.latency =
+      c.launch.value + c.simple_setup.value + std::max(Seconds(0), hops - meanwhile) + between;
   // Reductions end in the rank's own memory; all others write into the buffers of their peers.
   const bool offered = t.kind != TransferKind::kReduceScatter && t.kind != TransferKind::kReduce;
   if (offered) cost.latency += c.ll_hop.value * kHandshake;
@@ -250,9 +253,10 @@ Seconds ProtocolCost::total(const Traffic& traffic) const {
   return latency + std::max(scale_up * traffic.scale_up_time, scale_out * traffic.scale_out_time);
 }
 
-std::vector<Protocol> protocols_of(const ProtocolsConfig& config, TrafficClass traffic_class) {
-  if (traffic_class == TrafficClass::kMessages) return {Protocol::kLl, Protocol::kSimple};
-  if (traffic_class != TrafficClass::kChain) return {Protocol::kSimple};
+std::vector<Protocol> protocols_of(const ProtocolsConfig& config, const Traffic& traffic) {
+  if (traffic.traffic_class == TrafficClass::kMessages) return {Protocol::kLl, Protocol::kSimple};
+  if (traffic.traffic_class != TrafficClass::kChain || traffic.far_first)
+    return {Protocol::kSimple};
   std::vector<Protocol> carried;
   if (config.ll) carried.push_back(Protocol::kLl);
   if (config.ll128) carried.push_back(Protocol::kLl128);

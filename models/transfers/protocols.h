@@ -44,10 +44,11 @@ TrafficClass traffic_class(std::string_view algorithm, TransferKind kind);
 struct Traffic {
   TransferKind kind = TransferKind::kAllReduce;
   TrafficClass traffic_class = TrafficClass::kChain;
-  bool tree = false;  ///< trees rather than rings between ranks or systems
-  Bytes bytes;        ///< bytes as in Transfer
-  int ranks = 2;      ///< ranks of the largest group
-  int systems = 1;    ///< systems that the largest group spans
+  bool tree = false;       ///< trees rather than rings between ranks or systems
+  bool far_first = false;  ///< PAT: binomial trees of all chunks at once, far ranks first
+  Bytes bytes;             ///< bytes as in Transfer
+  int ranks = 2;           ///< ranks of the largest group
+  int systems = 1;         ///< systems that the largest group spans
   StepCount steps;
   bool byte_sums = false;  ///< the reduction adds single bytes
   BytesPerSecond line;     ///< scale-up links of a rank, one way
@@ -79,12 +80,16 @@ struct ProtocolCost {
   Seconds total(const Traffic& traffic) const;
 };
 
-/// The protocols that carry traffic of that class, LL first.
-std::vector<Protocol> protocols_of(const ProtocolsConfig& config, TrafficClass traffic_class);
+/// The protocols that carry such traffic, LL first.
+std::vector<Protocol> protocols_of(const ProtocolsConfig& config, const Traffic& traffic);
 
 /// The price by our parameters; README.md has the equations.
 ProtocolCost protocol_cost(const ProtocolsConfig& config, Protocol protocol,
                            const Traffic& traffic);
+
+/// Whether the library chooses among its algorithms also that one, on groups of one rank a system:
+/// NCCL's PAT.
+bool library_adds(const ProtocolsConfig& protocols, std::string_view algorithm);
 
 /// SMs that the kernel of a collective holds on each rank: NCCL starts a thread block for each
 /// channel, none of which shares its SM with another kernel (NVIDIA/nccl issue 689), and as many

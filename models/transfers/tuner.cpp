@@ -29,6 +29,8 @@ constexpr Nominal kXgmiTree = {{12, 12, 17}, {0.8, 1.4, 2.5}, {11.8, 18.2, 20.8}
 constexpr double kNvls = 25, kNvlsNet = 18, kNvlsTreeNet = 20.9;  // microseconds
 // CollNetDirect, likewise: a step inside and what each peer adds, a step through the network.
 constexpr double kCollNetHop = 3.7, kCollNetPeer = 0.4, kCollNetNet = 31;
+// PAT, likewise: its start, and the share of the rate that it counts on.
+constexpr double kFarFirstBase = 8.0, kFarFirstRate = 0.75;
 constexpr double kRingLl128 = 0.92;               // share of the rate of Simple
 constexpr double kTreeSimple = 0.92 * kTreeRate;  // likewise, of two trees
 constexpr double kTreeLl = 1 / 3.8;               // of that
@@ -119,8 +121,13 @@ Seconds reported(const ProtocolsConfig& c, Protocol protocol) {
   return c.nominal_net_latency.value * (protocol == Protocol::kSimple ? 2 : 1);
 }
 
+/// Whether each system has one rank. Then NCCL expects trees' latencies of all steps, because
+/// nothing hides them.
+bool one_of_each(const Traffic& t) { return t.systems > 1 && t.ranks == t.systems; }
+
 Seconds nominal_latency(const ProtocolsConfig& c, Protocol protocol, const Traffic& t) {
-  const Nominal& nominal = constants(c, t);
+  Nominal nominal = constants(c, t);
+  if (one_of_each(t) && !by_rccl(c)) nominal.net = kTree.net;
   const auto p = static_cast<std::size_t>(protocol);
   const Seconds hops = Seconds(nominal.hop.at(p) * 1e-6) * t.steps.scale_up;
   const bool simple = protocol == Protocol::kSimple;
@@ -149,6 +156,18 @@ Seconds nominal_nvls_tree(const ProtocolsConfig& c, const Traffic& t) {
   return Seconds(kNvls * 1e-6) + step * t.steps.scale_out + bytes;
 }
 
+/// PAT, on groups of one rank of each system. The tuner takes all bytes of the buffer, not the part
+/// that a rank receives.
+std::optional<Seconds> nominal_far_first(const ProtocolsConfig& c, Protocol protocol,
+                                         const Traffic& t, Seconds wire) {
+  if (!c.pat || !one_of_each(t) || protocol != Protocol::kSimple) return {};
+  const double others = t.ranks - 1;
+  const Seconds step = Seconds(kTree.net.back() * 1e-6) + reported(c, protocol);
+  const double doublings = std::floor(std::log2(t.systems));
+  return Seconds(kFarFirstBase * 1e-6) + step * (kFarFirstStep * doublings) +
+         kFarFirstRank * static_cast<double>(t.ranks) + wire * (t.ranks / others / kFarFirstRate);
+}
+
 bool has_in_switch(const ProtocolsConfig& c, const Traffic& t) {
   return c.in_switch_ranks > 0 && t.kind == TransferKind::kAllReduce && !t.byte_sums;
 }
@@ -173,6 +192,10 @@ bool has_trees(const ProtocolsConfig& c, Protocol protocol, const Traffic& t) {
 }
 
 }  // namespace
+
+bool library_adds(const ProtocolsConfig& protocols, std::string_view algorithm) {
+  return protocols.pat && algorithm == "pat";
+}
 
 double tree_reach(Protocol protocol, const Traffic& t) {
   if (t.traffic_class != TrafficClass::kChain || !t.tree || t.systems == 1) return 1;
@@ -210,6 +233,7 @@ std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol prot
     if (by == protocol && t.traffic_class == TrafficClass::kChain) return Seconds(0);
     return {};
   }
+  if (algorithm == "pat") return nominal_far_first(config, protocol, t, wire);
   if (algorithm != "ring" && algorithm != "tree") return {};
   if (t.tree && !has_trees(config, protocol, t)) return {};
   return nominal_latency(config, protocol, t) + nominal_bytes(config, protocol, t, wire);

@@ -102,6 +102,9 @@ void add_choices(config::Schema<Protocols>& s) {
                 "thread blocks of the one-shot all-reduce kernels", between(0, 1024))
       .optional("ll", &Protocols::ll, "whether rings and trees may go by LL (NCCL_PROTO)")
       .optional("ll128", &Protocols::ll128, "whether the library has LL128 on this hardware")
+      .optional("pat", &Protocols::pat,
+                "whether all_gather and reduce_scatter among one rank a system may go by PAT (NCCL "
+                "from 2.23 on)")
       .optional("all_pairs_ranks", &Protocols::all_pairs_ranks,
                 "ranks of a system whose all-reduces may go from each to each; 0: never",
                 between(0, 1024))

@@ -36,6 +36,7 @@ struct ProtocolsConfig {
   int one_shot_blocks = 24;  ///< blocks of one-shot kernels (TensorRT-LLM: MAX_ALL_REDUCE_BLOCKS)
   bool ll = true;            ///< whether rings and trees may go by LL (NCCL_PROTO)
   bool ll128 = true;         ///< whether the library has LL128 on this hardware
+  bool pat = false;          ///< whether it has PAT for one rank a system (NCCL from 2.23 on)
   int all_pairs_ranks = 0;   ///< ranks of a system whose all-reduces may go all to all; 0: never
   Fact<Bytes> all_pairs_ll;  ///< and the largest that LL carries
   Fact<Bytes> all_pairs_simple;  ///< larger ones, up to here, go by Simple

@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "models/collectives/plans/execution_plan.h"
 #include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
+#include "sim/config/load.h"
 #include "tests/fuzz/target.h"
 #include "validation/importers/importer.h"
 #include "workloads/formats/communicators.h"
@@ -121,6 +123,22 @@ void nccl_tests(std::string_view bytes) { import("nccl-tests", bytes, {"", "all_
 void ncu(std::string_view bytes) { import("ncu", bytes, {}); }
 void vllm(std::string_view bytes) { import("vllm", bytes, {}); }
 
+void infragraph(std::string_view bytes) { import("infragraph", bytes, {"dgx_h100", ""}); }
+
+void execution_plan(std::string_view bytes) {
+  try {
+    config::Diagnostics diagnostics;
+    const config::Node node = config::parse_yaml(std::string(bytes), "fuzzed", diagnostics);
+    diagnostics.throw_if_errors();
+    if (!is_execution_plan(node)) return;
+    const ExecutionPlan plan = read_execution_plan(node, diagnostics);
+    const PlanSchedule made = schedule_of(plan, diagnostics);
+    require(made.places.size() == made.schedule.messages.size());
+  } catch (const config::ConfigError&) {
+    return;
+  }
+}
+
 constexpr std::array kTargets = {
     FuzzTarget{"chakra", chakra},
     FuzzTarget{"chakra_json", chakra_json},
@@ -132,6 +150,8 @@ constexpr std::array kTargets = {
     FuzzTarget{"nccl_tests", nccl_tests},
     FuzzTarget{"ncu", ncu},
     FuzzTarget{"vllm", vllm},
+    FuzzTarget{"infragraph", infragraph},
+    FuzzTarget{"execution_plan", execution_plan},
 };
 
 }  // namespace

@@ -439,6 +439,7 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
       {"lora.target_modules",
        decode("batch: {micro: 8, sequence: 512}, lora: {max_loras: 4}"),
        {"lora.target_modules=[o_proj]"}},
+      {"algorithms", decode("batch: {micro: 8}, parallel: {tp: 8}"), {"algorithms=[tree]"}},
       {"measured", op("dgx_h100", small_gemm), {"measured=[" + table.path() + "]"}},
       {"model.hf",
        "{experiment: inference, system: dgx_h100, model: {hf: " + hf +

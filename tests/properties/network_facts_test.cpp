@@ -155,6 +155,10 @@ TEST(Facts, OfProtocolsMoveResults) {
   };
   const std::vector<Change> changes = {
       {p + "ll", priors("kind: all_reduce, bytes: 8 KiB"), {p + "ll=false"}},
+      {p + "pat",
+       collective("{extends: dgx_h100, accelerators: 1, accelerators_per_node: 1}",
+                  "kind: all_gather, bytes: 1 MiB", ", nodes: 32"),
+       {p + "pat=false"}},
       {p + "nominal_net_latency",
        priors("kind: all_reduce, bytes: 512 MiB", ", nodes: 8"),
        {p + "nominal_net_latency=500 us"}},

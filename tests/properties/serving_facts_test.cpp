@@ -197,6 +197,9 @@ TEST(Facts, OfServingMoveResults) {
   const std::string group = "serving.fleet.", routing = group + "expert_routing.";
   const std::string one = "serving.fleet.0.", set = one + "expert_routing.";
   const std::vector<Change> changes = {
+      {group + "algorithms",
+       serving(kFew, "kind: vllm", ", parallel: {tp: 2}"),
+       {one + "algorithms=[tree]"}},
       {group + "two_batch_overlap", turns(), {one + "two_batch_overlap=true"}},
       {routing + "loads", loads, {set + "loads=[1, 1, 1, 1, 9, 1, 1, 1]"}},
       {routing + "loads_file",

@@ -24,12 +24,13 @@ struct ImportedTable {
 
 /// What the files may not tell themselves.
 struct ImportOptions {
-  std::string system;      ///< accelerator measured, or the system that a topology extends; empty:
-                           ///< what the file tells
+  std::string system;      ///< accelerator measured, the system that a topology extends, or the
+                           ///< system file of ASTRA-sim; empty: what the file tells
   std::string collective;  ///< collective of nccl-tests, where the text does not name the program
   std::int64_t ranks{};    ///< ranks of a communicator of nccl-tests, where the text does not list
                            ///< them all; 0: as the text says
   std::string decimal_mark{};  ///< mark in numbers of ncu: point, comma; empty: as they tell
+  std::string accelerator{};   ///< accelerator of the library that an `xpu` of infragraph is
 };
 
 /// Reads a kind of file that `orrery import` takes. A file adds one with an

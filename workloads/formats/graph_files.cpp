@@ -167,8 +167,8 @@ class RunReader {
       throw config::ConfigError(file.path + ": is no operator graph of a form that is known");
     GraphBuilder builder;
     if (files_.fuse_kernels) builder.collect_tensors();
-    const GraphReadOptions options{file.rank, ranks, files_.dimensions, files_.precision,
-                                   files_.fuse};
+    const GraphReadOptions options{file.rank,        ranks,       files_.dimensions,
+                                   files_.precision, files_.fuse, files_.repair};
     format->read(source, options, communicators_, builder, read_.run.notes);
     while (!source.next().empty()) {
     }

@@ -17,8 +17,9 @@ struct GraphFiles {
   /// the like.
   std::string path;
   std::string groups;  ///< JSON file of communicators, {"name": [ranks], ...}; empty: none
-  bool repair =
-      false;  ///< dependencies that cannot be kept are dropped, see GraphBuilder::finish()
+  /// Dependencies that cannot be kept are dropped (GraphBuilder::finish()), and collectives without
+  /// a type take that of their name.
+  bool repair = false;
   std::map<std::string, std::int64_t> dimensions = {};  ///< sizes of symbolic dimensions
   std::optional<Precision> precision = {};              ///< see GraphReadOptions
   bool fuse = true;                                     ///< see GraphReadOptions

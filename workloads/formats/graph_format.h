@@ -27,7 +27,8 @@ struct GraphReadOptions {
   std::map<std::string, std::int64_t> dimensions = {};  ///< sizes of symbolic dimensions
   /// What floating-point numbers are run in, where that is not what the file says.
   std::optional<Precision> precision = {};
-  bool fuse = true;  ///< whether kernels are fused, where the file has operators (fusion.h)
+  bool fuse = true;     ///< whether kernels are fused, where the file has operators (fusion.h)
+  bool repair = false;  ///< whether a collective without a type takes that of its name
 };
 
 /// A form in which operator graphs stand in files. `graph export --format` names one to write; a

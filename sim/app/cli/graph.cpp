@@ -126,7 +126,7 @@ struct GraphExportArguments {
   }
 
   static std::vector<Picoseconds> alone(const StepExperiment& step, const Program& program) {
-    const MachineNetwork network(step.machine(), step.faults);
+    const MachineNetwork network(step.machine(), step.faults, {step.algorithms});
     std::vector<Picoseconds> times;
     times.reserve(program.transfers.size());
     const PowerState state = step.machine().power_state(PowerState::kSteady);

@@ -14,7 +14,8 @@ void GraphArguments::take_graph(Options& options) {
   options.option("--groups", groups, "JSON file of communicators: {\"name\": [ranks], ...}");
   options.repeatable("--set", dimensions, "size of a symbolic dimension: batch=8; repeatable");
   options.flag("--repair", repair,
-               "drop dependencies on nodes that are not there, and those that close cycles");
+               "drop dependencies on nodes that are not there, and those that close cycles; take "
+               "collectives without comm_type (Chakra) for what they are named");
   options.json(json);
 }
 

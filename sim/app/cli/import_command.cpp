@@ -13,7 +13,7 @@ namespace orrery {
 namespace {
 
 struct ImportArguments {
-  std::string kind, output, system, collective, decimal_mark;
+  std::string kind, output, system, accelerator, collective, decimal_mark;
   std::vector<std::string> files;
   int ranks = 0;
   bool json = false;
@@ -43,9 +43,9 @@ void require_importer(const std::string& kind) {
 ImportedTable import_files(const ImportArguments& arguments) {
   ImportedTable all;
   for (const std::string& file : arguments.files) {
-    ImportedTable table = import_file(
-        arguments.kind, file,
-        {arguments.system, arguments.collective, arguments.ranks, arguments.decimal_mark});
+    ImportedTable table = import_file(arguments.kind, file,
+                                      {arguments.system, arguments.collective, arguments.ranks,
+                                       arguments.decimal_mark, arguments.accelerator});
     all.columns = std::move(table.columns);
     for (auto& row : table.rows) {
       row.emplace_back(file);
@@ -147,8 +147,11 @@ void ImportArguments::take(Options& options) {
   options.positionals("FILE", files, "files of that kind; text may be gzip");
   options.option("-o,--output", output, "CSV file; without it only the summary");
   options.option("--system", system,
-                 "accelerator that was measured (nccl-tests), or system of the library that the "
-                 "topology extends (nccl-topology)");
+                 "accelerator that was measured (nccl-tests), system of the library that the "
+                 "topology extends (nccl-topology, infragraph), or ASTRA-sim's file of the system "
+                 "(astra-network)");
+  options.option("--accelerator", accelerator,
+                 "accelerator of the library that each xpu is (infragraph)");
   options.option("--collective", collective,
                  "collective, where the text does not name the program (nccl-tests)");
   options.number("--ranks", ranks,

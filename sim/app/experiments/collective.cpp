@@ -6,7 +6,7 @@
 
 #include "models/collectives/algorithm.h"
 #include "models/collectives/limit.h"
-#include "models/collectives/user_algorithm.h"
+#include "sim/app/experiments/algorithm_names.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/engine_site.h"
 #include "sim/app/experiments/intervals.h"
@@ -194,7 +194,6 @@ void check_name(NamedKey key, const std::string& name, const std::vector<std::st
 
 }  // namespace
 
-/// A user-written algorithm is named relative to the file that names it.
 void CollectiveExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   if (collective && engine) {
     ParallelConfig parallel;
@@ -203,10 +202,8 @@ void CollectiveExperiment::complete(config::Node& node, config::Diagnostics& dia
     engine_defaults = follow_release(*engine, engine_site(system.accelerator, parallel),
                                      *node.find("engine"), diagnostics);
   }
-  if (!collective || !config::Library::is_path(collective->algorithm)) return;
-  const config::Origin& origin = node.at_path("collective.algorithm")->origin();
-  if (origin.kind == config::Origin::Kind::kFile)
-    collective->algorithm = config::relative_to(collective->algorithm, *origin.file);
+  if (collective)
+    complete_algorithm(collective->algorithm, node.at_path("collective.algorithm"), diagnostics);
 }
 
 void CollectiveExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
@@ -238,11 +235,7 @@ void CollectiveExperiment::check(const config::Node& node, config::Diagnostics& 
   }
   check_name({"collective.protocol", "protocol"}, c.protocol, {"auto", "ll", "ll128", "simple"},
              node, diagnostics);
-  if (config::Library::is_path(c.algorithm)) return;
-  std::vector<std::string> known = {"auto"};
-  for (const auto& [algorithm, item] : AlgorithmRegistry::items()) known.push_back(algorithm);
-  check_name({"collective.algorithm", "collective algorithm"}, c.algorithm, known, node,
-             diagnostics);
+  check_algorithm(c.algorithm, "collective.algorithm", node, diagnostics);
 }
 
 void CollectiveExperiment::check_machine(const config::Node& node,
@@ -253,10 +246,7 @@ void CollectiveExperiment::check_machine(const config::Node& node,
 std::vector<InputFile> CollectiveExperiment::input_files() const {
   std::vector<InputFile> files;
   add_collective_files(machine(), files);
-  if (config::Library::is_path(collective->algorithm)) {
-    find_algorithm(collective->algorithm);
-    files.push_back(file_as_read("algorithm", collective->algorithm));
-  }
+  add_algorithm_file(collective->algorithm, "algorithm", files);
   if (!collective->matrix_file.empty())
     files.push_back(file_read_now("matrix", collective->matrix_file.path));
   return files;
@@ -336,7 +326,7 @@ void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record
     throw config::KeyError("collective.ranks", "send_receive needs 2 ranks, or from and to");
   if (!fits_hosts(transfer, machine().system(), record)) return;
   const Machine placed = transfer.host ? machine().with_host_links() : machine();
-  const MachineNetwork states(placed, faults, {wanted.algorithm, wanted.protocol});
+  const MachineNetwork states(placed, faults, {{wanted.algorithm}, wanted.protocol});
   const FlowModel& network = states.start();
   const Collective group = network.collective(transfer, transfer.groups[0]);
   const std::vector<PricedTransfer> taken(1, price(states, transfer));

@@ -41,6 +41,15 @@ config::Node own_keys(const std::string& path, config::Diagnostics& diagnostics)
   return config::parse_yaml(config::input_files().read(path).text, path, diagnostics);
 }
 
+/// Execution plans of MSCCL++ end in .json as configurations of Hugging Face do.
+constexpr const char* kPlanKind = "algorithm";
+bool is_plan(const std::string& path) {
+  if (!path.ends_with(".json")) return false;
+  config::Diagnostics ignored;
+  const config::Node node = own_keys(path, ignored);
+  return !ignored.has_errors() && kind_of(node) == kPlanKind;
+}
+
 bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
@@ -112,6 +121,7 @@ std::string file_kind(const std::string& path) {
   if (!config::input_files().read(path).fault.empty())
     config::load_file(path, diagnostics);  // says what is wrong with it
   diagnostics.throw_if_errors();
+  if (is_plan(path)) return kPlanKind;
   for (const auto& [name, kind] : registry())
     if (!kind.ending.empty() && path.ends_with(kind.ending)) return name;
   std::string current = path;

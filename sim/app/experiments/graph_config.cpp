@@ -15,7 +15,8 @@ const config::Schema<GraphConfig>& GraphConfig::schema() {
                     "PREFIX.<rank>.et and the like")
           .optional("groups", &G::groups, "JSON file of communicators: {\"name\": [ranks], ...}")
           .optional("repair", &G::repair,
-                    "drops dependencies on nodes that are not there, and those that close cycles")
+                    "drops dependencies on nodes that are not there, and those that close cycles; "
+                    "a collective of Chakra without comm_type takes that of its name")
           .optional("dimensions", &G::dimensions, "sizes of symbolic dimensions",
                     config::between(1, 1e12))
           .optional("host", &G::host,

@@ -23,7 +23,7 @@ void erase_keys(nlohmann::ordered_json& map, const std::vector<std::string>& key
   for (const std::string& key : keys) map.erase(key);
 }
 
-InputFile file_as_read(const char* role, const std::string& path) {
+InputFile file_as_read(const std::string& role, const std::string& path) {
   return {role, path, config::input_files().sha256(path)};
 }
 

@@ -17,7 +17,7 @@ struct InputFile {
 };
 
 /// A file that has been read, however long ago: what was made of it then is still in use.
-InputFile file_as_read(const char* role, const std::string& path);
+InputFile file_as_read(const std::string& role, const std::string& path);
 /// A file that whoever needs it reads again.
 /// @throws config::ConfigError where it cannot be read
 InputFile file_read_now(const char* role, const std::string& path);

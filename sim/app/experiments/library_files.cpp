@@ -248,7 +248,8 @@ const RegisterFileKind registered_algorithm(
                   "check",
                   {"collective"},
                   [](const Node& own) {
-                    return has_all(own, {"collective", "steps"}) ? 70 : 0;
+                    const bool plan = has_all(own, {"collective", "gpus"});  // of MSCCL++
+                    return plan || has_all(own, {"collective", "steps"}) ? 70 : 0;
                   },
                   [](const std::string& file) {
                     find_algorithm(file);

@@ -56,6 +56,7 @@ std::string plan_text(const ModelExperiment& e) {
 bool ModelExperiment::has_experts() const { return orrery::has_experts(model); }
 
 void ModelExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  StepExperiment::complete(node, diagnostics);
   warn_of_checkpoint(model, node, diagnostics);
 }
 

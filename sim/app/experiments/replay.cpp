@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "models/collectives/algorithm.h"
+#include "sim/app/experiments/algorithm_names.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/link_use.h"
@@ -39,8 +40,8 @@ const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
                     "all",
                     config::between(0, 1e6))
           .optional("algorithm", &E::algorithm,
-                    "how collectives are carried out that it serves (`describe collectives`); "
-                    "auto: as a library would choose")
+                    "how collectives are carried out that it serves: a name (`describe "
+                    "collectives`) or a path of a file; auto: as a library would choose")
           .optional("faults", &E::faults,
                     "links that degrade or fail: transfers that the model prices take longer, or "
                     "another way; those whose time is recorded stay as they were")
@@ -220,7 +221,8 @@ void add_trust(const GraphTimes::Summary& summary, const std::string& calibratio
 }  // namespace
 
 /// A prefix is no file, so that its path is completed here: relative to the file that it stands in.
-void ReplayExperiment::complete(config::Node& node, config::Diagnostics&) {
+void ReplayExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  complete_algorithm(algorithm, node.find("algorithm"), diagnostics);
   const config::Node* path = node.at_path("graph.path");
   if (path == nullptr || path->origin().kind != config::Origin::Kind::kFile) return;
   graph.path = config::relative_to(graph.path, *path->origin().file);
@@ -233,15 +235,7 @@ void ReplayExperiment::check(const config::Node& node, config::Diagnostics& diag
     const config::Place place = config::place_of(node, {"graph.path"});
     diagnostics.error(place.where, place.length, error.what());
   }
-  std::vector<std::string> algorithms = {"auto"};
-  for (const auto& [known_name, item] : AlgorithmRegistry::items())
-    algorithms.push_back(known_name);
-  if (std::find(algorithms.begin(), algorithms.end(), algorithm) == algorithms.end()) {
-    const config::Place place = config::place_of(node, {"algorithm"});
-    diagnostics.error(place.where, place.length, "unknown collective algorithm '" + algorithm + "'",
-                      nearest_name(algorithm, algorithms),
-                      {"there are: " + config::joined(algorithms)});
-  }
+  check_algorithm(algorithm, "algorithm", node, diagnostics);
   const std::vector<std::string> known = TimeScales::names();
   for (const auto& [what, factor] : scale) {
     if (std::find(known.begin(), known.end(), what) != known.end()) continue;
@@ -265,12 +259,14 @@ std::vector<InputFile> ReplayExperiment::input_files() const {
     files.push_back({"graph: " + file.role, file.path, file.sha256});
   add_kernel_files(machine(), {}, files);
   add_collective_files(machine(), files);
+  add_algorithm_file(algorithm, "algorithm", files);
   return files;
 }
 
 void ReplayExperiment::strip_names(nlohmann::ordered_json& configuration) const {
   MachineExperiment::strip_names(configuration);
   erase_keys(configuration["graph"], {"path", "groups"});
+  if (config::Library::is_path(algorithm)) erase_keys(configuration, {"algorithm"});
 }
 
 void ReplayExperiment::check_plan(const config::Node&, config::Diagnostics&) const {
@@ -297,7 +293,7 @@ void ReplayExperiment::run(const SimulateOptions& options, RunRecord& record) co
   costs.transfer_scale = scaled.of_transfers();
   std::optional<MachineNetwork> network;
   if (communicates(run)) {
-    network.emplace(machine(), faults, CollectiveChoice{algorithm, "auto"});
+    network.emplace(machine(), faults, CollectiveChoice{{algorithm}, "auto"});
     price_transfers(machine(), faults, network->start(), costs);
     if (options.warn && !faults.empty() && costs.recorded_transfers && records_transfers(run))
       options.warn("faults change no transfer whose time is recorded: durations: model prices all");

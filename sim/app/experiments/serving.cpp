@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/app/experiments/algorithm_names.h"
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/engine_site.h"
@@ -114,6 +115,7 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
   config::Node* fleet = node.find("serving")->find("fleet");
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     ServingGroup& group = serving.fleet[i];
+    complete_algorithms(group.algorithms, fleet->item(i).find("algorithms"), diagnostics);
     take_expert_ranks(model, ExpertSharing::kStage, group.parallel, fleet->item(i));
     group.widened_bits = take_checkpoint_precisions(
         model, group.system.accelerator, group.precision, group.kv_precision, fleet->item(i));
@@ -152,6 +154,7 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
   }
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
+    check_algorithms(group.algorithms, group_path(i) + ".algorithms", node, diagnostics);
     const int available = group.system.ranks() * group.nodes;
     if (group.parallel.ranks() <= available) continue;
     complain({group_path(i) + ".parallel.tp", group_path(i) + ".parallel", group_path(i)},
@@ -166,7 +169,9 @@ std::vector<InputFile> ServingExperiment::input_files() const {
   add_model_files(model, files);
   if (const std::string trace = serving.workload->file(); !trace.empty())
     files.push_back(file_read_now("trace", trace));
-  for (const ServingGroup& group : serving.fleet) {
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const ServingGroup& group = serving.fleet[i];
+    add_algorithm_files(group.algorithms, group_path(i) + ".algorithms", files);
     if (group.expert_routing && !group.expert_routing->loads_file.empty())
       files.push_back(file_read_now("expert_loads", group.expert_routing->loads_file.path));
     if (!group.speculative) continue;
@@ -191,6 +196,7 @@ void ServingExperiment::strip_names(nlohmann::ordered_json& configuration) const
   for (nlohmann::ordered_json& group : configuration["serving"]["fleet"]) {
     erase_keys(group, {"name"});
     strip_system_names(group["system"]);
+    strip_algorithm_paths(group["algorithms"]);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/app/experiments/algorithm_names.h"
 #include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/price_list.h"
 #include "sim/config/load.h"
@@ -40,8 +41,13 @@ void StepExperiment::complain(config::Diagnostics& diagnostics, const config::No
                     std::move(advice.notes));
 }
 
+void StepExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
+  complete_algorithms(algorithms, node.find("algorithms"), diagnostics);
+}
+
 void StepExperiment::check_step(const config::Node& node, config::Diagnostics& diagnostics) const {
   check_noise(*this, node, diagnostics);
+  check_algorithms(algorithms, "algorithms", node, diagnostics);
   try {
     require_prices(prices, "prices");
   } catch (const config::KeyError& error) {
@@ -60,12 +66,14 @@ std::vector<InputFile> StepExperiment::input_files() const {
     files.push_back(file_read_now("prices", list));
   add_kernel_files(machine(), measured, files);
   add_collective_files(machine(), files);
+  add_algorithm_files(algorithms, "algorithms", files);
   return files;
 }
 
 void StepExperiment::strip_names(nlohmann::ordered_json& configuration) const {
   MachineExperiment::strip_names(configuration);
   erase_keys(configuration, {"prices"});
+  strip_algorithm_paths(configuration["algorithms"]);
 }
 
 void StepExperiment::check_network() const { const MachineNetwork network(machine(), faults); }

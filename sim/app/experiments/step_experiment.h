@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/app/experiments/algorithm_names.h"
 #include "sim/app/experiments/enum_names.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/link_keys.h"
@@ -29,10 +30,11 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   StepContention contention;
   Folding fold = Folding::kAuto;
   NoiseConfig noise;
-  int steps = 1;                  ///< steps that are replayed with noise
-  double memory_reserve = 0.1;    ///< share of the device memory that the job cannot use
-  Unused unused = Unused::kIdle;  ///< accelerators of `nodes` systems that have no rank
-  std::string prices = "none";    ///< a name of the library, or a path; "none"
+  int steps = 1;                        ///< steps that are replayed with noise
+  double memory_reserve = 0.1;          ///< share of the device memory that the job cannot use
+  Unused unused = Unused::kIdle;        ///< accelerators of `nodes` systems that have no rank
+  std::string prices = "none";          ///< a name of the library, or a path; "none"
+  std::vector<std::string> algorithms;  ///< collective algorithms: see algorithm_names.h
 
   virtual int ranks() const = 0;
   /// The step as it is replayed.
@@ -52,6 +54,7 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   virtual std::string plan_hint() const { return {}; }
   virtual std::string fitting_text() const { return {}; }
 
+  void complete(config::Node& node, config::Diagnostics& diagnostics) override;
   void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;
@@ -109,6 +112,8 @@ config::Schema<T> with_step_keys(config::Schema<T> schema) {
           "accelerators of the systems (`nodes`) without a rank. idle: they draw idle power, "
           "hosts are charged whole, and usd_per_hour is the price of all accelerators. absent: "
           "host power and price are those of the used share")
+      .optional("algorithms", static_cast<std::vector<std::string> T::*>(&S::algorithms),
+                kAlgorithmsHelp)
       .optional("prices", static_cast<std::string T::*>(&S::prices),
                 "what accelerators cost: a list of configs/prices, a path, or none");
   return schema;

@@ -4,10 +4,11 @@
 namespace orrery {
 
 StepNetwork::StepNetwork(const StepExperiment& experiment)
-    : links_(experiment.machine(), experiment.faults) {
+    : links_(experiment.machine(), experiment.faults, {experiment.algorithms}) {
   const Machine& machine = experiment.machine();
   if (const auto own = experiment.own_all_reduces())
-    engine_.emplace(machine.system(), machine.nodes(), *own, links_.faults_at_start());
+    engine_.emplace(machine.system(), machine.nodes(), *own, links_.faults_at_start(),
+                    experiment.algorithms);
 }
 
 }  // namespace orrery

@@ -27,8 +27,9 @@ std::size_t largest_group(const Transfer& transfer) {
 }  // namespace
 
 EngineNetwork::EngineNetwork(const SystemConfig& system, int copies, const EngineAllReduce& rules,
-                             std::span<const LinkFault> faults)
-    : library_(system, copies, FlowModel::kAuto, FlowModel::kAuto, faults),
+                             std::span<const LinkFault> faults,
+                             const std::vector<std::string>& algorithms)
+    : library_(system, copies, algorithms, FlowModel::kAuto, faults),
       one_shot_(system, copies, "one_shot", FlowModel::kAuto, faults),
       two_shot_(system, copies, "direct", FlowModel::kAuto, faults),
       in_switch_(system, copies, "nvls", FlowModel::kAuto, faults),
@@ -72,7 +73,7 @@ PricedTransfer EngineNetwork::symmetric_price(const Transfer& transfer) const {
 }
 
 PricedTransfer EngineNetwork::price(const Transfer& transfer) const {
-  if (!inside_a_system(transfer)) return library_.price(transfer);
+  if (!inside_a_system(transfer) || library_.has_named(transfer)) return library_.price(transfer);
   if (transfer.bytes <= rules_.fused)
     return faster(one_shot_.price(transfer), two_shot_.price(transfer));
   if (transfer.bytes < rules_.own) return own_price(transfer);

@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "models/transfers/flow_model.h"
 #include "sim/machine/network.h"
@@ -18,9 +20,11 @@ namespace orrery {
 class EngineNetwork final : public Network {
  public:
   /// @param rules sizes that a kernel does not carry are 0; `fused` where all-reduces norm
+  /// @param algorithms that go before the engine's kernels and the library, as FlowModel takes them
   /// @param faults links that are slower or down, as FlowModel takes them
   EngineNetwork(const SystemConfig& system, int copies, const EngineAllReduce& rules,
-                std::span<const LinkFault> faults = {});
+                std::span<const LinkFault> faults = {},
+                const std::vector<std::string>& algorithms = {});
 
   const Topology& topology() const override { return library_.topology(); }
   const std::vector<BytesPerSecond>& capacities() const override { return library_.capacities(); }

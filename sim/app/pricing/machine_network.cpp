@@ -107,7 +107,7 @@ MachineNetwork::MachineNetwork(const Machine& machine, const std::vector<FaultCo
       states_.back().faults = links.faults();
     }
   }
-  start_ = std::make_unique<FlowModel>(machine.system(), machine.nodes(), choice.algorithm,
+  start_ = std::make_unique<FlowModel>(machine.system(), machine.nodes(), choice.algorithms,
                                        choice.protocol, states_.front().faults);
 }
 

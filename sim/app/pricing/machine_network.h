@@ -22,9 +22,9 @@ struct FaultConfig {
   static const config::Schema<FaultConfig>& schema();
 };
 
-/// How a collective is to be done: names, or "auto".
+/// How a collective is to be done: algorithms as FlowModel takes them, and a protocol or "auto".
 struct CollectiveChoice {
-  std::string algorithm = "auto";
+  std::vector<std::string> algorithms = {};
   std::string protocol = "auto";
 };
 

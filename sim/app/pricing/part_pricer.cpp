@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "models/transfers/flow_model.h"
@@ -55,14 +56,16 @@ double transfer_ps(const PricedTransfer& transfer) {
 }  // namespace
 
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice,
-                         bool contention, const std::optional<EngineAllReduce>& all_reduce) {
+                         bool contention, const std::optional<EngineAllReduce>& all_reduce,
+                         const std::vector<std::string>& algorithms) {
   StepMachine made;
   made.kernels = machine->kernels(choice);
   if (all_reduce) {
-    made.network =
-        std::make_shared<const EngineNetwork>(machine->system(), machine->nodes(), *all_reduce);
+    made.network = std::make_shared<const EngineNetwork>(
+        machine->system(), machine->nodes(), *all_reduce, std::span<const LinkFault>(), algorithms);
   } else {
-    made.network = std::make_shared<const FlowModel>(machine->system(), machine->nodes());
+    made.network =
+        std::make_shared<const FlowModel>(machine->system(), machine->nodes(), algorithms);
   }
   made.power = machine->power_state(PowerState::kSteady);
   if (contention) {

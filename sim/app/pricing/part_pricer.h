@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/app/pricing/machine.h"
@@ -34,9 +35,11 @@ struct StepMachine {
 /// steady, as of all steps of models.
 /// @param contention whether transfers slow the kernels beside them
 /// @param all_reduce see EngineNetwork; without it NCCL carries all collectives
+/// @param algorithms collective algorithms that go first, as FlowModel takes them
 StepMachine step_machine(std::shared_ptr<const Machine> machine, const KernelChoice& choice = {},
                          bool contention = true,
-                         const std::optional<EngineAllReduce>& all_reduce = {});
+                         const std::optional<EngineAllReduce>& all_reduce = {},
+                         const std::vector<std::string>& algorithms = {});
 
 /// Prices lists of steps that follow each other on the compute stream, with collectives between or
 /// beside them: what a replay of the list alone gives, without a graph. Nothing of one list runs

@@ -112,7 +112,7 @@ TEST(MachineNetwork, ATopologyThatTheLibraryIsNotTunedForTakesTheFastestAlgorith
   const auto time = [&](const std::string& algorithm) {
     const LoadedExperiment loaded = collective(algorithm);
     const auto& e = loaded.as<CollectiveExperiment>();
-    const MachineNetwork network(e.machine(), {}, {algorithm, "auto"});
+    const MachineNetwork network(e.machine(), {}, {{algorithm}, "auto"});
     return network.start().price(e.collective->transfer({0, 1, 2, 3, 4, 5, 6, 7})).isolated_time;
   };
   for (const char* algorithm : {"torus", "tree", "ring"}) EXPECT_LE(time("auto"), time(algorithm));

@@ -275,6 +275,29 @@ TEST(Replay, CollectivesTakeTheRecordedTimeOrThatOfTheNetwork) {
   EXPECT_DOUBLE_EQ(priced, alone);
 }
 
+// Converters of PyTorch's traces leave out comm_type of a broadcast.
+TEST(Replay, ACollectiveWithoutATypeTakesThatOfItsNameIfTheGraphIsRepaired) {
+  const auto nodes = [](const std::string& name, const std::string& more) {
+    return R"({"Id": 1, "Name": ")" + name + R"(", "NodeType": 7, "comm_size": 67108864)" + more +
+           "}";
+  };
+  const auto time = [](const std::string& node, const std::string& set) {
+    const TraceFile trace(node, "replay_named.0.et");
+    const TraceFile other(node, "replay_named.1.et");
+    return value(run("experiment: replay\nsystem: dgx_h100\ngraph: {path: " + kTemp +
+                         "replay_named}\ndurations: model\n",
+                     {set}),
+                 "time_s");
+  };
+  EXPECT_THAT(test::error_of(TraceFile(nodes("nccl:broadcast", "")).experiment()),
+              HasSubstr("--repair takes it for the broadcast of its name"));
+  EXPECT_THAT(
+      test::error_of(TraceFile(nodes("record_param", "")).experiment(), {"graph.repair=true"}),
+      HasSubstr("is a collective without a type (comm_type)"));
+  const double named = time(nodes("nccl:broadcast", ""), "graph.repair=true");
+  EXPECT_EQ(named, time(nodes("b", R"(, "comm_type": 5)"), "graph.repair=false"));
+}
+
 TEST(Replay, PartsOfTheBreakdownAddUpAndEveryRankHasAnEnd) {
   const TraceFile first(compute(1, "gemm", 100), "replay_two.0.et");
   const TraceFile second(compute(1, "gemm", 250), "replay_two.1.et");

@@ -23,10 +23,11 @@ struct Case {
 std::ostream& operator<<(std::ostream& out, const Case& tested) { return out << tested.name; }
 
 /// The table must also be writable: numbers in it are finite.
-std::function<void(const std::string&)> importing(const std::string& kind) {
-  return [kind](const std::string& path) {
+std::function<void(const std::string&)> importing(const std::string& kind,
+                                                  const std::string& system = "") {
+  return [kind, system](const std::string& path) {
     std::ostringstream csv;
-    write_csv(import_file(kind, path, {"", "all_gather"}), csv);
+    write_csv(import_file(kind, path, {system, "all_gather"}), csv);
   };
 }
 
@@ -113,7 +114,8 @@ const auto kCases = testing::Values(
     Case{"sglang_table", "sglang_table.log", importing("sglang")},
     Case{"rccl_tests", "rccl_tests.log", importing("nccl-tests")},
     Case{"hccl_test", "hccl_test.log", importing("nccl-tests")},
-    Case{"rccl_topology", "rccl_topology.xml", importing("nccl-topology")});
+    Case{"rccl_topology", "rccl_topology.xml", importing("nccl-topology")},
+    Case{"infragraph", "infragraph.yaml", importing("infragraph", "dgx_h100")});
 INSTANTIATE_TEST_SUITE_P(Importers, Mutations, kCases,
                          [](const auto& tested) { return tested.param.name; });
 

@@ -25,6 +25,26 @@ constexpr std::array<TransferKind, 10> kCollectiveTypes = {
     TransferKind::kAllToAll,  TransferKind::kReduceScatter, TransferKind::kReduceScatter,
     TransferKind::kBarrier};
 
+/// The collective that a name has in it, whatever its case and marks: "nccl:broadcast",
+/// "c10d::reduce_scatter_tensor", "ncclDevKernel_AllGather_RING_LL".
+std::optional<TransferKind> collective_of_name(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, TransferKind>, 6> kNames = {
+      {{"allreduce", TransferKind::kAllReduce},
+       {"allgather", TransferKind::kAllGather},
+       {"reducescatter", TransferKind::kReduceScatter},
+       {"alltoall", TransferKind::kAllToAll},
+       {"broadcast", TransferKind::kBroadcast},
+       {"barrier", TransferKind::kBarrier}}};
+  std::string plain;
+  for (const char c : name) {
+    if (c >= 'A' && c <= 'Z') plain += static_cast<char>(c - 'A' + 'a');
+    if (c >= 'a' && c <= 'z') plain += c;
+  }
+  for (const auto& [word, kind] : kNames)
+    if (plain.find(word) != std::string::npos) return kind;
+  return {};
+}
+
 }  // namespace
 
 void ChakraNode::clear() {
@@ -246,14 +266,27 @@ std::uint32_t ChakraNodes::kernel_of(const ChakraNode& node, const NodeWork& wor
   return known->second;
 }
 
-void ChakraNodes::add_collective(const ChakraNode& node) {
-  const std::int64_t type = node.collective.value_or(-1);
-  if (type < 0 || type >= static_cast<std::int64_t>(kCollectiveTypes.size())) {
-    refuse(node, node.collective ? "is a collective of the unknown type " + std::to_string(type)
-                                 : std::string("is a collective without a type (comm_type)"));
+/// The type of a collective. Converters of PyTorch's traces leave that of broadcasts out.
+TransferKind ChakraNodes::kind_of(const ChakraNode& node) {
+  if (!node.collective) {
+    const auto named = collective_of_name(node.name);
+    if (!named) refuse(node, "is a collective without a type (comm_type)");
+    if (!options_.repair)
+      refuse(node, std::string("is a collective without a type (comm_type); --repair takes it for "
+                               "the ") +
+                       to_string(*named) + " of its name");
+    ++types_of_names_[*named];
+    return *named;
   }
+  const std::int64_t type = *node.collective;
+  if (type < 0 || type >= static_cast<std::int64_t>(kCollectiveTypes.size()))
+    refuse(node, "is a collective of the unknown type " + std::to_string(type));
+  return kCollectiveTypes[static_cast<std::size_t>(type)];
+}
+
+void ChakraNodes::add_collective(const ChakraNode& node) {
   ImportedMessage message;
-  message.kind = kCollectiveTypes[static_cast<std::size_t>(type)];
+  message.kind = kind_of(node);
   message.group = node.dimensions.empty() || !node.group.empty()
                       ? group_of(node)
                       : group_of_dimensions(node.dimensions);
@@ -362,6 +395,11 @@ void ChakraNodes::read_groups(const ChakraNode& node) {
 
 void ChakraNodes::finish(std::vector<std::string>& notes) {
   operators_.finish(file_, notes);
+  for (const auto& [kind, count] : types_of_names_) {
+    notes.push_back(file_ + ": " + std::to_string(count) +
+                    (count == 1 ? " collective" : " collectives") +
+                    " without a type (comm_type) taken for " + to_string(kind) + ", as named");
+  }
   for (const auto& [type, count] : unknown_types_) {
     notes.push_back(file_ + ": " + std::to_string(count) + (count == 1 ? " node" : " nodes") +
                     " of the unknown type " + std::to_string(type) +

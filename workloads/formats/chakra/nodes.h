@@ -107,6 +107,7 @@ class ChakraNodes {
  private:
   void add_work(const ChakraNode& node, NodeKind kind, std::uint16_t stream);
   void add_collective(const ChakraNode& node);
+  TransferKind kind_of(const ChakraNode& node);
   void add_message(const ChakraNode& node, bool sends);
   void read_groups(const ChakraNode& node);
   std::uint32_t kernel_of(const ChakraNode& node, const NodeWork& work);
@@ -135,6 +136,7 @@ class ChakraNodes {
   /// Kernels by kernel_text() and class.
   std::map<std::pair<std::string, KernelClass>, std::uint32_t> written_kernels_;
   std::map<std::int64_t, std::uint64_t> unknown_types_;
+  std::map<TransferKind, std::uint64_t> types_of_names_;  ///< collectives without a type
   ChakraOperators operators_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/app/experiments/algorithm_names.h"
 #include "sim/app/experiments/enum_names.h"
 #include "sim/serving/router.h"
 
@@ -35,6 +36,7 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .optional("expert_routing", &G::expert_routing,
                     "how often tokens pick each expert and where experts lie; without it every "
                     "rank gets the mean number of tokens")
+          .optional("algorithms", &G::algorithms, kAlgorithmsHelp)
           .optional("two_batch_overlap", &G::two_batch_overlap,
                     "whether layers of experts work on two halves of the batch in turn, one half's "
                     "exchanges beside the kernels of the other (vLLM: dual batch overlap)")

@@ -108,6 +108,7 @@ struct ServingGroup {
   std::optional<AutoscaleConfig> autoscale;  ///< none: all replicas run always
   Unused unused = Unused::kIdle;             ///< accelerators of held servers that no replica uses
   std::vector<KvTierConfig> kv_tiers;        ///< tiers from the nearest on
+  std::vector<std::string> algorithms;       ///< collective algorithms: see algorithm_names.h
   std::optional<double> usd_per_hour;  ///< USD an hour of an accelerator; none: that of the list
   std::int64_t images = 0;             ///< those of ServingConfig
   ImageSize image;

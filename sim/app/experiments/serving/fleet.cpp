@@ -295,7 +295,8 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const InferenceConfig step = serving_step(groups[i]);
     const EngineAllReduce rules = all_reduce_rules(*groups[i].engine.object, step);
-    const StepMachine machine = step_machine(machines_[i], choice, true, rules);
+    const StepMachine machine =
+        step_machine(machines_[i], choice, true, rules, groups[i].algorithms);
     pricers_.push_back(std::make_unique<StepPricer>(machine, llm_, step));
     drafts_.emplace_back();
     speculative_.emplace_back();
