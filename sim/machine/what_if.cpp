@@ -221,9 +221,18 @@ class WhatIf {
            });
   }
 
+  /// Energies of products that are written are those of another silicon, whose voltages go with its
+  /// own clock.
+  bool other_silicon() const {
+    const auto& energies = device_.energy.matrix;
+    return std::any_of(energies.begin(), energies.end(), [&](const auto& entry) {
+      return wrote(std::string("energy.matrix.") + to_string(entry.first), entry.second);
+    });
+  }
+
   /// The device whose kernels were measured: the oldest before all what-ifs.
   void keep_as_sold() {
-    if (!changed_power() && !before_.sold) return;
+    if (other_silicon() || (!changed_power() && !before_.sold)) return;
     const AcceleratorConfig& first = before_.sold ? *before_.sold : before_;
     auto sold = std::make_shared<AcceleratorConfig>(device_);
     sold->power.limit.reset();

@@ -228,6 +228,11 @@ TEST(WhatIf, ARateOfTheSameWhatIfStaysInAnyOrder) {
   }
 }
 
+// Energies are those at the clock of the changed chip: no voltage of the old one is left.
+TEST(WhatIf, EnergiesThatAreWrittenAreThoseOfAnotherSilicon) {
+  EXPECT_EQ(own({"compute.clock=3.2 GHz", "energy.matrix.bf16=0.5 pJ/FLOP"}).sold, nullptr);
+}
+
 // A rate of the file is the chip's, so that units of a later what-if scale it.
 TEST(WhatIf, AWhatIfOfAChangedDeviceScalesWhatItHasThen) {
   config::Diagnostics diagnostics;
