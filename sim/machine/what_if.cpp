@@ -82,7 +82,7 @@ class WhatIf {
     return number_in(after.value) / number_in(before.value);
   }
 
-  /// By which factor the what-if changed a figure; 1 if it did not.
+  /// The factor of a figure that the what-if wrote; 1: it did not.
   template <class T>
   double changed(const std::string& path, const Fact<T>& before, const Fact<T>& after) const {
     return wrote(path, after) ? ratio(before, after) : 1;
@@ -124,7 +124,7 @@ class WhatIf {
     scale("compute.boost_clock", before_.compute.boost_clock, compute.boost_clock, clocks);
   }
 
-  /// By which factor a what-if changed the FLOPs of a unit and clock. Where the device did not tell
+  /// The factor of the FLOPs of a unit and clock. Where the device did not tell
   /// them, those of its rate count.
   double per_clock(Precision precision) const {
     const auto& after = device_.compute.matrix_per_clock;
@@ -168,7 +168,7 @@ class WhatIf {
       scale("cache.bandwidth", before_.cache->bandwidth, device_.cache->bandwidth, boost);
   }
 
-  /// By which factor a what-if changed a figure of the memory's organisation.
+  /// The factor of a figure of the memory organisation.
   template <class T>
   double organised(const std::string& name, const std::optional<Fact<T>>& before,
                    const std::optional<Fact<T>>& after) const {

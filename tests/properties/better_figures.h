@@ -60,7 +60,7 @@ inline bool may_be_left_unused(std::string_view assignment) {
          assignment.find("compute.boost_clock=") != std::string_view::npos;
 }
 
-/// By how much a higher clock may slow down under a cap: one clock serves all kernels of a step.
+/// Slowdown that a higher clock may bring under a cap: one clock serves all kernels of a step.
 inline constexpr double kSlowerUnderCap = 0.01;
 
 /// Assignments that multiply one figure of the accelerator each.
