@@ -9,6 +9,7 @@
 #include <span>
 
 #include "sim/machine/kernel_model.h"
+#include "sim/machine/rounding.h"
 
 namespace orrery {
 namespace {
@@ -36,17 +37,19 @@ double arrays_of(const ComputeConfig& compute, int dies) {
 }
 
 /// FLOPs of the multiply-adds of all arrays: the rate of the precision that they are made for,
-/// rounded as the other rates of the data sheet are.
+/// rounded as the other rates of the data sheet are. Where that rate is another one, by a what-if,
+/// products of other precisions run as before.
 FlopsPerSecond array_rate(const AcceleratorConfig& accelerator, double count) {
   const ComputeConfig& compute = accelerator.compute;
   const ArraysConfig& arrays = *compute.arrays;
-  const double multiply_adds = static_cast<double>(arrays.rows.value) * arrays.columns.value;
-  constexpr double kRounding = 0.03;  // what_if.h
+  const double flops = 2.0 * arrays.rows.value * arrays.columns.value;
+  const FlopsPerSecond made_for(flops * count * compute.clock.value.base());
   for (const auto& [precision, per_clock] : compute.matrix_per_clock) {
-    const double ratio = per_clock.value / (2 * multiply_adds * arrays.per_unit.value);
-    if (std::abs(ratio - 1) <= kRounding) return matrix_peak(accelerator, precision);
+    if (std::abs(per_clock.value / (flops * arrays.per_unit.value) - 1) > kSheetRounding) continue;
+    const FlopsPerSecond peak = matrix_peak(accelerator, precision);
+    return std::abs(peak / made_for - 1) <= kSheetRounding ? peak : made_for;
   }
-  return FlopsPerSecond(2 * multiply_adds * count * compute.clock.value.base());
+  return made_for;
 }
 
 /// How many arrays each product has, and the clocks of the slowest on them.

@@ -7,6 +7,7 @@
 #include "models/kernels/cholesky.h"
 #include "models/kernels/same_machine.h"
 #include "models/kernels/smaller_kernels.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/draws.h"
 #include "sim/machine/limits.h"
 #include "sim/units/hash.h"
@@ -73,12 +74,44 @@ bool tells(const ShapeRange* measured, const Kernel& kernel) {
          kernel.matrix_flops.base() == 0;
 }
 
+/// The device with all that one domain clocks at `share` of its clock.
+AcceleratorConfig at_share_of_clock(AcceleratorConfig device, double share) {
+  ComputeConfig& compute = device.compute;
+  compute.clock.value *= share;
+  if (compute.boost_clock) compute.boost_clock->value *= share;
+  for (auto& [precision, rate] : compute.matrix) rate.value *= share;
+  for (auto& [precision, rate] : compute.matrix_inference) rate.value *= share;
+  compute.vector.value *= share;
+  if (compute.special) compute.special->value *= share;
+  if (device.core) device.core->shared_bandwidth.value *= share;
+  if (device.cache) device.cache->bandwidth.value *= share;
+  if (device.memory.exchange) device.memory.exchange->value *= share;
+  return device;
+}
+
 }  // namespace
+
+/// Clock at which the kernel needs as many clocks as at the clock as sold: what a higher clock does
+/// not shorten, or a cap takes back, keeps its time at a lower one.
+double CalibratedModel::Prices::clock_of_work(const Kernel& kernel, const KernelCost& cost) {
+  const double faster =
+      accelerator_.sold ? boost_clock(accelerator_) / boost_clock(*accelerator_.sold) : 1;
+  constexpr double kSame = 1e-9;  // rounding
+  if (faster <= 1 + kSame || cost.duration == cost.launch) return cost.clock;
+  if (!slower_) {
+    slower_ = at_share_of_clock(accelerator_, 1 / faster);
+    at_clock_as_sold_ = model_.bound(*slower_);
+  }
+  const KernelCost before = at_clock_as_sold_->cost(kernel);
+  const auto body = [](const KernelCost& c) { return static_cast<double>(c.duration - c.launch); };
+  return std::min(cost.clock, before.clock * body(before) / (body(cost) * faster));
+}
 
 KernelCost CalibratedModel::Prices::cost(const Kernel& kernel) {
   Device::Kept& kept = device_->memo[memo_place(kernel)];
   if (kept.used && kept.kernel == kernel) return kept.cost;
   kept.cost = model_.priced(*device_, kernel, accelerator_);
+  kept.cost.clock = clock_of_work(kernel, kept.cost);
   kept.kernel = kernel;
   kept.used = true;
   return kept.cost;

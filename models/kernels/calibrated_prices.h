@@ -74,10 +74,14 @@ class CalibratedModel::Prices final : public CalibratedPrices {
 
  private:
   std::vector<double> unbounded_draws(const Kernel& kernel, std::int64_t seed) const;
+  double clock_of_work(const Kernel& kernel, const KernelCost& cost);
 
   const CalibratedModel& model_;
   const AcceleratorConfig& accelerator_;
   std::shared_ptr<Device> device_;
+  /// The device at the clock as sold, where a what-if raised it; absent until a kernel is priced.
+  std::optional<AcceleratorConfig> slower_;
+  std::unique_ptr<CalibratedPrices> at_clock_as_sold_;
 };
 
 }  // namespace orrery

@@ -15,7 +15,7 @@ constexpr double kAbsent = -1;
 
 /// Numbers of a table: one for each precision.
 constexpr std::size_t kOfTable = std::size(config::EnumNames<Precision>::values);
-constexpr std::size_t kTables = 5;
+constexpr std::size_t kTables = 6;
 
 double number(bool value) { return value ? 1 : 0; }
 double number(int value) { return value; }
@@ -82,10 +82,24 @@ void write(Writer& to, const CoreConfig& core) {
   }
 }
 
+/// The device before what-ifs, against which power caps and losses of the memory are taken.
+void write_as_sold(Writer& to, const AcceleratorConfig& a) {
+  if (a.sold) {
+    to.table(a.sold->compute.matrix);
+    to.all(a.sold->compute.units, a.sold->compute.clock, a.sold->compute.boost_clock,
+           a.sold->memory.bandwidth);
+  } else {
+    to.skip(kOfTable + 4);
+  }
+  const auto& memory = a.memory.sold;
+  memory ? to.all(memory->bandwidth, memory->stacks, memory->bus_width, memory->data_rate)
+         : to.skip(4);
+}
+
 }  // namespace
 
 DeviceNumbers device_numbers(const AcceleratorConfig& a) {
-  static_assert(kTables * kOfTable + 70 <= std::tuple_size_v<DeviceNumbers>);
+  static_assert(kTables * kOfTable + 79 <= std::tuple_size_v<DeviceNumbers>);
   DeviceNumbers numbers;
   Writer to(numbers);
   to.table(a.compute.matrix);
@@ -105,6 +119,7 @@ DeviceNumbers device_numbers(const AcceleratorConfig& a) {
   to.all(a.host_link.links, a.host_link.bandwidth, a.power.tdp, a.power.idle, a.power.active,
          a.power.busy, a.power.limit, a.power.floor_clock, a.power.floor_voltage,
          a.sold ? 1.0 : kAbsent);
+  write_as_sold(to, a);
   to.all(a.energy.vector, a.energy.memory, a.energy.transport, a.energy.cache);
   a.core ? write(to, *a.core) : to.skip(12);
   a.cache ? to.all(a.cache->capacity, a.cache->partitions, a.cache->bandwidth,

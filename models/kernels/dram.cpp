@@ -34,7 +34,7 @@ int channel_width(std::string_view kind) {
 
 /// The memory whose pins tell the losses.
 const MemoryConfig& organised(const MemoryConfig& memory) {
-  return memory.sold ? *memory.sold : memory;
+  return memory.stacks || !memory.sold ? memory : *memory.sold;
 }
 
 /// Nanoseconds that a burst occupies its channel; 0 where that is not known.

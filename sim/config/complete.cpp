@@ -7,6 +7,7 @@
 #include "sim/config/leaf.h"
 #include "sim/config/loader.h"
 #include "sim/config/one_only.h"
+#include "sim/config/plain_values.h"
 #include "sim/config/schema.h"
 #include "sim/units/spelling.h"
 
@@ -27,13 +28,30 @@ class Completer {
       : diagnostics_(diagnostics), loader_(diagnostics, library) {}
 
   std::optional<Node> record(const Node& written, const Record& record, const Anchor& anchor) {
-    if (record.aliases().empty()) return keys(written, record, anchor);
-    Node node = written;
-    rename_aliases(node, record, diagnostics_);
-    return keys(node, record, anchor);
+    std::optional<Node> completed;
+    if (record.aliases().empty()) {
+      completed = keys(written, record, anchor);
+    } else {
+      Node node = written;
+      rename_aliases(node, record, diagnostics_);
+      completed = keys(node, record, anchor);
+    }
+    if (completed && record.following()) keep_before(written, record, *completed);
+    return completed;
   }
 
  private:
+  /// Completes the map that a what-if changed. It is left out if it is incomplete: then the map is
+  /// a description that nothing was changed in.
+  void keep_before(const Node& written, const Record& record, Node& completed) const {
+    const Node* before = changed_by_what_if(written, record);
+    if (before == nullptr) return;
+    Diagnostics reported;  // with the map that was laid over it
+    const Anchor anchor{before->origin()};
+    const auto whole = Completer(reported, loader_.library()).record(*before, record, anchor);
+    if (whole && !reported.has_errors()) completed.set_before(std::make_shared<const Node>(*whole));
+  }
+
   /// A map whose keys have the names of the schema.
   std::optional<Node> keys(const Node& node, const Record& record, const Anchor& anchor) {
     if (!node.is_map()) {

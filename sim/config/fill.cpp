@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 
+#include "sim/config/changes.h"
 #include "sim/config/leaf.h"
 #include "sim/config/place.h"
 #include "sim/config/relations.h"
@@ -18,17 +19,31 @@ class Filler {
 
   void record(void* object, const Node& node, const Record& record) {
     const int errors = diagnostics_.error_count();
-    for (const Field& field : record.fields()) {
-      const Node* given = node.find(field.key);
-      if (given != nullptr) value(field.address(object), *given, *field.type, field.bounds);
-    }
+    fields(object, node, record);
     // A relation means nothing when a field is missing or wrong, or when nobody wrote the struct.
     if (!complete_ || diagnostics_.error_count() > errors || is_default(node)) return;
+    follow(object, node, record);
     for (const Check& check : record.checks()) {
       const std::string fault = check.fault(object);
       if (!fault.empty()) report(fault, check.keys, node);
     }
     if (record.derivation() && diagnostics_.error_count() == errors) record.derivation()(object);
+  }
+
+  void fields(void* object, const Node& node, const Record& record) {
+    for (const Field& field : record.fields()) {
+      const Node* given = node.find(field.key);
+      if (given != nullptr) value(field.address(object), *given, *field.type, field.bounds);
+    }
+  }
+
+  /// Lets values follow those that what-ifs changed, the oldest what-if first.
+  void follow(void* object, const Node& node, const Record& record) {
+    if (!record.following() || node.before() == nullptr) return;
+    const std::shared_ptr<void> before = record.make();
+    fields(before.get(), *node.before(), record);
+    follow(before.get(), *node.before(), record);
+    record.following()(object, before.get(), Changes(*node.before(), node));
   }
 
   int broken_relations() const { return broken_relations_; }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/config/changes.h"
 #include "sim/config/leaf.h"
 #include "sim/config/leaf_value.h"
 #include "sim/config/output.h"
@@ -106,6 +107,19 @@ Json canonical_value(const Node& node, const Type& type) {
   return sorted;
 }
 
+/// The values that a what-if replaced, by path: other values follow the change (Schema::follow).
+Json written_over(const Node& completed, const Record& record) {
+  const Node& before = *completed.before();
+  const Changes changes(before, completed);
+  Json values = Json::object();
+  for (const Leaf& leaf : flatten(before, record)) {
+    if (!changes.has(leaf.path)) continue;
+    values[leaf.path] = leaf.value ? Json(*leaf.value) : Json(leaf.text);
+  }
+  if (before.before() != nullptr) values["before"] = written_over(before, record);
+  return values;
+}
+
 }  // namespace
 
 Leaf leaf_of(const Node& node, const Type& type, const std::string& path) {
@@ -139,6 +153,7 @@ nlohmann::ordered_json canonical(const Node& completed, const Record& record) {
     const Node* value = completed.find(field.key);
     if (value != nullptr) sorted.emplace(field.key, canonical_value(*value, *field.type));
   }
+  if (completed.before() != nullptr) sorted.emplace("before", written_over(completed, record));
   return sorted;
 }
 

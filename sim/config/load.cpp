@@ -131,14 +131,16 @@ std::optional<Node> Loader::resolve_extends(Node node, const std::string& kind) 
     diagnostics_.error(reference.where(), reference.length(), "'extends' wants a name or a path");
     return std::nullopt;
   }
-  const std::optional<Node> base = load_referenced(reference, kind);
+  std::optional<Node> base = load_referenced(reference, kind);
   if (!base) return std::nullopt;
   if (!base->is_map()) {
     diagnostics_.error(reference.where(), reference.length(),
                        "'" + reference.text() + "' cannot be extended: it holds no keys");
     return std::nullopt;
   }
-  return merge(*base, node);
+  Node merged = merge(*base, node);
+  merged.set_before(std::make_shared<const Node>(*std::move(base)));
+  return merged;
 }
 
 Node load_file(const std::string& path, Diagnostics& diagnostics, const Library& library,

@@ -16,6 +16,8 @@ class Loader {
   Loader(Diagnostics& diagnostics, const Library& library)
       : diagnostics_(diagnostics), library_(library) {}
 
+  const Library& library() const { return library_; }
+
   /// A file with its `extends` resolved; none if it cannot be read, which has been reported.
   std::optional<Node> load(const std::string& path, const std::string& kind);
   /// Loads a text that was read from `path`.

@@ -109,6 +109,17 @@ void Node::relocate(const Origin& origin) {
   }
 }
 
+void Node::set_before(std::shared_ptr<const Node> before) {
+  before_ = std::move(before);
+  in_what_if_ = false;
+}
+
+void Node::begin_what_if() {
+  if (in_what_if_) return;
+  before_ = std::make_shared<const Node>(*this);
+  in_what_if_ = true;
+}
+
 Node merge(const Node& base, const Node& over) {
   if (!base.is_map() || !over.is_map() || over.find("value") != nullptr) return over;
   Node result = base;

@@ -70,6 +70,14 @@ class Node {
   /// Gives everything below one origin: what a `--set` brings.
   void relocate(const Origin& origin);
 
+  /// The map that a what-if changed, as it was before: the file that `extends` names, or the map
+  /// before the first `--set`. Null if nothing changed it.
+  const std::shared_ptr<const Node>& before() const { return before_; }
+  void set_before(std::shared_ptr<const Node> before);
+  /// Keeps this map as before(), and does nothing when it is called again: all `--set` together are
+  /// one what-if.
+  void begin_what_if();
+
  private:
   Node(Kind kind, Origin origin);
 
@@ -80,6 +88,8 @@ class Node {
   std::vector<Node> items_;
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t, std::less<>> index_;  // position in entries_ by key
+  std::shared_ptr<const Node> before_;
+  bool in_what_if_ = false;
 };
 
 struct Node::Entry {

@@ -86,6 +86,7 @@ class Override {
   void into_record(Node& node, const Record& record, std::size_t depth) {
     rename_aliases(node, record, diagnostics_);
     use_own_name(record, depth);
+    if (record.following() && node.is_map() && !node.entries().empty()) node.begin_what_if();
     const Field* field = record.find(parts_[depth]);
     if (field == nullptr) {
       return unknown_key(depth, record.name(), record.keys(), record.notes_on(parts_[depth]));
@@ -175,6 +176,11 @@ class Override {
     const std::vector<std::string> names(kFactKeys.begin(), kFactKeys.end());
     if (std::find(names.begin(), names.end(), parts_[depth]) == names.end()) {
       return unknown_key(depth, parts_[depth - 1], names);
+    }
+    // A new value must not keep the source of the old one.
+    if (parts_[depth] == names.front() && depth + 1 == parts_.size()) {
+      node = assignment_.value;
+      return;
     }
     if (node.is_scalar()) {
       Node fact = Node::map(node.origin());

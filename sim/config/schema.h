@@ -21,6 +21,8 @@
 
 namespace orrery::config {
 
+class Changes;
+
 /// Where a member of an object is, whatever their types.
 class MemberAddress {
  public:
@@ -75,6 +77,10 @@ struct Alias {
   std::string path;  ///< "tp", "layout.first"
 };
 
+/// Lets values of an object follow those that a what-if changed. `before` is an object of the same
+/// struct, as it was.
+using Following = std::function<void(void* object, const void* before, const Changes& changes)>;
+
 /// The description of a struct without its C++ type: what all walkers of configurations work on.
 class Record {
  public:
@@ -89,6 +95,8 @@ class Record {
   const std::string* path_of(std::string_view name) const;
   /// What is left to do to an object whose fields are read and hold; may be empty.
   const std::function<void(void* object)>& derivation() const { return derivation_; }
+  /// What a change of one value does to others; may be empty.
+  const Following& following() const { return following_; }
   const Field* find(std::string_view key) const;
   std::vector<std::string> keys() const;
   /// What helps who wrote a key that the struct does not have, beside the names of those that it
@@ -114,6 +122,7 @@ class Record {
   void set_derivation(std::function<void(void*)> derivation) {
     derivation_ = std::move(derivation);
   }
+  void set_following(Following following) { following_ = std::move(following); }
   void set_shorthand(std::string key) { shorthand_ = std::move(key); }
   void set_elsewhere(std::function<std::vector<std::string>(const std::string&)> elsewhere) {
     elsewhere_ = std::move(elsewhere);
@@ -127,6 +136,7 @@ class Record {
   std::vector<Check> checks_;
   std::vector<Alias> aliases_;
   std::function<void(void*)> derivation_;
+  Following following_;
   std::string shorthand_;
   std::function<std::vector<std::string>(const std::string&)> elsewhere_;
 };
@@ -197,6 +207,17 @@ class Schema {
   Schema& derive(std::function<void(T&)> derivation) {
     record_.set_derivation([derivation = std::move(derivation)](void* object) {
       derivation(*static_cast<T*>(object));
+    });
+    return *this;
+  }
+
+  /// Which values follow others that a what-if changes: `--set`, an axis, or a value without a
+  /// source in a file that `extends` another. Applied before checks of this struct, after those of
+  /// the structs in it.
+  Schema& follow(std::function<void(T&, const T& before, const Changes&)> following) {
+    record_.set_following([following = std::move(following)](void* object, const void* before,
+                                                             const Changes& changes) {
+      following(*static_cast<T*>(object), *static_cast<const T*>(before), changes);
     });
     return *this;
   }

@@ -48,16 +48,13 @@ bool inference_is_no_slower(const ComputeConfig& compute) {
       });
 }
 
-/// The boost clock of a data sheet follows a clock that was changed (what_if.h).
-bool boost_is_no_slower(const ComputeConfig& compute) {
-  if (!compute.boost_clock) return true;
-  const bool follows = compute.clock.source.empty() && !compute.boost_clock->source.empty();
-  return follows || compute.boost_clock->value >= compute.clock.value;
+bool boost_is_no_slower(const AcceleratorConfig& device) {
+  const ComputeConfig& compute = device.compute;
+  return !compute.boost_clock || compute.boost_clock->value >= compute.clock.value;
 }
 
-/// Rates of a part follow those of the whole, so they are first.
 void derive(AcceleratorConfig& device) {
-  follow_changes(device);
+  keep_without_limit(device);
   take_part(device);
 }
 
@@ -117,8 +114,8 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
           .optional("matrix_inference", &C::matrix_inference,
                     "peak where the vendor rates inference apart [TFLOP/s]", kRate)
           .optional("matrix_per_clock", &C::matrix_per_clock,
-                    "FLOPs of one unit in one clock by precision; rates follow units and clock "
-                    "where it is given",
+                    "FLOPs of one unit in one clock by precision; units x clock x this is the "
+                    "matrix rate",
                     between(1e-3, 1e9))
           .required("vector", &C::vector,
                     "fp32 peak of the vector lanes at the boost clock [TFLOP/s]", kRate)
@@ -136,7 +133,6 @@ const Schema<ComputeConfig>& ComputeConfig::schema() {
                     "systolic arrays; absent: products fill the matrix units, but for "
                     "kernel.matrix_efficiency")
           .check(arrays_fault, "arrays")
-          .check("boost_clock must not be below clock", boost_is_no_slower, "boost_clock")
           .check(
               "at least one precision is needed", [](const C& c) { return !c.matrix.empty(); },
               "matrix")
@@ -350,8 +346,10 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
                        (!c.scale_out.present() || c.energy.scale_out.value.base() > 0);
               },
               "energy")
+          .check("boost_clock must not be below clock", boost_is_no_slower, "compute.boost_clock")
           .check(groups_fault, "core")
           .check(partition_fault, "partition")
+          .follow(follow_changes)
           .derive(derive);
   return schema;
 }

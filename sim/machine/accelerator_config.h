@@ -26,8 +26,7 @@ struct ComputeConfig {
   std::map<Precision, Fact<FlopsPerSecond>> matrix;  ///< tensor or cube cores
   std::map<Precision, Fact<FlopsPerSecond>>
       matrix_inference;  ///< FLOP/s where a vendor rates inference apart
-  /// FLOPs of one unit in one clock: what a matrix rate is made of. Not needed for every precision;
-  /// absent: rates do not follow changes of units and clock (what_if.h).
+  /// FLOPs of one unit in one clock: what a matrix rate is made of. Not needed for every precision.
   std::map<Precision, Fact<double>> matrix_per_clock;
   Fact<FlopsPerSecond> vector;  ///< fp32 lanes
   /// Results of exp, log, sin, ... (one FLOP each); absent: they are sequences of vector

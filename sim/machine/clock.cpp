@@ -137,7 +137,7 @@ double product_slowdown(const AcceleratorConfig& device, Precision precision) {
 
 double throttle_here(const AcceleratorConfig& device, Precision precision, double throttle) {
   if (!device.sold) return throttle;
-  const double clocks = boost_clock(device) / boost_clock(*device.sold);
+  const double clocks = device.compute.clock.value / device.sold->compute.clock.value;
   const double allowed = allowed_clock(device, precision) / allowed_clock(*device.sold, precision);
   double slower = (1 + throttle) * clocks / allowed;
   // Bytes that go with more FLOPs cost nothing where the cap is far from both clocks.
@@ -160,7 +160,10 @@ double throttle_moved(const AcceleratorConfig& from, const AcceleratorConfig& to
 
 double sustained_change(const AcceleratorConfig& device, Precision precision) {
   if (!device.sold) return 1;
-  return product_slowdown(device, precision) / product_slowdown(*device.sold, precision);
+  const auto time_over_peak = [&](const AcceleratorConfig& a) {
+    return product_slowdown(a, precision) * (a.compute.clock.value / boost_clock(a));
+  };
+  return time_over_peak(device) / time_over_peak(*device.sold);
 }
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 
 #include "sim/machine/clock.h"
 #include "sim/machine/rounding.h"
+#include "sim/machine/what_if.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -91,14 +92,13 @@ void doubt_ratios(const ComputeConfig& compute, Doubts& doubts) {
   check(Precision::kNvfp4, half, "8 bits");
 }
 
-/// Pins that somebody wrote beside a bandwidth, all without sources.
+/// Pins without sources that do not give the bandwidth; with sources it is an error.
 void doubt_memory(const MemoryConfig& memory, Doubts& doubts) {
   const auto written = [](const auto& fact) { return fact && fact->source.empty(); };
-  if (!memory.sold || !written(memory.sold->stacks) || !written(memory.sold->bus_width) ||
-      !written(memory.sold->data_rate))
-    return;
-  doubts.add("memory.bandwidth", "stacks x bus_width x data_rate is " +
-                                     print(memory.sold->bandwidth.value) + ", not " +
+  if (!written(memory.stacks) || !written(memory.bus_width) || !written(memory.data_rate)) return;
+  const BytesPerSecond pins = bandwidth_of_pins(memory);
+  if (std::abs(pins / memory.bandwidth.value - 1) <= kSheetRounding) return;
+  doubts.add("memory.bandwidth", "stacks x bus_width x data_rate is " + print(pins) + ", not " +
                                      print(memory.bandwidth.value));
 }
 

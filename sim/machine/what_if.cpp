@@ -7,7 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "sim/config/changes.h"
 #include "sim/config/proportional.h"
+#include "sim/machine/clock.h"
 #include "sim/machine/rounding.h"
 #include "sim/units/text.h"
 
@@ -24,16 +26,6 @@ bool sold(const std::optional<Fact<T>>& fact) {
   return fact && sold(*fact);
 }
 
-/// Units times clock of the part as sold, from a rate and its share of one unit and clock.
-std::optional<double> rated_unit_clocks(const ComputeConfig& compute) {
-  for (const auto& [precision, per_clock] : compute.matrix_per_clock) {
-    const auto rate = compute.matrix.find(precision);
-    if (rate != compute.matrix.end() && sold(rate->second) && sold(per_clock))
-      return rate->second.value.base() / per_clock.value;
-  }
-  return std::nullopt;
-}
-
 double unit_clocks(const ComputeConfig& compute) {
   return compute.units.value * compute.clock.value.base();
 }
@@ -45,157 +37,222 @@ T rounded(T value) {
   return T(std::round(value.base() / step) * step);
 }
 
-/// Lets a figure of the data sheet follow, and tells so under its name.
-class Follower {
+double number_in(int value) { return value; }
+double number_in(double value) { return value; }
+template <class T>
+double number_in(T value) {
+  return value.base();
+}
+
+/// One what-if of a device: what was written, and what follows it.
+class WhatIf {
  public:
-  explicit Follower(std::vector<std::string>& told) : told_(told) {}
-
-  template <class T>
-  void set(const std::string& name, Fact<T>& fact, T value) {
-    if (!sold(fact)) return;
-    constexpr double kSame = 1e-3;  // the rounding of what it was derived from
-    if (std::abs(value / fact.value - 1) < kSame) return;
-    told_.push_back(name + ": " + print(fact.value) + " became " + print(rounded(value)));
-    fact.value = value;
-    fact.nameplate.reset();
+  WhatIf(AcceleratorConfig& device, const AcceleratorConfig& before, const config::Changes& changes)
+      : device_(device), before_(before), changes_(changes) {
+    device_.followed = before.followed;
   }
 
-  template <class T>
-  void scale(const std::string& name, Fact<T>& fact, double factor) {
-    set(name, fact, fact.value * factor);
-  }
-
-  /// What did not follow, and why.
-  void tell(const std::vector<std::string>& sentences) {
-    told_.insert(told_.end(), sentences.begin(), sentences.end());
+  void follow() {
+    follow_clock();
+    const double units = changed("compute.units", before_.compute.units, device_.compute.units);
+    const bool clocked = wrote("compute.clock", device_.compute.clock) ||
+                         wrote("compute.boost_clock", device_.compute.boost_clock);
+    const double clock = clocked ? ratio(before_.compute.clock, device_.compute.clock) : 1;
+    const double boost = clocked ? boost_clock(device_) / boost_clock(before_) : 1;
+    follow_matrix(units * clock);
+    follow_vector(units * boost, boost);
+    follow_memory();
+    follow_ports();
+    keep_as_sold();
   }
 
  private:
-  std::vector<std::string>& told_;
+  /// Whether the what-if wrote a value, as a figure without a source.
+  template <class T>
+  bool wrote(const std::string& path, const Fact<T>& fact) const {
+    return fact.source.empty() && changes_.has(path);
+  }
+  template <class T>
+  bool wrote(const std::string& path, const std::optional<Fact<T>>& fact) const {
+    return fact && wrote(path, *fact);
+  }
+
+  template <class T>
+  static double ratio(const Fact<T>& before, const Fact<T>& after) {
+    return number_in(after.value) / number_in(before.value);
+  }
+
+  /// The factor of a figure that the what-if wrote; 1: it did not.
+  template <class T>
+  double changed(const std::string& path, const Fact<T>& before, const Fact<T>& after) const {
+    return wrote(path, after) ? ratio(before, after) : 1;
+  }
+
+  /// Gives a figure that the what-if did not write the value that it had before, times a factor.
+  template <class T>
+  void scale(const std::string& path, const Fact<T>& before, Fact<T>& fact, double factor) {
+    if (!changes_.has(path)) set(path, before, fact, before.value * factor);
+  }
+
+  template <class T>
+  void set(const std::string& path, const Fact<T>& before, Fact<T>& fact, T value) {
+    fact = before;
+    if (value == before.value) return;
+    fact.value = value;
+    fact.nameplate.reset();
+    device_.followed.push_back(path + ": " + print(rounded(before.value)) + " became " +
+                               print(rounded(value)));
+  }
+
+  template <class T>
+  void scale(const std::string& path, const std::optional<Fact<T>>& before,
+             std::optional<Fact<T>>& fact, double factor) {
+    if (before && fact) scale(path, *before, *fact, factor);
+  }
+
+  /// One domain has both clocks.
+  void follow_clock() {
+    ComputeConfig& compute = device_.compute;
+    const bool clock = wrote("compute.clock", compute.clock);
+    const bool boost = wrote("compute.boost_clock", compute.boost_clock);
+    const double clocks = clock ? ratio(before_.compute.clock, compute.clock) : 1;
+    if (boost && !clock)
+      scale("compute.clock", before_.compute.clock, compute.clock,
+            compute.boost_clock->value / boost_clock(before_));
+    else if (!clock)
+      scale("compute.clock", before_.compute.clock, compute.clock, 1);
+    scale("compute.boost_clock", before_.compute.boost_clock, compute.boost_clock, clocks);
+  }
+
+  /// The factor of the FLOPs of a unit and clock. Where the device did not tell
+  /// them, those of its rate count.
+  double per_clock(Precision precision) const {
+    const auto& after = device_.compute.matrix_per_clock;
+    const auto& before = before_.compute.matrix_per_clock;
+    const auto now = after.find(precision), was = before.find(precision);
+    if (now == after.end() || !wrote(per_clock_of(precision), now->second)) return 1;
+    if (was != before.end()) return ratio(was->second, now->second);
+    const double rate = before_.compute.matrix.at(precision).value.base();
+    return now->second.value * unit_clocks(before_.compute) / rate;
+  }
+
+  static std::string per_clock_of(Precision precision) {
+    return std::string("compute.matrix_per_clock.") + to_string(precision);
+  }
+
+  void follow_matrix(double factor) {
+    ComputeConfig& compute = device_.compute;
+    for (auto& [precision, rate] : compute.matrix) {
+      const std::string name = to_string(precision);
+      const auto before = before_.compute.matrix.find(precision);
+      if (before == before_.compute.matrix.end()) continue;
+      scale("compute.matrix." + name, before->second, rate, factor * per_clock(precision));
+      const auto inference = compute.matrix_inference.find(precision);
+      const auto was = before_.compute.matrix_inference.find(precision);
+      if (inference != compute.matrix_inference.end() &&
+          was != before_.compute.matrix_inference.end())
+        scale("compute.matrix_inference." + name, was->second, inference->second,
+              ratio(before->second, rate));
+    }
+  }
+
+  /// What holds at the boost clock: rates of all units, and what the same clock drives.
+  void follow_vector(double all_units, double boost) {
+    scale("compute.vector", before_.compute.vector, device_.compute.vector, all_units);
+    scale("compute.special", before_.compute.special, device_.compute.special, all_units);
+    scale("memory.exchange", before_.memory.exchange, device_.memory.exchange, all_units);
+    if (device_.core && before_.core)
+      scale("core.shared_bandwidth", before_.core->shared_bandwidth, device_.core->shared_bandwidth,
+            boost);
+    if (device_.cache && before_.cache)
+      scale("cache.bandwidth", before_.cache->bandwidth, device_.cache->bandwidth, boost);
+  }
+
+  /// The factor of a figure of the memory organisation.
+  template <class T>
+  double organised(const std::string& name, const std::optional<Fact<T>>& before,
+                   const std::optional<Fact<T>>& after) const {
+    return before && after ? changed("memory." + name, *before, *after) : 1;
+  }
+
+  void follow_memory() {
+    MemoryConfig& memory = device_.memory;
+    const MemoryConfig& before = before_.memory;
+    const bool known = before.stacks || !before.sold;
+    const MemoryConfig& pins = known ? before : *before.sold;
+    const double stacks = organised("stacks", pins.stacks, memory.stacks);
+    const double pin = organised("bus_width", pins.bus_width, memory.bus_width) *
+                       organised("data_rate", pins.data_rate, memory.data_rate);
+    scale("memory.bandwidth", before.bandwidth, memory.bandwidth, stacks * pin);
+    scale("memory.capacity", before.capacity, memory.capacity, stacks);
+    const bool other_pins = wrote("memory.stacks", memory.stacks) ||
+                            wrote("memory.bus_width", memory.bus_width) ||
+                            wrote("memory.data_rate", memory.data_rate);
+    const bool bandwidth = wrote("memory.bandwidth", memory.bandwidth);
+    if (bandwidth || other_pins || before.sold)
+      memory.sold = before.sold ? before.sold : std::make_shared<const MemoryConfig>(before);
+    // A bandwidth alone says nothing of pins.
+    if (!(bandwidth && !other_pins) && known) return;
+    memory.stacks.reset();
+    memory.bus_width.reset();
+    memory.data_rate.reset();
+  }
+
+  void follow_port(const std::string& name, const PortConfig& before, PortConfig& port) {
+    if (!before.present() || !port.present() || before.links.value == 0) return;
+    scale(name + ".bandwidth", before.bandwidth, port.bandwidth,
+          changed(name + ".links", before.links, port.links));
+  }
+
+  void follow_ports() {
+    follow_port("scale_up", before_.scale_up, device_.scale_up);
+    follow_port("scale_out", before_.scale_out, device_.scale_out);
+    follow_port("host_link", before_.host_link, device_.host_link);
+  }
+
+  /// Whether the what-if changed what the power cap bounds.
+  bool changed_power() const {
+    const ComputeConfig& compute = device_.compute;
+    const auto& per_clocks = compute.matrix_per_clock;
+    return wrote("compute.units", compute.units) || wrote("compute.clock", compute.clock) ||
+           wrote("compute.boost_clock", compute.boost_clock) ||
+           std::any_of(per_clocks.begin(), per_clocks.end(), [&](const auto& entry) {
+             return wrote(per_clock_of(entry.first), entry.second);
+           });
+  }
+
+  /// Energies of products that are written are those of another silicon, whose voltages go with its
+  /// own clock.
+  bool other_silicon() const {
+    const auto& energies = device_.energy.matrix;
+    return std::any_of(energies.begin(), energies.end(), [&](const auto& entry) {
+      return wrote(std::string("energy.matrix.") + to_string(entry.first), entry.second);
+    });
+  }
+
+  /// The device whose kernels were measured: the oldest before all what-ifs.
+  void keep_as_sold() {
+    if (other_silicon() || (!changed_power() && !before_.sold)) return;
+    const AcceleratorConfig& first = before_.sold ? *before_.sold : before_;
+    auto sold = std::make_shared<AcceleratorConfig>(device_);
+    sold->power.limit.reset();
+    sold->compute = first.compute;
+    sold->core = first.core;
+    sold->cache = first.cache;
+    sold->memory = first.memory;
+    device_.sold = std::move(sold);
+  }
+
+  AcceleratorConfig& device_;
+  const AcceleratorConfig& before_;
+  const config::Changes& changes_;
 };
 
-void follow_matrix(ComputeConfig& compute, double factor, Follower& follower) {
-  for (auto& [precision, rate] : compute.matrix) {
-    const auto per_clock = compute.matrix_per_clock.find(precision);
-    const bool changed = per_clock != compute.matrix_per_clock.end() && !sold(per_clock->second);
-    const double before = rate.value.base();
-    const std::string name = to_string(precision);
-    if (changed) {
-      follower.set("compute.matrix." + name, rate,
-                   FlopsPerSecond(unit_clocks(compute) * per_clock->second.value));
-    } else {
-      follower.scale("compute.matrix." + name, rate, factor);
-    }
-    const auto inference = compute.matrix_inference.find(precision);
-    if (inference != compute.matrix_inference.end()) {
-      follower.scale("compute.matrix_inference." + name, inference->second,
-                     rate.value.base() / before);
-    }
-  }
-}
+}  // namespace
 
-/// What the clock drives beside the arithmetic.
-void follow_clock(AcceleratorConfig& device, double factor, Follower& follower) {
-  if (device.compute.boost_clock)
-    follower.scale("compute.boost_clock", *device.compute.boost_clock, factor);
-  if (device.core) {
-    follower.scale("core.shared_bandwidth", device.core->shared_bandwidth, factor);
-  }
-  if (device.cache) follower.scale("cache.bandwidth", device.cache->bandwidth, factor);
-}
-
-/// "a and b", "a, b and c"; empty for none.
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 < names.size() ? ", " : " and ";
-    text += names[i];
-  }
-  return text;
-}
-
-template <class T>
-void add_sold(std::vector<std::string>& names, const char* name, const std::optional<T>& fact) {
-  if (fact && sold(*fact)) names.emplace_back(name);
-}
-
-/// Rates of the part as sold that units and clock should have changed.
-std::vector<std::string> rates_as_sold(const AcceleratorConfig& device) {
-  const ComputeConfig& compute = device.compute;
-  std::vector<std::string> names;
-  for (const auto& [precision, rate] : compute.matrix)
-    if (sold(rate)) names.push_back(std::string("compute.matrix.") + to_string(precision));
-  for (const auto& [precision, rate] : compute.matrix_inference)
-    if (sold(rate))
-      names.push_back(std::string("compute.matrix_inference.") + to_string(precision));
-  if (sold(compute.vector)) names.emplace_back("compute.vector");
-  add_sold(names, "compute.special", compute.special);
-  add_sold(names, "memory.exchange", device.memory.exchange);
-  return names;
-}
-
-/// What should follow units and clock and cannot, because too much was changed at once to tell what
-/// the part as sold had.
-std::vector<std::string> left_behind(const AcceleratorConfig& device, bool rated) {
-  const ComputeConfig& compute = device.compute;
-  const bool units = !sold(compute.units), clock = !sold(compute.clock);
-  const std::string changed = units && clock ? "compute.units and compute.clock"
-                              : units        ? "compute.units"
-                                             : "compute.clock";
-  std::vector<std::string> told;
-  const std::vector<std::string> rates = rates_as_sold(device);
-  if (!rated && !rates.empty()) {
-    told.push_back(listed(rates) + " did not follow " + changed +
-                   ": no rate is left that tells units x clock of the part as sold; write these "
-                   "too, or compute.matrix_per_clock in place of rates");
-  }
-  if (!clock || (rated && !units)) return told;
-  std::vector<std::string> clocked;
-  add_sold(clocked, "compute.boost_clock", compute.boost_clock);
-  if (device.core && sold(device.core->shared_bandwidth))
-    clocked.emplace_back("core.shared_bandwidth");
-  if (device.cache && sold(device.cache->bandwidth)) clocked.emplace_back("cache.bandwidth");
-  if (!clocked.empty()) {
-    told.push_back(
-        listed(clocked) + " did not follow compute.clock: " +
-        (units ? "compute.units was changed as well, which hides" : "no rate is left that tells") +
-        " the clock of the part as sold; write these too");
-  }
-  return told;
-}
-
-void follow_compute(AcceleratorConfig& device, Follower& follower) {
-  ComputeConfig& compute = device.compute;
-  const std::optional<double> rated = rated_unit_clocks(compute);
-  const bool changed = !sold(compute.units) || !sold(compute.clock);
-  if (changed) follower.tell(left_behind(device, rated.has_value()));
-  const double factor = changed && rated ? unit_clocks(compute) / *rated : 1;
-  follow_matrix(compute, factor, follower);
-  follower.scale("compute.vector", compute.vector, factor);
-  if (compute.special) follower.scale("compute.special", *compute.special, factor);
-  if (device.memory.exchange) follower.scale("memory.exchange", *device.memory.exchange, factor);
-  if (rated && sold(compute.units) && !sold(compute.clock)) follow_clock(device, factor, follower);
-}
-
-/// The device before anything was changed that power depends on, or null: where nothing was, or
-/// units and clock both were, which hides what they had been.
-std::shared_ptr<AcceleratorConfig> sold_device(const AcceleratorConfig& device) {
-  const ComputeConfig& compute = device.compute;
-  const bool per_clock =
-      std::any_of(compute.matrix_per_clock.begin(), compute.matrix_per_clock.end(),
-                  [](const auto& entry) { return !sold(entry.second); });
-  const std::optional<double> rated = rated_unit_clocks(compute);
-  const bool units = !sold(compute.units) && rated, clock = !sold(compute.clock) && rated;
-  if (units == clock && !per_clock && !device.power.limit) return nullptr;
-  auto before = std::make_shared<AcceleratorConfig>(device);
-  before->power.limit.reset();
-  for (auto& [precision, rate] : before->compute.matrix) {
-    const auto per_clock_as_sold = compute.matrix_per_clock.find(precision);
-    if (rated && !sold(rate) && per_clock_as_sold != compute.matrix_per_clock.end())
-      rate.value = FlopsPerSecond(*rated * per_clock_as_sold->second.value);
-  }
-  if (clock && !units) before->compute.clock.value = Hertz(*rated / compute.units.value);
-  return before;
+void follow_changes(AcceleratorConfig& device, const AcceleratorConfig& before,
+                    const config::Changes& changes) {
+  WhatIf(device, before, changes).follow();
 }
 
 BytesPerSecond bandwidth_of_pins(const MemoryConfig& memory) {
@@ -203,45 +260,11 @@ BytesPerSecond bandwidth_of_pins(const MemoryConfig& memory) {
          (static_cast<double>(memory.stacks->value) * memory.bus_width->value);
 }
 
-void follow_memory(MemoryConfig& memory, Follower& follower) {
-  if (!memory.stacks || !memory.bus_width || !memory.data_rate) return;
-  const double ratio = bandwidth_of_pins(memory) / memory.bandwidth.value;
-  if (!sold(memory.stacks) && sold(memory.capacity) &&
-      (!sold(memory.bandwidth) || !sold(memory.bus_width) || !sold(memory.data_rate))) {
-    follower.tell(
-        {"memory.capacity did not follow memory.stacks: the bandwidth, or what pins it "
-         "has, was changed as well, which hides the stacks of the part as sold; write "
-         "it too"});
-  }
-  if (!sold(memory.bandwidth)) {
-    if (std::abs(ratio - 1) <= kSheetRounding)
-      return;  // else the pins are those of another bandwidth
-    MemoryConfig before = memory;
-    before.bandwidth.value = bandwidth_of_pins(memory);
-    memory.sold = std::make_shared<MemoryConfig>(std::move(before));
-    memory.stacks.reset();
-    memory.bus_width.reset();
-    memory.data_rate.reset();
-    return;
-  }
-  const bool other_pins = !sold(memory.bus_width) || !sold(memory.data_rate);
-  if (sold(memory.stacks) && !other_pins) return;
-  if (!other_pins) {
-    const double before = std::round(memory.stacks->value / ratio);
-    follower.scale("memory.capacity", memory.capacity, memory.stacks->value / before);
-  }
-  follower.set("memory.bandwidth", memory.bandwidth, bandwidth_of_pins(memory));
-}
-
-}  // namespace
-
-void follow_changes(AcceleratorConfig& device) {
-  Follower follower(device.followed);
-  const std::shared_ptr<AcceleratorConfig> before = sold_device(device);
-  device.sold = before;
-  follow_compute(device, follower);
-  follow_memory(device.memory, follower);
-  if (before) before->memory.sold = device.memory.sold;
+void keep_without_limit(AcceleratorConfig& device) {
+  if (device.sold || !device.power.limit) return;
+  auto sold = std::make_shared<AcceleratorConfig>(device);
+  sold->power.limit.reset();
+  device.sold = std::move(sold);
 }
 
 std::vector<std::string> followed(const SystemConfig& system) {

@@ -9,24 +9,35 @@
 
 namespace orrery {
 
-/// A figure without a source is a what-if: somebody changed it (`--set`, a sweep, a plain value). A
-/// data sheet's figures that hang together with it follow, so that one change is enough:
-///  - units, clock or compute.matrix_per_clock: the matrix rates, units x clock x matrix_per_clock;
-///    vector, special-function and exchange rates in proportion to units x clock;
-///  - clock alone: boost_clock, core.shared_bandwidth and cache.bandwidth in proportion, as one
-///    domain clocks them;
-///  - memory.stacks, bus_width or data_rate: the bandwidth of the pins; stacks alone also the
-///    capacity, by the stack.
-/// What should follow and cannot, because too much was changed at once to tell what the part as
-/// sold had, is told with the reason. A rate that is a what-if itself stays as it was written, and
-/// a memory bandwidth that is one drops an organisation that does not give it, but keeps its
-/// losses. What was changed is told in `device.followed`. The schema applies it to every
-/// accelerator that is read; not to be applied twice.
-void follow_changes(AcceleratorConfig& device);
+namespace config {
+class Changes;
+}
+
+/// A file says what a device is. A what-if (`--set`, an axis, `sensitivity`, or a value without a
+/// source in a file that `extends` another) changes figures of the device, and others follow in
+/// proportion, unless the same what-if writes them too:
+///  - units: matrix, vector, special-function and exchange rates;
+///  - clock or boost_clock: each other, these rates, core.shared_bandwidth and cache.bandwidth, as
+///    one domain clocks them;
+///  - compute.matrix_per_clock: the matrix rate of its precision;
+///  - memory.stacks: bandwidth and capacity; bus_width and data_rate: the bandwidth;
+///  - links of a port: its bandwidth.
+/// Each change is told in `device.followed`. A memory bandwidth that is written alone drops the
+/// organisation, but keeps its losses.
+/// @param before the device that the what-if changed, to which older what-ifs were applied
+/// @param changes which figures the what-if wrote
+void follow_changes(AcceleratorConfig& device, const AcceleratorConfig& before,
+                    const config::Changes& changes);
+
+/// Keeps a device with a lower power cap as it would be without: its kernels were measured so.
+void keep_without_limit(AcceleratorConfig& device);
 
 /// Figures of a system that follow others which were changed, one line each: those of its
 /// accelerator, and `all_in_power` where `extends` or `--set` changed the accelerators alone.
 std::vector<std::string> followed(const SystemConfig& system);
+
+/// stacks x bus_width x data_rate of a memory that has all three.
+BytesPerSecond bandwidth_of_pins(const MemoryConfig& memory);
 
 /// What is wrong with matrix rates whose figures all have sources: units x clock x matrix_per_clock
 /// must be the rate. Empty: nothing.

@@ -171,6 +171,10 @@ std::vector<InputFile> OperatorExperiment::input_files() const {
   return files;
 }
 
+void OperatorExperiment::check_machine(const config::Node&, config::Diagnostics&) const {
+  machine().check(fidelity);
+}
+
 void OperatorExperiment::check_plan(const config::Node&, config::Diagnostics&) const {
   for (const Kernel& kernel : (*op)->kernels(precision)) {
     if (kernel.matrix_flops.base() > 0) matrix_peak(system.accelerator, kernel.precision);

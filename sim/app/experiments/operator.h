@@ -34,6 +34,7 @@ struct OperatorExperiment final : MachineExperiment {
 
   Machine::Part part() const override { return Machine::Part::kAccelerator; }
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
+  void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;
   void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;

@@ -57,6 +57,7 @@ void StepExperiment::check_step(const config::Node& node, config::Diagnostics& d
 
 void StepExperiment::check_machine(const config::Node& node,
                                    config::Diagnostics& diagnostics) const {
+  machine().check(fidelity);
   check_faults(machine(), faults, node, diagnostics);
 }
 

@@ -7,6 +7,7 @@
 #include "models/kernels/calibrated_model.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
+#include "sim/config/load.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -61,7 +62,33 @@ std::shared_ptr<const CalibratedModel> model_without_ratios(const std::string& f
   return std::make_shared<const CalibratedModel>(calibration);
 }
 
+std::string accelerators_with_calibration() {
+  const config::Library& library = config::default_library();
+  std::string names;
+  for (const std::string& name : library.names("accelerators")) {
+    config::Diagnostics ignored;
+    const config::Node node = config::load_file(library.locate("accelerators", name, ""), ignored,
+                                                library, "accelerators");
+    const config::Node* calibration = node.find("calibration");
+    if (calibration == nullptr || calibration->text().empty()) continue;
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  return names;
+}
+
 }  // namespace
+
+void require_tiles(Fidelity fidelity, const std::string& choice,
+                   const AcceleratorConfig& accelerator) {
+  if (fidelity != Fidelity::kTile) return;
+  const std::string file = calibration_file(choice, accelerator);
+  if (!file.empty() && loaded_calibration(file)->model == "tiles") return;
+  throw config::KeyError(
+      "fidelity",
+      "no calibration tells how blocks run on " + accelerator.name +
+          ": use fidelity auto or closed, or name a calibration",
+      {{}, {"accelerators with a calibration: " + accelerators_with_calibration()}});
+}
 
 std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
                                                        const AcceleratorConfig& accelerator) {
@@ -76,6 +103,7 @@ std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
                                           const AcceleratorConfig& accelerator, Fidelity fidelity,
                                           Contention contention, TileMemo* memo) {
+  require_tiles(fidelity, choice, accelerator);
   return std::make_unique<TileModel>(loaded_model(calibration_file(choice, accelerator)), fidelity,
                                      contention, memo);
 }

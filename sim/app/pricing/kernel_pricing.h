@@ -24,6 +24,12 @@ std::shared_ptr<const Calibration> loaded_calibration(const std::string& file);
 /// A table of measured operators, likewise. @throws config::ConfigError as read_operator_table()
 const OperatorTable& loaded_table(const std::string& file);
 
+/// Refuses `fidelity: tile` on a device without a calibration: blocks take their times from its
+/// parameters, and priors of the roofline have none.
+/// @throws config::KeyError naming the accelerators that have one
+void require_tiles(Fidelity fidelity, const std::string& choice,
+                   const AcceleratorConfig& accelerator);
+
 /// The parameters of that calibration alone, without the ratios that were measured on whole
 /// devices.
 std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
@@ -31,6 +37,7 @@ std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice
 
 /// The kernel model with the parameters of that file, or with the accelerator's priors.
 /// @param memo of tile results; may be null
+/// @throws config::KeyError as require_tiles()
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
                                           const AcceleratorConfig& accelerator,
                                           Fidelity fidelity = Fidelity::kAuto,

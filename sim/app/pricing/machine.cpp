@@ -64,6 +64,10 @@ Machine Machine::with_host_links() const {
   return machine;
 }
 
+void Machine::check(Fidelity fidelity) const {
+  require_tiles(fidelity, calibration_, accelerator());
+}
+
 std::unique_ptr<KernelModel> Machine::kernels(const KernelChoice& choice, TileMemo* memo) const {
   auto model = kernel_model(calibration_, accelerator(), choice.fidelity, choice.contention, memo);
   std::vector<MeasuredKernel> measured;

@@ -60,6 +60,8 @@ class Machine {
   /// The file that it was read from.
   const std::string& collectives_file() const { return collectives_file_; }
 
+  /// @throws config::KeyError for tiles on an accelerator without a calibration
+  void check(Fidelity fidelity) const;
   /// Prices of kernels on one rank.
   /// @param memo of tile results; may be null
   /// @throws config::ConfigError for a measured table without a row of the accelerator

@@ -33,6 +33,14 @@ Picoseconds stretched(const KernelCost& cost, double keeps, double share) {
   return checked_add(cost.launch, to_picoseconds(Seconds(std::ceil(body) * 1e-12)));
 }
 
+/// Whether KernelCost::clock is the one at which a kernel takes as many clocks as on the device as
+/// sold: where a what-if raised the clock, and no fit tells a throttle. A higher clock, which power
+/// would allow, does not shorten such a kernel.
+bool is_clock_of_work(const KernelCost& cost, const AcceleratorConfig& a) {
+  return a.sold && boost_clock(a) > boost_clock(*a.sold) &&
+         cost.provenance == Provenance::kAnalytic;
+}
+
 /// The highest clock of one kernel, repeated, at which it keeps the cap.
 double clock_alone(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& a,
                    double keeps) {
@@ -85,10 +93,12 @@ SteadyClock::SteadyClock(const std::vector<Kernel>& kernels, const AcceleratorCo
     as_sold = priced_accelerator(accelerator, PowerState::kSteady);
   const AcceleratorConfig& priced = as_sold ? *as_sold : accelerator;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const double least = keeps_in_burst(kernels[i], costs_[i], priced);
-    const double burst = clock_alone(kernels[i], costs_[i], priced, least);
-    highest_.push_back(std::max(burst, costs_[i].clock));
-    keeps_.push_back(off_core(costs_[i].bound) ? std::min(least, highest_[i]) : highest_[i]);
+    const KernelCost& cost = costs_[i];
+    const double least = keeps_in_burst(kernels[i], cost, priced);
+    const double burst = clock_alone(kernels[i], cost, priced, least);
+    highest_.push_back(std::max(burst, cost.clock));
+    const double core = is_clock_of_work(cost, priced) ? cost.clock : highest_[i];
+    keeps_.push_back(off_core(cost.bound) ? std::min(least, highest_[i]) : core);
   }
 }
 

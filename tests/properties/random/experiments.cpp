@@ -212,7 +212,7 @@ std::optional<std::string> scaled(const LoadedExperiment& loaded, const std::str
   return std::nullopt;
 }
 
-RandomExperiment draw_experiment(Draw& draw) {
+RandomExperiment draw_as_sold(Draw& draw) {
   using Maker = RandomExperiment (*)(Draw&);
   const std::vector<Maker> makers = {draw_operator, draw_collective, draw_training, draw_inference,
                                      draw_inference};
@@ -221,6 +221,11 @@ RandomExperiment draw_experiment(Draw& draw) {
   e.assignments.insert(e.assignments.begin(), "system=" + draw.of(systems));
   if (e.base == "training" || e.base == "inference")
     e.assignments.push_back("model=" + draw.of(models));
+  return e;
+}
+
+RandomExperiment draw_experiment(Draw& draw) {
+  RandomExperiment e = draw_as_sold(draw);
   if (!draw.chance(0.5)) return e;
   if (draw.chance(0.2)) return limited(std::move(e), draw);
   const WhatIf& change = draw.of(what_ifs());

@@ -22,8 +22,10 @@ struct RandomExperiment {
 };
 
 /// One of all kinds, on any shipped system of at most 1,024 ranks, of any shipped model, plan,
-/// batch and precision; every second one on hardware with a changed figure. Some cannot be: loading
-/// them throws config::ConfigError.
+/// batch and precision. Some cannot be: loading them throws config::ConfigError.
+RandomExperiment draw_as_sold(Draw& draw);
+
+/// The same, every second one on hardware with a changed figure.
 RandomExperiment draw_experiment(Draw& draw);
 
 /// The number of a configured quantity times `factor`, as an assignment; nothing where the

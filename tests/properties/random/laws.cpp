@@ -2,9 +2,7 @@
 #include "tests/properties/random/laws.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "sim/app/experiments/collective.h"
@@ -12,7 +10,7 @@
 #include "sim/app/experiments/training.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/machine/clock.h"
-#include "sim/units/text.h"
+#include "tests/properties/random/compare.h"
 #include "tests/properties/random/memory_laws.h"
 
 namespace orrery {
@@ -21,22 +19,6 @@ namespace {
 /// Fair sharing and the waves of blocks let a better machine be slower by a little: two messages
 /// meet that did not, a wave has one block left over. More would be a mistake.
 constexpr double kAnomaly = 0.01;
-
-double metric(const RunRecord& record, const std::string& name) {
-  const Metric* found = record.find(name);
-  return found != nullptr ? found->value : std::nan("");
-}
-
-double duration(const RunRecord& record) {
-  const double step = metric(record, "step_time_s");
-  return std::isnan(step) ? metric(record, "time_s") : step;
-}
-
-std::string figures(const char* first, double a, const char* second, double b) {
-  std::array<char, 160> text{};
-  std::snprintf(text.data(), text.size(), "%s %.9g, %s %.9g", first, a, second, b);
-  return text.data();
-}
 
 /// One experiment's result, and where what it breaks is noted.
 class Inspection {
@@ -135,25 +117,8 @@ const char* const kHigherCap = "a higher cap is not slower";
 /// `explain` says the clock. Compared where no cap holds.
 const char* const kMoreUnits = "more units are not slower";
 
-/// Figures that followed a clock which the experiment changes, to write out where the units change
-/// too: nothing tells the clock of the part as sold then, and they would be those of its data sheet
-/// again (sim/machine/what_if.h), so that more than the units changed.
-std::vector<std::string> what_the_clock_took_along(const MachineExperiment& e) {
-  const AcceleratorConfig& on = e.system.accelerator;
-  std::vector<std::string> all;
-  if (!on.compute.clock.source.empty()) return all;
-  const auto add = [&](const char* path, double value, const char* unit) {
-    all.push_back("system.accelerator." + std::string(path) + "=" + print_number(value) + unit);
-  };
-  if (on.compute.boost_clock)
-    add("compute.boost_clock", on.compute.boost_clock->value.base(), " Hz");
-  if (on.core) add("core.shared_bandwidth", on.core->shared_bandwidth.value.base(), " B/s");
-  if (on.cache) add("cache.bandwidth", on.cache->bandwidth.value.base(), " B/s");
-  return all;
-}
-
-/// Rates of all units together that the experiment writes: they do not follow the units, and each
-/// of twice as many would have half.
+/// Rates of all units together that the experiment sets: all `--set` are one what-if, so that they
+/// do not follow the units, and each of twice as many would have half.
 std::vector<std::string> rates_of_twice_the_units(const LoadedExperiment& loaded) {
   const ComputeConfig& compute = loaded.as<MachineExperiment>().system.accelerator.compute;
   std::vector<std::string> all;
@@ -181,10 +146,7 @@ std::vector<Comparison> better_hardware(const LoadedExperiment& loaded) {
   // A part keeps its units, and has the less of the power the more there are beside it.
   if (!loaded.as<MachineExperiment>().system.accelerator.partition) {
     if (const auto units = scaled(loaded, "system.accelerator.compute.units", 2)) {
-      std::vector<std::string> assignments =
-          what_the_clock_took_along(loaded.as<MachineExperiment>());
-      for (std::string& rate : rates_of_twice_the_units(loaded))
-        assignments.push_back(std::move(rate));
+      std::vector<std::string> assignments = rates_of_twice_the_units(loaded);
       assignments.push_back(*units);
       all.push_back({kMoreUnits, assignments, false});
     }
@@ -206,12 +168,6 @@ bool one_clock_for_many_windows(const MachineExperiment& e, const RunRecord& rec
   const AcceleratorConfig& a = e.system.accelerator;
   const bool held = metric(record, "clock_hz") < boost_clock(a).base() * (1 - 1e-9);
   return e.kind != "operator" && held && duration(record) > a.power.response.value.base();
-}
-
-std::vector<std::string> without_cap(const MachineExperiment& e) {
-  std::vector<std::string> set = {"system.accelerator.power.tdp=100 kW"};
-  if (e.system.accelerator.power.limit) set.emplace_back("system.accelerator.power.limit=100 kW");
-  return set;
 }
 
 /// More work on the same hardware.
@@ -237,10 +193,6 @@ std::vector<Comparison> more_work(const MachineExperiment& experiment) {
                    true,
                    1.0 / e->system.accelerator.dies});
   return all;
-}
-
-RunRecord simulate_again(const RandomExperiment& experiment) {
-  return simulate_isolated(load_experiment(experiment.file(), experiment.assignments)).record;
 }
 
 std::string label(const RunRecord& record, const std::string& name) {

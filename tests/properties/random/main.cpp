@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random experiments against the laws of every result:
-//   random_experiments [--count N] [--seed S] [--jobs J]
+//   random_experiments [--count N] [--seed S] [--jobs J] [--better-hardware]
 // tries experiments until N of them ran, prints those that break a law as command lines, and ends
 // with 3 if there were any. Without a seed it takes one of the clock, and prints it.
 #include <sys/wait.h>
@@ -14,15 +14,16 @@
 #include <map>
 
 #include "sim/app/cli/progress.h"
+#include "tests/properties/random/better_hardware.h"
 #include "tests/properties/random/fleets.h"
 #include "tests/properties/random/memory_laws.h"
 
 namespace orrery {
 namespace {
 
-/// Every ninth experiment is a fleet, whose law takes dozens of runs, and another ninth the start
-/// of an engine.
-constexpr std::uint64_t kFleets = 9, kStart = 4;
+/// Every ninth experiment is a fleet, whose law takes dozens of runs, another ninth the start of an
+/// engine, and two further ones compare better hardware.
+constexpr std::uint64_t kFleets = 9, kStart = 4, kHardware = 2, kHardwareToo = 7;
 
 struct Tally {
   std::uint64_t ran = 0, refused = 0, infeasible = 0, violations = 0;
@@ -44,20 +45,38 @@ void report(const RandomExperiment& experiment, std::uint64_t seed, const Violat
   std::cout << text << std::flush;
 }
 
-/// Tries the experiments of seeds first, first + stride, ... until `count` ran.
-Tally work(std::uint64_t first, std::uint64_t stride, std::uint64_t count, bool shows) {
+/// An experiment of one of the kinds, and what became of it.
+std::pair<RandomExperiment, Trial> try_one(std::uint64_t seed, bool better_hardware) {
+  Draw draw(seed);
+  const std::uint64_t kind = better_hardware ? kHardware : seed % kFleets;
+  if (kind == 0) {
+    const RandomExperiment fleet = draw_fleet(draw);
+    return {fleet, try_fleet(fleet)};
+  }
+  if (kind == kStart) {
+    const RandomExperiment start = draw_start(draw);
+    return {start, try_start(start)};
+  }
+  if (kind == kHardware || kind == kHardwareToo) {
+    const RandomExperiment as_sold = draw_as_sold(draw);
+    return {as_sold, try_better_hardware(as_sold, draw)};
+  }
+  const RandomExperiment experiment = draw_experiment(draw);
+  return {experiment, try_experiment(experiment, draw)};
+}
+
+struct Work {
+  std::uint64_t seed, stride, count;
+  bool better_hardware;
+};
+
+/// Tries the experiments of seeds seed, seed + stride, ... until `count` ran.
+Tally work(const Work& work, bool shows) {
   Tally tally;
   std::optional<Progress> progress;
-  if (shows) progress.emplace("random experiments", count);
-  for (std::uint64_t seed = first; tally.ran < count; seed += stride) {
-    Draw draw(seed);
-    const bool fleet = seed % kFleets == 0, start = seed % kFleets == kStart;
-    const RandomExperiment experiment = fleet   ? draw_fleet(draw)
-                                        : start ? draw_start(draw)
-                                                : draw_experiment(draw);
-    const Trial trial = fleet   ? try_fleet(experiment)
-                        : start ? try_start(experiment)
-                                : try_experiment(experiment, draw);
+  if (shows) progress.emplace("random experiments", work.count);
+  for (std::uint64_t seed = work.seed; tally.ran < work.count; seed += work.stride) {
+    const auto [experiment, trial] = try_one(seed, work.better_hardware);
     for (const Violation& violation : trial.violations) report(experiment, seed, violation);
     tally.violations += trial.violations.size();
     if (trial.outcome == Trial::Outcome::kRefused) ++tally.refused;
@@ -70,13 +89,14 @@ Tally work(std::uint64_t first, std::uint64_t stride, std::uint64_t count, bool 
 }
 
 /// The same on `jobs` processes.
-Tally work_together(std::uint64_t seed, std::uint64_t count, std::uint64_t jobs) {
+Tally work_together(const Work& all_work, std::uint64_t jobs) {
   std::array<int, 2> ends{};
   if (::pipe(ends.data()) != 0) throw std::runtime_error("cannot open a pipe");
   for (std::uint64_t job = 0; job < jobs; ++job) {
     if (::fork() != 0) continue;
-    const std::uint64_t share = count / jobs + (job < count % jobs ? 1 : 0);
-    const Tally tally = work(seed + job, jobs, share, job == 0);
+    const std::uint64_t count = all_work.count / jobs + (job < all_work.count % jobs ? 1 : 0);
+    const Tally tally =
+        work({all_work.seed + job, jobs, count, all_work.better_hardware}, job == 0);
     if (::write(ends[1], &tally, sizeof tally) != static_cast<ssize_t>(sizeof tally)) ::_exit(1);
     ::_exit(0);
   }
@@ -104,9 +124,12 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed,
                  "of the first experiment, the next have the next ones; default: the clock's");
   app.add_option("--jobs", jobs, "processes");
+  bool better_hardware = false;
+  app.add_flag("--better-hardware", better_hardware,
+               "only compare systems as sold with better hardware");
   CLI11_PARSE(app, argc, argv);
   std::cout << "seed " << seed << "\n" << std::flush;
-  const orrery::Tally tally = orrery::work_together(seed, count, jobs);
+  const orrery::Tally tally = orrery::work_together({seed, 1, count, better_hardware}, jobs);
   std::cout << tally.ran << " ran, " << tally.infeasible << " infeasible, " << tally.refused
             << " refused, " << tally.violations << " broken laws\n";
   return tally.violations == 0 ? 0 : 3;

@@ -9,9 +9,9 @@ namespace orrery {
 /// engines choose by the memory of a device.
 RandomExperiment draw_start(Draw& draw);
 
-/// The memory of a start: more device memory, and a cache in fewer bits, hold no fewer tokens; twice
-/// the tensor parallel ranks need no more weights, activations and cache each. What is left out of the last law by name: contexts,
-/// communicators and graphs, which ranks bring.
+/// The memory of a start: more device memory, and a cache in fewer bits, hold no fewer tokens;
+/// twice the tensor parallel ranks need no more weights, activations and cache each. What is left
+/// out of the last law by name: contexts, communicators and graphs, which ranks bring.
 Trial try_start(const RandomExperiment& experiment);
 
 /// The memory of a training step: twice the tensor parallel ranks, a further ZeRO stage and more

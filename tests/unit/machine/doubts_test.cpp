@@ -42,7 +42,7 @@ TEST_P(DoubtsOfTheLibrary, AreNone) {
   EXPECT_THAT(told(shipped_accelerator(GetParam())), IsEmpty());
 }
 
-// What the pins give is the bandwidth as sold, which what-ifs of the bandwidth are laid over.
+// Losses of the memory are those of its pins, also where a what-if writes another bandwidth.
 TEST_P(DoubtsOfTheLibrary, AMemoryTellsItsPins) {
   const MemoryConfig memory = shipped_accelerator(GetParam()).memory;
   EXPECT_TRUE(memory.stacks && memory.bus_width && memory.data_rate);
