@@ -2,7 +2,10 @@
 #include "workloads/formats/chakra/classes.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -69,6 +72,24 @@ std::optional<KernelClass> class_of_word(std::string_view word) {
   for (int kind = 0; kind <= static_cast<int>(KernelClass::kLora); ++kind)
     if (word == to_string(static_cast<KernelClass>(kind))) return static_cast<KernelClass>(kind);
   return std::nullopt;
+}
+
+std::optional<TransferKind> collective_of_name(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, TransferKind>, 6> kNames = {
+      {{"allreduce", TransferKind::kAllReduce},
+       {"allgather", TransferKind::kAllGather},
+       {"reducescatter", TransferKind::kReduceScatter},
+       {"alltoall", TransferKind::kAllToAll},
+       {"broadcast", TransferKind::kBroadcast},
+       {"barrier", TransferKind::kBarrier}}};
+  std::string plain;
+  for (const char c : name) {
+    if (c >= 'A' && c <= 'Z') plain += static_cast<char>(c - 'A' + 'a');
+    if (c >= 'a' && c <= 'z') plain += c;
+  }
+  for (const auto& [word, kind] : kNames)
+    if (plain.find(word) != std::string::npos) return kind;
+  return {};
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "sim/graph/kernel.h"
+#include "sim/graph/transfer.h"
 
 namespace orrery {
 
@@ -12,5 +13,9 @@ namespace orrery {
 std::optional<KernelClass> class_of_name(std::string_view name);
 /// The class of that name (to_string); nothing for another word.
 std::optional<KernelClass> class_of_word(std::string_view word);
+
+/// The collective that a name has in it, whatever its case and marks: "nccl:broadcast",
+/// "c10d::reduce_scatter_tensor", "ncclDevKernel_AllGather_RING_LL".
+std::optional<TransferKind> collective_of_name(std::string_view name);
 
 }  // namespace orrery

@@ -25,26 +25,6 @@ constexpr std::array<TransferKind, 10> kCollectiveTypes = {
     TransferKind::kAllToAll,  TransferKind::kReduceScatter, TransferKind::kReduceScatter,
     TransferKind::kBarrier};
 
-/// The collective that a name has in it, whatever its case and marks: "nccl:broadcast",
-/// "c10d::reduce_scatter_tensor", "ncclDevKernel_AllGather_RING_LL".
-std::optional<TransferKind> collective_of_name(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, TransferKind>, 6> kNames = {
-      {{"allreduce", TransferKind::kAllReduce},
-       {"allgather", TransferKind::kAllGather},
-       {"reducescatter", TransferKind::kReduceScatter},
-       {"alltoall", TransferKind::kAllToAll},
-       {"broadcast", TransferKind::kBroadcast},
-       {"barrier", TransferKind::kBarrier}}};
-  std::string plain;
-  for (const char c : name) {
-    if (c >= 'A' && c <= 'Z') plain += static_cast<char>(c - 'A' + 'a');
-    if (c >= 'a' && c <= 'z') plain += c;
-  }
-  for (const auto& [word, kind] : kNames)
-    if (plain.find(word) != std::string::npos) return kind;
-  return {};
-}
-
 }  // namespace
 
 void ChakraNode::clear() {
