@@ -18,20 +18,27 @@ constexpr std::size_t kMostUnpacked = std::size_t{1} << 31;  // 1 MiB of gzip ca
   throw config::ConfigError(path + ": cannot be read: " + reason);
 }
 
+/// Text without the mark that spreadsheets write before UTF-8.
+std::string without_mark(std::string text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
+}
+
 }  // namespace
 
 std::string read_input(const std::string& path) {
   config::FileText file = config::input_files().read(path, kMostUnpacked);
   if (file.fault.starts_with("larger")) refuse_packed(path, "it is larger than 2 GiB");
   if (!file.fault.empty()) refuse_packed(path, file.fault);
-  if (!file.text.starts_with("\x1f\x8b")) return std::move(file.text);
+  if (!file.text.starts_with("\x1f\x8b")) return without_mark(std::move(file.text));
   ByteSource packed(path, file.text);
   std::string text;
   for (std::string_view piece = packed.next(); !piece.empty(); piece = packed.next()) {
     text += piece;
     if (text.size() > kMostUnpacked) refuse_packed(path, "it is larger than 2 GiB");
   }
-  return text;
+  return without_mark(std::move(text));
 }
 
 }  // namespace orrery

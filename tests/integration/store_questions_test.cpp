@@ -105,6 +105,14 @@ TEST_F(StoreQuestions, TheFrontIsThatOfAllResults) {
   EXPECT_GE(lines_of(by.out).size(), answered.size() + 1);
 }
 
+TEST_F(StoreQuestions, AFrontOfOneObjectiveIsItsBest) {
+  const json front = ask("pareto " + store_ + " --minimize step_time_s");
+  const json best = ask("best " + store_ + " --minimize step_time_s --top 1");
+  ASSERT_GE(front["points"].size(), 1U);
+  EXPECT_EQ(front["points"][0]["metrics"]["step_time_s"],
+            best["points"][0]["metrics"]["step_time_s"]);
+}
+
 TEST_F(StoreQuestions, TheBestAreFirstAndConditionsHold) {
   const json answer = ask("best " + store_ +
                           " --minimize step_time_s --top 3 --where 'batch.micro >= 4 and "

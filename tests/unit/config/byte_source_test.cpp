@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/config/byte_source.h"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
 #include <zlib.h>
 
+#include <cstdio>
+#include <fstream>
+
 #include "sim/config/diagnostics.h"
+#include "sim/config/packed_file.h"
 #include "sim/units/sha256.h"
 
 namespace orrery::byte_source_test {
@@ -37,6 +43,19 @@ std::string all_of(ByteSource& source) {
   std::string all;
   for (std::string_view part = source.next(); !part.empty(); part = source.next()) all += part;
   return all;
+}
+
+TEST(ReadInput, TheMarkThatSpreadsheetsWriteIsNoPartOfTheText) {
+  const std::string path = testing::TempDir() + std::to_string(::getpid()) + "_marked.csv";
+  for (const std::string& bytes : {std::string("\xEF\xBB\xBF"
+                                               "a,b\n"),
+                                   gzip("\xEF\xBB\xBF"
+                                        "a,b\n"),
+                                   std::string("a,b\n")}) {
+    std::ofstream(path, std::ios::binary) << bytes;
+    EXPECT_EQ(read_input(path), "a,b\n");
+  }
+  std::remove(path.c_str());
 }
 
 TEST(ByteSource, GzipOfSeveralMembersIsUnpackedOnTheWay) {

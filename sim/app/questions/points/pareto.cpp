@@ -51,10 +51,10 @@ struct ParetoQuestion {
 
   Answer answer() const {
     const std::vector<Objective> objectives = objectives_of(maximize, minimize);
-    if (objectives.size() < 2)
+    if (objectives.empty())
       throw UsageError(
-          "a front needs two objectives: `pareto STORE --maximize tokens_per_s_per_user "
-          "--maximize tokens_per_s_per_accelerator`; `best` is for one");
+          "a front needs an objective, or several: `pareto STORE --maximize tokens_per_s_per_user "
+          "--maximize tokens_per_s_per_accelerator`");
     const StoredPoints stored(choice);
     const std::vector<PointColumn> columns = compared_numbers(stored, objectives, quantile);
     std::size_t without = 0;
@@ -65,7 +65,7 @@ struct ParetoQuestion {
     constexpr std::size_t kMostRows = 60;
     Answer answer = shown_points(stored, shown, objectives, kMostRows);
     answer.add(considered(stored, shown.rows.size(), "on the front") + lacking(without) +
-               "draw it: " + command(objectives) + "\n");
+               (objectives.size() > 1 ? "draw it: " + command(objectives) + "\n" : ""));
     nlohmann::ordered_json json = {{"schema", "orrery.pareto/1"},
                                    {"store", choice.store},
                                    {"where", choice.where},
