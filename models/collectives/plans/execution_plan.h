@@ -47,7 +47,7 @@ struct PlanOp {
   int length = 1;
 };
 
-struct PlanBlock {
+struct PlanThreadBlock {
   int rank = 0;
   std::vector<PlanOp> ops;
 };
@@ -59,7 +59,7 @@ struct ExecutionPlan {
   int ranks = 0;
   int input = 0, output = 0, scratch = 0;  ///< chunks of the buffers of every rank
   Bytes least, most;                       ///< sizes of buffers that it serves
-  std::vector<PlanBlock> blocks;
+  std::vector<PlanThreadBlock> blocks;
   int signals = 0;              ///< kinds of signals: one for each end of a channel
   std::vector<int> semaphores;  ///< counts at first
   std::vector<std::string> notes;

@@ -20,9 +20,9 @@ class OlderReader final : public PlanReader {
     return keys;
   }
 
-  const PlanRule* rule(std::string_view name) const override {
+  const PlanOperationRule* rule(std::string_view name) const override {
     using S = PlanShape;
-    static const std::map<std::string_view, PlanRule> rules = {
+    static const std::map<std::string_view, PlanOperationRule> rules = {
         {"nop", {S::kNothing}},
         {"flush", {S::kNothing}},
         {"barrier", {S::kBarrier}},
@@ -70,7 +70,7 @@ class OlderReader final : public PlanReader {
     }
   }
 
-  void fill(const config::Node& operation, const PlanRule& rule, PlanOp& op) override {
+  void fill(const config::Node& operation, const PlanOperationRule& rule, PlanOp& op) override {
     const config::Node* written = operation.find("ctype");
     const std::string type = written == nullptr ? "none" : text_.word(*written);
     if (type == "proxy") note("proxy channels: their start costs no more than that of sm channels");

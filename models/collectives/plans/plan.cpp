@@ -19,9 +19,9 @@ class PresentReader final : public PlanReader {
     return keys;
   }
 
-  const PlanRule* rule(std::string_view name) const override {
+  const PlanOperationRule* rule(std::string_view name) const override {
     using S = PlanShape;
-    static const std::map<std::string_view, PlanRule> rules = {
+    static const std::map<std::string_view, PlanOperationRule> rules = {
         {"nop", {S::kNothing}},
         {"flush", {S::kNothing}},
         {"barrier", {S::kBarrier}},
@@ -85,7 +85,7 @@ class PresentReader final : public PlanReader {
     }
   }
 
-  void fill(const config::Node& operation, const PlanRule& rule, PlanOp& op) override {
+  void fill(const config::Node& operation, const PlanOperationRule& rule, PlanOp& op) override {
     const config::Node* written = operation.find("channel_type");
     const std::string type = written == nullptr ? "none" : text_.word(*written);
     if (type == "port")

@@ -45,7 +45,7 @@ bool flag_at(const config::Node& node, const char* key, const PlanText& text) {
 
 }  // namespace
 
-std::vector<PlanMove> moves_of(const PlanRule& rule, const std::vector<PlanRange>& sources,
+std::vector<PlanMove> moves_of(const PlanOperationRule& rule, const std::vector<PlanRange>& sources,
                                const std::vector<PlanRange>& targets, const PlanText& text,
                                const config::Node& operation) {
   if (sources.empty() || targets.empty())
@@ -209,10 +209,10 @@ void PlanReader::read_block(const config::Node& gpu, const config::Node& block) 
 }
 
 void PlanReader::read_operations(const std::vector<config::Node>& operations, int depth,
-                                 PlanBlock& block) {
+                                 PlanThreadBlock& block) {
   for (const config::Node& operation : operations) {
     const config::Node& name = text_.at(operation, "name");
-    const PlanRule* known = rule(text_.word(name));
+    const PlanOperationRule* known = rule(text_.word(name));
     if (known == nullptr) text_.fail(name, "unknown operation '" + name.text() + "'");
     if (known->shape == PlanShape::kSwitch)
       text_.fail(name,
@@ -228,8 +228,8 @@ void PlanReader::read_operations(const std::vector<config::Node>& operations, in
   }
 }
 
-void PlanReader::read_operation(const config::Node& operation, const PlanRule& rule,
-                                PlanBlock& block) {
+void PlanReader::read_operation(const config::Node& operation, const PlanOperationRule& rule,
+                                PlanThreadBlock& block) {
   PlanOp op;
   const config::Node& name = *operation.find("name");
   op.where = name.where();

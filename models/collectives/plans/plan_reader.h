@@ -47,7 +47,7 @@ enum class PlanShape : std::uint8_t {
   kPipeline,  ///< operations inside it, piece after piece
   kSwitch     ///< switches reduce or multicast
 };
-struct PlanRule {
+struct PlanOperationRule {
   PlanShape shape = PlanShape::kNothing;
   bool packets = false;  ///< writes packets: all targets of copies, those of sums behind the first
   bool awaited = false;  ///< reads packets: sources of copies, those of sums behind the first
@@ -56,7 +56,7 @@ struct PlanRule {
 };
 
 /// Moves of an operation with those sources and targets.
-std::vector<PlanMove> moves_of(const PlanRule& rule, const std::vector<PlanRange>& sources,
+std::vector<PlanMove> moves_of(const PlanOperationRule& rule, const std::vector<PlanRange>& sources,
                                const std::vector<PlanRange>& targets, const PlanText& text,
                                const config::Node& operation);
 
@@ -74,11 +74,11 @@ class PlanReader {
     const char *input, *output, *scratch, *type, *peers;
   };
   virtual const Keys& keys() const = 0;
-  virtual const PlanRule* rule(std::string_view name) const = 0;
+  virtual const PlanOperationRule* rule(std::string_view name) const = 0;
   /// Reads what belongs to a thread block, before its operations.
   virtual void begin_block(const config::Node& gpu, const config::Node& block) = 0;
   /// The operation's sources, targets and channels.
-  virtual void fill(const config::Node& operation, const PlanRule& rule, PlanOp& op) = 0;
+  virtual void fill(const config::Node& operation, const PlanOperationRule& rule, PlanOp& op) = 0;
   /// What a channel is remembered by, besides its type: buffers, in the older form.
   virtual std::string channel_key(const config::Node& channel) const = 0;
 
@@ -110,8 +110,10 @@ class PlanReader {
   void read_semaphores(const config::Node& gpus);
   void find_fineness(const config::Node& gpus);
   void read_block(const config::Node& gpu, const config::Node& block);
-  void read_operations(const std::vector<config::Node>& operations, int depth, PlanBlock& block);
-  void read_operation(const config::Node& operation, const PlanRule& rule, PlanBlock& block);
+  void read_operations(const std::vector<config::Node>& operations, int depth,
+                       PlanThreadBlock& block);
+  void read_operation(const config::Node& operation, const PlanOperationRule& rule,
+                      PlanThreadBlock& block);
   int signal(const std::string& type, int from, int to, int pair) const;
 
   std::vector<std::map<std::string, std::vector<Channel>>> channels_;  // by rank and type
