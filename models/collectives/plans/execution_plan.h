@@ -52,7 +52,8 @@ struct PlanThreadBlock {
   std::vector<PlanOp> ops;
 };
 
-/// A plan as it is written. Chunks are cut as finely as thread blocks share them.
+/// A plan as its file gives it. If thread blocks share a chunk, each of their parts is a chunk
+/// here.
 struct ExecutionPlan {
   TransferKind collective = TransferKind::kAllReduce;
   bool in_place = false;

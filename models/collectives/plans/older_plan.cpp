@@ -20,9 +20,9 @@ class OlderReader final : public PlanReader {
     return keys;
   }
 
-  const PlanOperationRule* rule(std::string_view name) const override {
+  const std::map<std::string_view, PlanOperationRule>& rules() const override {
     using S = PlanShape;
-    static const std::map<std::string_view, PlanOperationRule> rules = {
+    static const std::map<std::string_view, PlanOperationRule> all = {
         {"nop", {S::kNothing}},
         {"flush", {S::kNothing}},
         {"barrier", {S::kBarrier}},
@@ -43,8 +43,7 @@ class OlderReader final : public PlanReader {
         {"rpkt", {S::kSum, false, true, false, true}},
         {"rspkt", {S::kSum, true, true}},
         {"glres", {S::kSwitch}}};
-    const auto found = rules.find(name);
-    return found == rules.end() ? nullptr : &found->second;
+    return all;
   }
 
   std::string channel_key(const config::Node& channel) const override {

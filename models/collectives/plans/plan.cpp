@@ -19,9 +19,9 @@ class PresentReader final : public PlanReader {
     return keys;
   }
 
-  const PlanOperationRule* rule(std::string_view name) const override {
+  const std::map<std::string_view, PlanOperationRule>& rules() const override {
     using S = PlanShape;
-    static const std::map<std::string_view, PlanOperationRule> rules = {
+    static const std::map<std::string_view, PlanOperationRule> all = {
         {"nop", {S::kNothing}},
         {"flush", {S::kNothing}},
         {"barrier", {S::kBarrier}},
@@ -52,8 +52,7 @@ class PresentReader final : public PlanReader {
         {"glres", {S::kSwitch}},
         {"gstore", {S::kSwitch}},
         {"gstorepkt", {S::kSwitch}}};
-    const auto found = rules.find(name);
-    return found == rules.end() ? nullptr : &found->second;
+    return all;
   }
 
   std::string channel_key(const config::Node&) const override { return {}; }

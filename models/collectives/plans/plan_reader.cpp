@@ -212,19 +212,20 @@ void PlanReader::read_operations(const std::vector<config::Node>& operations, in
                                  PlanThreadBlock& block) {
   for (const config::Node& operation : operations) {
     const config::Node& name = text_.at(operation, "name");
-    const PlanOperationRule* known = rule(text_.word(name));
-    if (known == nullptr) text_.fail(name, "unknown operation '" + name.text() + "'");
-    if (known->shape == PlanShape::kSwitch)
+    const auto known = rules().find(text_.word(name));
+    if (known == rules().end()) text_.fail(name, "unknown operation '" + name.text() + "'");
+    const PlanOperationRule& rule = known->second;
+    if (rule.shape == PlanShape::kSwitch)
       text_.fail(name,
                  "'" + name.text() + "' reduces or multicasts in switches, which plans cannot here",
                  {"`algorithm: nvls` is a collective that switches reduce"});
-    if (known->shape == PlanShape::kPipeline) {
+    if (rule.shape == PlanShape::kPipeline) {
       if (depth > 0) text_.fail(name, "a pipeline inside a pipeline");
       note("pipeline: its operations follow each other in one piece");
       read_operations(text_.list_at(operation, "ops"), depth + 1, block);
       continue;
     }
-    read_operation(operation, *known, block);
+    read_operation(operation, rule, block);
   }
 }
 

@@ -34,7 +34,7 @@ class PlanText {
   config::Diagnostics& diagnostics_;
 };
 
-/// What an operation does with its sources and targets.
+/// Effect of an operation on its sources and targets.
 enum class PlanShape : std::uint8_t {
   kNothing,
   kCopies,  ///< each source to its target
@@ -60,7 +60,7 @@ std::vector<PlanMove> moves_of(const PlanOperationRule& rule, const std::vector<
                                const std::vector<PlanRange>& targets, const PlanText& text,
                                const config::Node& operation);
 
-/// What is the same in both forms of a plan: its ranks, the channels between them, its blocks.
+/// Reads the ranks, channels and thread blocks of a plan, which both forms write alike.
 class PlanReader {
  public:
   PlanReader(ExecutionPlan& plan, const PlanText& text) : plan_(plan), text_(text) {}
@@ -74,12 +74,14 @@ class PlanReader {
     const char *input, *output, *scratch, *type, *peers;
   };
   virtual const Keys& keys() const = 0;
-  virtual const PlanOperationRule* rule(std::string_view name) const = 0;
+  /// Rules of all operations of the form, by name.
+  virtual const std::map<std::string_view, PlanOperationRule>& rules() const = 0;
   /// Reads what belongs to a thread block, before its operations.
   virtual void begin_block(const config::Node& gpu, const config::Node& block) = 0;
   /// The operation's sources, targets and channels.
   virtual void fill(const config::Node& operation, const PlanOperationRule& rule, PlanOp& op) = 0;
-  /// What a channel is remembered by, besides its type: buffers, in the older form.
+  /// Key of a channel among those of its type: its buffers in the older form, empty in the present
+  /// one.
   virtual std::string channel_key(const config::Node& channel) const = 0;
 
   /// Channels of one type that a rank has, in order.
