@@ -319,6 +319,8 @@ const Schema<AcceleratorConfig>& AcceleratorConfig::schema() {
           .required("kernel", &C::kernel, "priors of the kernel model")
           .optional("approximations", &C::approximations,
                     "what this description leaves out or takes for something else")
+          .optional("known_errors", &C::known_errors,
+                    "published results that are missed by more than the interval; runs print them")
           .optional("calibration", &C::calibration,
                     "calibration of the library that tells about this device; empty: none")
           .optional("partition", &C::partition, "the part of the device that this is, as of MIG")

@@ -11,6 +11,7 @@
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
+#include "sim/machine/known_error.h"
 #include "sim/machine/precision_names.h"
 #include "sim/machine/structure_config.h"
 #include "sim/units/units.h"
@@ -190,6 +191,8 @@ struct AcceleratorConfig {
   KernelConfig kernel;
   /// What this description leaves out or takes for something else; `describe` prints it.
   std::vector<std::string> approximations;
+  /// Published results that are missed by more than the interval; runs that they concern print them.
+  std::vector<KnownError> known_errors;
   /// The calibration in the library that tells about this device; empty: none. What extends an
   /// accelerator keeps its calibration.
   std::string calibration;

@@ -196,8 +196,10 @@ std::string rests_on(const RunRecord& record) {
     return record.provenance.is_object() ? record.provenance.value(what, 0.0) : 0.0;
   };
   const double measured = share("measured") + share("calibrated");
-  if (measured >= share("extrapolated") && measured >= share("analytic")) return "measurements";
-  return share("extrapolated") > share("analytic") ? "carried over" : "priors";
+  const std::string errors = record.provenance.contains("known_errors") ? ", known error" : "";
+  if (measured >= share("extrapolated") && measured >= share("analytic"))
+    return "measurements" + errors;
+  return (share("extrapolated") > share("analytic") ? "carried over" : "priors") + errors;
 }
 
 }  // namespace orrery

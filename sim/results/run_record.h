@@ -110,7 +110,8 @@ void require_valid(const RunRecord& record);
 nlohmann::ordered_json to_json(const RunRecord& record);
 
 /// What most of the time of a result rests on: "measurements" of its device, "carried over" from
-/// another device or from other shapes, or published "priors".
+/// another device or from other shapes, or published "priors". ", known error" follows where a
+/// published result of such runs is missed.
 std::string rests_on(const RunRecord& record);
 
 }  // namespace orrery

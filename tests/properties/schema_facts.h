@@ -111,6 +111,7 @@ inline const std::map<std::string, std::set<std::string>>& listed() {
         "system.accelerator.scale_out.kind", "system.accelerator.host_link.kind"}},
       {"memory_kind", {"system.host.memory_kind"}},
       {"approximations", {"system.accelerator.approximations"}},
+      {"known_errors", {"system.accelerator.known_errors"}},
       {"remarks", {"system.remarks"}},
       // Published figures that only tables print.
       {"matrix_inference", {"system.accelerator.compute.matrix_inference"}},

@@ -54,7 +54,7 @@ std::string provenance_line(const nlohmann::ordered_json& provenance) {
   const auto assumed = provenance.find("assumed");
   if (assumed != provenance.end()) return "assumed: " + assumed->get<std::string>();
   if (calibration == provenance.end() || calibration->is_null())
-    return "intervals: none (no measurement of this device has been fitted)";
+    return "calibration: none (data sheets and priors; no measurement of this device is fitted)";
   if (provenance.at("measured").is_null())
     return "calibration " + calibration->get<std::string>() + ": " +
            provenance.at("note").get<std::string>();
@@ -94,7 +94,10 @@ void print_summary(const TimedRecord& run) {
     std::cout << "\n";
     print(*classes, std::cout);
   }
-  std::cout << provenance_line(record.provenance) << "\npoint " << record.identity << "\n";
+  std::cout << provenance_line(record.provenance) << "\n";
+  for (const auto& error : record.provenance.value("known_errors", nlohmann::ordered_json::array()))
+    std::cout << "known error: " << error.get<std::string>() << "\n";
+  std::cout << "point " << record.identity << "\n";
 }
 
 }  // namespace

@@ -77,6 +77,11 @@ std::vector<config::KeyError> MachineExperiment::doubts() const {
   return orrery::doubts(system.accelerator, "system.accelerator.");
 }
 
+std::vector<std::string> MachineExperiment::known_errors() const {
+  const AcceleratorConfig& device = system.accelerator;
+  return lines_of(device.known_errors, device.name, kind, products());
+}
+
 void MachineExperiment::share_machines(const std::shared_ptr<const Experiment>& other) {
   const auto& same = dynamic_cast<const MachineExperiment&>(*other);
   system = same.system;

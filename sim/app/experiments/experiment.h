@@ -47,6 +47,8 @@ struct Experiment {
   virtual bool has_experts() const { return false; }
   /// Figures of accelerators that can hardly be true together (sim/machine/doubts.h).
   virtual std::vector<config::KeyError> doubts() const { return {}; }
+  /// Published results of its kind that the descriptions of its accelerators miss, one line each.
+  virtual std::vector<std::string> known_errors() const { return {}; }
 
   /// What comes from files that keys name, where nobody wrote it: done before anything is checked.
   /// `node`, the completed configuration, gets it too.
@@ -98,12 +100,15 @@ struct MachineExperiment : Experiment {
   bool is_bound() const { return machine_ != nullptr; }
   /// What of the machine it uses.
   virtual Machine::Part part() const { return Machine::Part::kWhole; }
+  /// Precision of its products.
+  virtual Precision products() const { return Precision::kBf16; }
 
   void bind_machines() override;
   void share_machines(const std::shared_ptr<const Experiment>& other) override;
   bool of_machines(const std::string& path) const override;
   std::vector<std::string> followed() const override;
   std::vector<config::KeyError> doubts() const override;
+  std::vector<std::string> known_errors() const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;
 
  private:

@@ -14,7 +14,7 @@ namespace orrery {
 
 const std::vector<std::string>& names_of_accelerator() {
   static const std::vector<std::string> names = {"name", "architecture", "year", "calibration",
-                                                 "approximations"};
+                                                 "approximations", "known_errors"};
   return names;
 }
 

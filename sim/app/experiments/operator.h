@@ -23,6 +23,7 @@ struct OperatorExperiment final : MachineExperiment {
 
   std::optional<config::OneOf<OperatorConfig>> op;
   Precision precision = Precision::kBf16;
+  Precision products() const override { return precision; }
   Fidelity fidelity = Fidelity::kAuto;
   std::vector<FilePath> measured;  ///< operator tables whose times override the model
   OperatorContention contention;

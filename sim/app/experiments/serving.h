@@ -27,6 +27,7 @@ struct ServingExperiment final : Experiment {
   void share_machines(const std::shared_ptr<const Experiment>& other) override;
   bool of_machines(const std::string& path) const override;
   std::vector<std::string> followed() const override;
+  std::vector<std::string> known_errors() const override;
 
   bool has_experts() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;

@@ -62,6 +62,8 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
     record.status = RunStatus::kInfeasible;
     record.reason = error.what();
   }
+  if (const std::vector<std::string> errors = experiment.known_errors(); !errors.empty())
+    record.provenance["known_errors"] = errors;
   require_unchanged(loaded.files);
   return record;
 }

@@ -37,6 +37,7 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   std::vector<std::string> algorithms;  ///< collective algorithms: see algorithm_names.h
 
   virtual int ranks() const = 0;
+  Precision products() const override { return precision; }
   /// The step as it is replayed.
   virtual Program program() const = 0;
   /// The part of the model that a kernel of the program is of, for explanations.

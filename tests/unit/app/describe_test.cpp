@@ -313,9 +313,11 @@ TEST(Describe, SentencesDoNotStandInTheColumnOfValues) {
     const std::string table = text({"accelerator", name});
     EXPECT_LE(table.find("  published  source"), 130U) << name;
     EXPECT_EQ(table.find("approximations."), table.npos) << name;
+    EXPECT_EQ(table.find("known_errors."), table.npos) << name;
   }
   EXPECT_THAT(text({"accelerator", "tpu_v5p"}), HasSubstr("approximation: a product runs"));
   EXPECT_THAT(text({"accelerator", "tpu_v5p"}), HasSubstr("that hold the weights"));
+  EXPECT_THAT(text({"accelerator", "mi300x"}), HasSubstr("known error: TransformerEngine of 2024"));
 }
 
 bool sram_beside_the_units(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "sim/app/questions/describe/derived_figures.h"
 #include "sim/config/output.h"
 #include "sim/machine/accelerator_config.h"
 
@@ -20,7 +21,7 @@ struct Row {
 
 /// Sentences, which do not stand in columns of values.
 bool is_text(const std::string& path) {
-  return path.rfind("approximations.", 0) == 0 || (path.size() > 7 && path.ends_with(".source"));
+  return is_remark(path) || (path.size() > 7 && path.ends_with(".source"));
 }
 
 std::string cell_of(const config::Node& device, const config::Leaf& leaf) {

@@ -104,6 +104,10 @@ void append_clock(const AcceleratorConfig& accelerator, Answer& figures) {
 
 }  // namespace
 
+bool is_remark(std::string_view path) {
+  return path.starts_with("approximations.") || path.starts_with("known_errors.");
+}
+
 Answer derived_figures(const AcceleratorConfig& accelerator) {
   Answer figures{.parts = {}, .json = Json::object()};
   append_word_cost(accelerator, figures);
@@ -114,6 +118,8 @@ Answer derived_figures(const AcceleratorConfig& accelerator) {
     figures.add("approximation: " + line + "\n");
   if (!accelerator.approximations.empty())
     figures.json["approximations"] = accelerator.approximations;
+  for (const KnownError& known : accelerator.known_errors)
+    figures.add("known error: " + known.error + " (" + known.source + ")\n");
   return figures;
 }
 

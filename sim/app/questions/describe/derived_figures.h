@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 #include "sim/machine/accelerator_config.h"
 #include "sim/results/answer.h"
 
@@ -13,5 +15,8 @@ namespace orrery {
 ///  - `part`: units, rates and memory of the part of a device, where it has a partition; the values
 ///    themselves are those of the whole.
 Answer derived_figures(const AcceleratorConfig& accelerator);
+
+/// Whether a value of an accelerator is a sentence, which is printed below the table of its values.
+bool is_remark(std::string_view path);
 
 }  // namespace orrery

@@ -28,7 +28,7 @@ void add_value(Table& table, const std::string& path, const std::string& value,
   const std::string_view source_key = ".source";
   const bool is_source = path.size() > source_key.size() &&
                          path.compare(path.size() - source_key.size(), path.npos, source_key) == 0;
-  if (path.rfind("approximations.", 0) == 0) return;
+  if (is_remark(path)) return;
   if (is_source) {
     table.add_row({path, "", "", value});
   } else {

@@ -59,6 +59,7 @@ bool is_label(std::string_view path) {
   if (std::find(kLabels.begin(), kLabels.end(), path) != kLabels.end()) return true;
   if (path.starts_with("system.remarks.") || path.starts_with("system.installation.") ||
       path.starts_with("system.accelerator.approximations.") ||
+      path.starts_with("system.accelerator.known_errors.") ||
       path == "system.accelerator.architecture" || path == "system.accelerator.year")
     return true;
   return path.size() > kSource.size() && path.ends_with(kSource);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Published results that descriptions of accelerators are known to miss.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/app/experiments/simulate.h"
+#include "sim/machine/system_config.h"
+#include "tests/unit/app/loaded_text.h"
+
+namespace orrery::known_errors_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+RunRecord training(const std::string& system, const std::string& precision) {
+  return simulate(
+      test::load("{experiment: training, system: " + system +
+                 ", model: {dimensions: {layers: 2, hidden: 1024, heads: 8, vocabulary: "
+                 "32000}}, batch: {global: 1, micro: 1, sequence: 1024}, precision: " +
+                 precision + "}"));
+}
+
+TEST(KnownErrors, AreInTheProvenanceOfRunsThatTheyConcern) {
+  const RunRecord record = training("mi300x_platform", "fp8");
+  ASSERT_EQ(record.status, RunStatus::kOk) << record.reason;
+  EXPECT_THAT(record.provenance.at("known_errors"),
+              ElementsAre(StartsWith("AMD Instinct MI300X: TransformerEngine of 2024")));
+  EXPECT_THAT(rests_on(record), HasSubstr(", known error"));
+}
+
+TEST(KnownErrors, OfAnotherPrecisionOrDeviceAreNot) {
+  EXPECT_FALSE(training("mi300x_platform", "bf16").provenance.contains("known_errors"));
+  EXPECT_FALSE(training("dgx_h100", "fp8").provenance.contains("known_errors"));
+}
+
+TEST(KnownErrors, OfAServedFleetNameEachDeviceOnce) {
+  const LoadedExperiment loaded = test::load(
+      "{experiment: serving, model: llama_3_1_8b, serving: {workload: {rate: 1 /s, requests: 2, "
+      "input: {fixed: 100}, output: {fixed: 10}}, fleet: [{name: a, system: gaudi2_server}, "
+      "{name: b, system: gaudi2_server}, {name: c, system: dgx_h100}]}}");
+  EXPECT_THAT(loaded.experiment->known_errors(),
+              ElementsAre(HasSubstr("HabanaAI/vllm-fork pull request 233")));
+}
+
+// A misspelt kind would concern no run, and nobody would see the error.
+TEST(KnownErrors, OfTheLibraryNameAKindOfExperiment) {
+  const config::Library& library = config::default_library();
+  std::size_t found = 0;
+  for (const std::string& name : library.names("accelerators")) {
+    const auto device = config::load<AcceleratorConfig>(library.locate("accelerators", name, ""),
+                                                        library, "accelerators");
+    for (const KnownError& known : device.known_errors) {
+      EXPECT_TRUE(experiment_kinds().contains(known.experiment)) << name << known.experiment;
+      ++found;
+    }
+  }
+  EXPECT_GE(found, 3U);
+}
+
+}  // namespace
+}  // namespace orrery::known_errors_test
