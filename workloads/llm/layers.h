@@ -48,12 +48,4 @@ StepList head_backward(const LlmConfig& model, const LayerWork& work);
 StepList module_forward(const LlmConfig& model, const LayerWork& work);
 StepList module_backward(const LlmConfig& model, const LayerWork& work);
 
-/// Expert copies that one of `ep` ranks holds: ceil((experts + redundant) / ep). Where ep does not
-/// divide, the slots left over hold copies that balance the load, as DeepSeek's EPLB places them.
-std::int64_t expert_slots(const MoeConfig& moe, int ep);
-
-/// Slots of one rank that get a token, of `tokens` per rank, expected under uniform routing of
-/// every token to experts_per_token different slots of all ep * expert_slots.
-double expected_active_slots(const MoeConfig& moe, int ep, double tokens);
-
 }  // namespace orrery

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "workloads/llm/encoder_alone.h"
+#include "workloads/llm/experts/expert_placement.h"
 #include "workloads/llm/layer_parts.h"
 #include "workloads/llm/layer_work.h"
-#include "workloads/llm/layers.h"
 #include "workloads/llm/mixer.h"
 #include "workloads/parallelism/stages.h"
 

@@ -6,7 +6,6 @@
 #include <functional>
 #include <numeric>
 
-#include "workloads/llm/layers.h"
 #include "workloads/llm/real.h"
 
 namespace orrery {

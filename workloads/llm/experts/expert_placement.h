@@ -52,4 +52,12 @@ std::vector<int> eplb_packing(const std::vector<double>& loads, int ranks);
 HeaviestRank heaviest_rank(const MoeConfig& moe, int ep, const std::vector<double>& loads,
                            std::int64_t redundant, ExpertBalancing balancing);
 
+/// Expert copies that one of `ep` ranks holds: ceil((experts + redundant) / ep). Where ep does not
+/// divide, the slots left over hold copies that balance the load, as DeepSeek's EPLB places them.
+std::int64_t expert_slots(const MoeConfig& moe, int ep);
+
+/// Slots of one rank that get a token, of `tokens` per rank, expected under uniform routing of
+/// every token to experts_per_token different slots of all ep * expert_slots.
+double expected_active_slots(const MoeConfig& moe, int ep, double tokens);
+
 }  // namespace orrery

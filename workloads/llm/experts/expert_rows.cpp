@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "workloads/llm/layers.h"
 #include "workloads/llm/real.h"
 
 namespace orrery {

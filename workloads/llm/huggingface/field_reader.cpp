@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/units/spelling.h"
-#include "workloads/llm/huggingface/huggingface.h"
+#include "workloads/llm/huggingface/unsupported_model.h"
 
 namespace orrery {
 namespace {

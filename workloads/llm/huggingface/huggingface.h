@@ -5,17 +5,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "sim/config/diagnostics.h"
+#include "workloads/llm/huggingface/unsupported_model.h"
 #include "workloads/llm/llm_config.h"
 
 namespace orrery {
-
-/// A well-formed configuration of a model that is not modelled; the text names the reason. It is
-/// better to build no model than a wrong one.
-class UnsupportedModel : public config::ConfigError {
- public:
-  using config::ConfigError::ConfigError;
-};
 
 /// Builds the model that a Hugging Face `config.json` describes, with its vision tower where that
 /// is modelled (vision/), else without, with a warning. A `model_type` that is not
