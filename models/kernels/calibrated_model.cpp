@@ -11,7 +11,7 @@
 #include "models/kernels/device_numbers.h"
 #include "models/kernels/parameter_limits.h"
 #include "models/kernels/same_machine.h"
-#include "models/kernels/tiles/tile_model.h"
+#include "models/kernels/tile_model.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery {

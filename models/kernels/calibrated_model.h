@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/kernels/device/family.h"
 #include "models/kernels/device_numbers.h"
-#include "models/kernels/family.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 
 namespace orrery {
 

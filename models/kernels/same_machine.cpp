@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "models/kernels/cache_parts.h"
-#include "models/kernels/tiles/unit_clock.h"
+#include "models/kernels/device/cache_parts.h"
+#include "models/kernels/device/unit_clock.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {

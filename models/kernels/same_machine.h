@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/calibration.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/collectives/user_algorithm.h"
+#include "models/collectives/plans/user_algorithm.h"
 #include "models/transfers/flow_model.h"
 #include "models/transfers/load_sink.h"
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "models/collectives/user_algorithm.h"
+#include "models/collectives/plans/user_algorithm.h"
 #include "models/topologies/dimensions.h"
 #include "models/transfers/flow_record.h"
 #include "models/transfers/group_forms.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "models/collectives/user_algorithm.h"
+#include "models/collectives/plans/user_algorithm.h"
 #include "models/topologies/dimensions.h"
 #include "models/transfers/flow_model.h"
 #include "models/transfers/group_sink.h"

@@ -150,7 +150,7 @@ struct EnergyConfig {
   static const config::Schema<EnergyConfig>& schema();
 };
 
-/// Parameters of the p-norm roofline (models/kernels/roofline.cpp): priors until a calibration
+/// Parameters of the p-norm roofline (models/kernels/device/roofline.cpp): priors until a calibration
 /// replaces them.
 struct KernelConfig {
   std::map<Precision, Fact<double>> matrix_efficiency;  ///< achievable share of the matrix peak

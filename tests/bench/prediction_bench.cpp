@@ -9,7 +9,7 @@
 #include "sim/config/load.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"
-#include "workloads/llm/kernels.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "tests/bench/chunked_prefill.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"
-#include "workloads/llm/model_config.h"
+#include "workloads/models/config/model_config.h"
 
 namespace orrery::bench {
 namespace {
@@ -49,7 +49,7 @@ void add_model(const std::string& name, bool guide, Asked (*run)()) {
     return Sample{asked.miss_seconds / asked.misses, 0, asked.longest_miss};
   });
   const auto compare = [guide](const char* id, const std::string& text, const std::string& of,
-                          Quantity quantity, Limit limit, double demand) {
+                               Quantity quantity, Limit limit, double demand) {
     add_comparison({id, text, of, "", quantity, limit, demand, guide});
   };
   const std::string of = "step/" + name;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "models/kernels/tiles/block_schedule.h"
+#include "models/kernels/device/block_schedule.h"
 #include "sim/app/experiments/inference.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/tile_store.h"

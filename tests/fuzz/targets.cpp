@@ -20,8 +20,8 @@
 #include "workloads/formats/cycles.h"
 #include "workloads/formats/graph_format.h"
 #include "workloads/formats/graph_fusion.h"
-#include "workloads/llm/closed_forms.h"
-#include "workloads/llm/huggingface/huggingface.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/models/huggingface/huggingface.h"
 #include "workloads/requests/trace_format.h"
 
 namespace orrery {

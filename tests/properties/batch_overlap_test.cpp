@@ -16,8 +16,8 @@
 #include "sim/replay/replay.h"
 #include "tests/properties/schema_facts.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/statistics.h"
-#include "workloads/training/training.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::batch_overlap_test {
 namespace {

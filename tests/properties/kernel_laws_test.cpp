@@ -7,7 +7,7 @@
 #include <cmath>
 #include <memory>
 
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/roofline.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tests/properties/schema_facts.h"
-#include "workloads/layers/listed_layer.h"
+#include "workloads/layers/listed/listed_layer.h"
 
 namespace orrery::facts::layer_facts_test {
 namespace {

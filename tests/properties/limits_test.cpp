@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "models/kernels/array_time.h"
+#include "models/kernels/device/array_time.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"

@@ -11,7 +11,7 @@
 #include "sim/replay/replay.h"
 #include "tests/properties/schema_facts.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/training/training.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::pipeline_bubble_test {
 namespace {

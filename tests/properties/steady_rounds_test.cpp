@@ -6,7 +6,7 @@
 
 #include "sim/replay/steady_rounds.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/training/training.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::steady_rounds_test {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "sim/machine/precision_names.h"
 #include "validation/calibration/routing.h"
-#include "workloads/llm/attention/attention_kernels.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/recurrent/delta_net_kernels.h"
-#include "workloads/llm/recurrent/mamba_kernels.h"
-#include "workloads/llm/sparse_attention/indexer_kernels.h"
+#include "workloads/layers/parts/attention_kernels.h"
+#include "workloads/layers/recurrent/delta_net_kernels.h"
+#include "workloads/layers/recurrent/mamba_kernels.h"
+#include "workloads/layers/sparse/indexer_kernels.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {

@@ -10,7 +10,7 @@
 
 #include "sim/serving/iteration.h"
 #include "sim/units/units.h"
-#include "workloads/llm/llm_config.h"
+#include "workloads/models/llm_config.h"
 
 namespace orrery {
 

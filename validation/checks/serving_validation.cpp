@@ -9,7 +9,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
-#include "workloads/statistics.h"
+#include "workloads/steps/figures/statistics.h"
 
 namespace orrery {
 namespace {

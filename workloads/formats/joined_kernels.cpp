@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "workloads/fusion.h"
+#include "workloads/ops/fusion.h"
 
 namespace orrery {
 namespace {

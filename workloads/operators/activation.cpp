@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/limits.h"
+#include "workloads/base/limits.h"
 #include "workloads/operators/operator.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/attention/attention_kernels.h"
-#include "workloads/llm/limits.h"
+#include "workloads/base/limits.h"
+#include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/operators/operator.h"
 

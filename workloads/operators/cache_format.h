@@ -6,7 +6,7 @@
 
 #include "sim/config/type.h"
 #include "sim/graph/kernel.h"
-#include "workloads/llm/attention/attention_kernels.h"
+#include "workloads/layers/parts/attention_kernels.h"
 
 namespace orrery {
 

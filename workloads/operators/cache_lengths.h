@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/llm/attention/attention_kernels.h"
+#include "workloads/layers/parts/attention_kernels.h"
 
 namespace orrery {
 

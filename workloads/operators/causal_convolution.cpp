@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/recurrent/mamba_kernels.h"
+#include "workloads/layers/recurrent/mamba_kernels.h"
 #include "workloads/operators/recurrent_keys.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "workloads/llm/sparse_attention/indexer_kernels.h"
+#include "workloads/layers/sparse/indexer_kernels.h"
 #include "workloads/operators/recurrent_keys.h"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sim/config/type.h"
-#include "workloads/llm/recurrent/delta_net_kernels.h"
+#include "workloads/layers/recurrent/delta_net_kernels.h"
 #include "workloads/operators/recurrent_keys.h"
 
 namespace orrery {

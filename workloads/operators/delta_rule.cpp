@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/recurrent/delta_net_kernels.h"
-#include "workloads/llm/recurrent/kimi_delta_kernels.h"
+#include "workloads/layers/recurrent/delta_net_kernels.h"
+#include "workloads/layers/recurrent/kimi_delta_kernels.h"
 #include "workloads/operators/delta_heads.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

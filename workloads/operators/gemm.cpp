@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/config/diagnostics.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/sparsity.h"
+#include "workloads/models/sparsity.h"
 #include "workloads/operators/operator.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

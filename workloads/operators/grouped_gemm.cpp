@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/limits.h"
-#include "workloads/llm/real.h"
+#include "workloads/base/limits.h"
+#include "workloads/base/real.h"
 #include "workloads/operators/operator.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

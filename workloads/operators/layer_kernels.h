@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/llm/layer_parts.h"
+#include "workloads/layers/parts/layer_parts.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "workloads/llm/recurrent/mamba_kernels.h"
+#include "workloads/layers/recurrent/mamba_kernels.h"
 #include "workloads/operators/recurrent_keys.h"
 
 namespace orrery {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/kernels.h"
 #include "workloads/operators/mamba_heads.h"
 #include "workloads/operators/state_format.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/fusion.h"
-#include "workloads/llm/limits.h"
+#include "workloads/base/limits.h"
 #include "workloads/operators/layer_kernels.h"
 #include "workloads/operators/operator.h"
+#include "workloads/ops/fusion.h"
 
 namespace orrery {
 namespace {

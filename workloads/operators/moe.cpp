@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/limits.h"
+#include "workloads/base/limits.h"
 #include "workloads/operators/layer_kernels.h"
 #include "workloads/operators/operator.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/real.h"
+#include "workloads/base/real.h"
 #include "workloads/operators/operator.h"
-#include "workloads/training/optimizer_step.h"
+#include "workloads/steps/training/optimizer_step.h"
 
 namespace orrery {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/config/diagnostics.h"
-#include "workloads/llm/kernels.h"
 #include "workloads/operators/operator.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "sim/config/schema.h"
-#include "workloads/llm/limits.h"
+#include "workloads/base/limits.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery {

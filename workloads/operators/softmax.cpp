@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/kernels.h"
 #include "workloads/operators/operator.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/layer_parts.h"
+#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/operators/chosen_keys.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/config/registry.h"
-#include "workloads/parallelism/placement.h"
+#include "workloads/plan/placement.h"
 
 namespace orrery {
 

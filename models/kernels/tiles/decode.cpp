@@ -6,10 +6,10 @@
 #include <cmath>
 #include <string>
 
-#include "models/kernels/cache_parts.h"
+#include "models/kernels/device/cache_parts.h"
+#include "models/kernels/device/unit_clock.h"
 #include "models/kernels/tiles/decode_blocks.h"
 #include "models/kernels/tiles/decode_kernels.h"
-#include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {

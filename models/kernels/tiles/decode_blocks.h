@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "models/kernels/tiles/block_plan.h"
+#include "models/kernels/device/block_plan.h"
 #include "models/kernels/tiles/decode_kernels.h"
 #include "sim/graph/kernel.h"
 

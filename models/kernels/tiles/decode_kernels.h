@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 
 namespace orrery {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/device/tile_menu.h"
 #include "models/kernels/tiles/block_scaled_gemm.h"
 #include "models/kernels/tiles/gemm_choice.h"
 #include "models/kernels/tiles/matrix_product.h"
-#include "models/kernels/tiles/tile_menu.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
 

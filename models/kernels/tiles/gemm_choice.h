@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "models/kernels/device/tile_menu.h"
 #include "models/kernels/tiles/matrix_product.h"
-#include "models/kernels/tiles/tile_menu.h"
 
 namespace orrery {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "models/kernels/cache_parts.h"
-#include "models/kernels/dram.h"
+#include "models/kernels/device/cache_parts.h"
+#include "models/kernels/device/dram.h"
 #include "models/kernels/tiles/block_scaled_gemm.h"
 #include "models/kernels/tiles/gemm.h"
 #include "models/kernels/tiles/matrix_product.h"

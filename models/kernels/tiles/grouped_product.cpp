@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "models/kernels/cache_parts.h"
+#include "models/kernels/device/cache_parts.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "models/kernels/cache_parts.h"
+#include "models/kernels/device/cache_parts.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
+#include "models/kernels/device/tile_menu.h"
 #include "models/kernels/tiles/resident_blocks.h"
-#include "models/kernels/tiles/tile_menu.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 
 namespace orrery {
 

@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/device/unit_clock.h"
 #include "models/kernels/tiles/decode_blocks.h"
 #include "models/kernels/tiles/decode_kernels.h"
 #include "models/kernels/tiles/latent_blocks.h"
 #include "models/kernels/tiles/mla.h"
-#include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {

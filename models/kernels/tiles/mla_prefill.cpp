@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/kernels/cache_parts.h"
+#include "models/kernels/device/cache_parts.h"
+#include "models/kernels/device/unit_clock.h"
 #include "models/kernels/tiles/dispatch_tail.h"
 #include "models/kernels/tiles/mla.h"
-#include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/kernels/cache_parts.h"
+#include "models/kernels/device/cache_parts.h"
+#include "models/kernels/device/unit_clock.h"
 #include "models/kernels/tiles/dispatch_tail.h"
 #include "models/kernels/tiles/prompt_steps.h"
-#include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
 

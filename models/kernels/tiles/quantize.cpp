@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/kernels/cache_parts.h"
+#include "models/kernels/device/cache_parts.h"
 #include "models/kernels/tiles/matrix_product.h"
 
 namespace orrery {

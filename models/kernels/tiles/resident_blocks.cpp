@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/kernels/tiles/tile_menu.h"
+#include "models/kernels/device/tile_menu.h"
 
 namespace orrery {
 namespace {

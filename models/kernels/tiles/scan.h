@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 
 namespace orrery {
 
@@ -9,7 +9,7 @@ namespace orrery {
 /// over thread blocks that each make a tile of 64 x 64 results. In a block products follow the
 /// exponentials of decays, for a loop needs the ones to scale the operands of the others; tiles
 /// load their operands through the L2. Kernels without products stream rows, or are recurrences
-/// (models/kernels/recurrence.h).
+/// (models/kernels/device/recurrence.h).
 ///
 /// Kernels that say their tile are those of flash-linear-attention: small ones, whose products take
 /// operands as they were loaded. Those that leave it to the library are Mamba-2's

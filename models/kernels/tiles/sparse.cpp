@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/kernels/cache_parts.h"
+#include "models/kernels/device/cache_parts.h"
+#include "models/kernels/device/vector_lanes.h"
 #include "models/kernels/tiles/matrix_product.h"
-#include "models/kernels/vector_lanes.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 
 namespace orrery {
 
-/// Kernels of sparse attention (workloads/llm/sparse_attention/indexer_kernels.h): a roofline over
+/// Kernels of sparse attention (workloads/layers/sparse/indexer_kernels.h): a roofline over
 /// thread blocks. Products (scores of an indexer, attention to what was chosen) take the longest of
 /// matrix units, vector lanes, memory and L2, from which each block of rows loads all of its keys;
 /// heads that do not fill the rows of a block leave them empty. Selections have a block for each

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/roofline.h"
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/error_columns.h"
 #include "sim/app/cli/prediction_rows.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "models/collectives/user_algorithm.h"
+#include "models/collectives/plans/user_algorithm.h"
 #include "sim/config/leaf.h"
 #include "sim/config/library.h"
 #include "sim/config/place.h"

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "sim/machine/precision_names.h"
-#include "workloads/llm/huggingface/checkpoint_format.h"
+#include "workloads/models/huggingface/checkpoint_format.h"
 
 namespace orrery {
 namespace {

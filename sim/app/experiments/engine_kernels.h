@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/serving/scheduler.h"
-#include "workloads/inference/inference.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 #include "sim/app/experiments/speculative_config.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/serving/engine_release.h"
-#include "workloads/parallelism/parallel_config.h"
+#include "workloads/plan/parallel_config.h"
 
 namespace orrery {
 

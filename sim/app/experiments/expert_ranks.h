@@ -2,8 +2,8 @@
 #pragma once
 
 #include "sim/config/node.h"
-#include "workloads/llm/model_config.h"
-#include "workloads/parallelism/parallel_config.h"
+#include "workloads/models/config/model_config.h"
+#include "workloads/plan/parallel_config.h"
 
 namespace orrery {
 

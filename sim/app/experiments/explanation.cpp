@@ -14,7 +14,7 @@
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/limits.h"
-#include "workloads/statistics.h"
+#include "workloads/steps/figures/statistics.h"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "sim/app/pricing/pricing.h"
-#include "workloads/memory.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery {
 

@@ -9,8 +9,8 @@
 
 #include "sim/config/diagnostics.h"
 #include "sim/results/table.h"
-#include "workloads/llm/enum_names.h"
-#include "workloads/memory.h"
+#include "workloads/layers/parts/enum_names.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery {
 namespace {

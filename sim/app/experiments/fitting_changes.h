@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "sim/units/units.h"
-#include "workloads/llm/llm_config.h"
-#include "workloads/training/training.h"
+#include "workloads/models/llm_config.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery {
 

@@ -3,7 +3,7 @@
 
 #include "sim/app/pricing/pricing.h"
 #include "sim/graph/program.h"
-#include "workloads/llm/training_software.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 

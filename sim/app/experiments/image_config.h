@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "sim/config/schema.h"
-#include "workloads/llm/vision/image_rules.h"
+#include "workloads/models/image_rules.h"
 
 namespace orrery {
 

@@ -11,10 +11,10 @@
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
-#include "workloads/inference/drafts.h"
-#include "workloads/inference/two_batches.h"
-#include "workloads/require.h"
-#include "workloads/statistics.h"
+#include "workloads/base/require.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/inference/drafts.h"
+#include "workloads/steps/inference/two_batches.h"
 
 namespace orrery {
 

@@ -10,8 +10,8 @@
 #include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/speculative_config.h"
 #include "sim/serving/scheduler.h"
-#include "workloads/inference/inference.h"
 #include "workloads/operators/cache_format.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "models/kernels/array_time.h"
+#include "models/kernels/device/array_time.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/explanation.h"
 #include "sim/app/experiments/intervals.h"

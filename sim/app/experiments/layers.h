@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "sim/app/experiments/step_experiment.h"
-#include "workloads/layers/layer_model.h"
-#include "workloads/layers/layer_step.h"
+#include "workloads/layers/listed/layer_model.h"
+#include "workloads/layers/listed/layer_step.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "models/collectives/user_algorithm.h"
+#include "models/collectives/plans/user_algorithm.h"
 #include "models/kernels/calibrated_model.h"
 #include "models/transfers/flow_model.h"
 #include "sim/app/experiments/file_kind.h"
@@ -14,10 +14,10 @@
 #include "sim/machine/network_calibration.h"
 #include "sim/machine/system_config.h"
 #include "sim/serving/engine_release.h"
-#include "workloads/layers/layer_model.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/llm/model_config.h"
-#include "workloads/llm/training_software.h"
+#include "workloads/layers/listed/layer_model.h"
+#include "workloads/models/config/model_config.h"
+#include "workloads/models/huggingface/huggingface.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 namespace {

@@ -10,7 +10,7 @@
 #include "sim/app/experiments/known_replay.h"
 #include "sim/app/experiments/model_step.h"
 #include "sim/app/experiments/plan_check.h"
-#include "workloads/llm/modules.h"
+#include "workloads/software/modules.h"
 
 namespace orrery {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sim/app/experiments/step_experiment.h"
-#include "workloads/llm/enum_names.h"
-#include "workloads/llm/model_config.h"
-#include "workloads/memory.h"
-#include "workloads/parallelism/parallel_config.h"
+#include "workloads/layers/parts/enum_names.h"
+#include "workloads/models/config/model_config.h"
+#include "workloads/plan/parallel_config.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery {
 

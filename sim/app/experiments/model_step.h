@@ -12,7 +12,7 @@
 #include "sim/app/pricing/step_power.h"
 #include "sim/replay/replay.h"
 #include "sim/results/run_record.h"
-#include "workloads/memory.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery {
 

@@ -15,7 +15,7 @@
 #include "sim/machine/draws.h"
 #include "sim/machine/limits.h"
 #include "sim/trace/timeline.h"
-#include "workloads/fusion.h"
+#include "workloads/ops/fusion.h"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 #include "sim/config/load.h"
 #include "sim/config/place.h"
 #include "sim/results/table.h"
-#include "workloads/parallelism/mesh.h"
+#include "workloads/plan/mesh.h"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/simulate.h"
-#include "workloads/llm/model_config.h"
+#include "workloads/models/config/model_config.h"
 
 namespace orrery {
 

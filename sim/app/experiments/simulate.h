@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "models/kernels/tiles/tile_model.h"
+#include "models/kernels/tile_model.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/play.h"
 #include "sim/results/metric_table.h"

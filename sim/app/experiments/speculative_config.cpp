@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "sim/config/load.h"
-#include "workloads/require.h"
+#include "workloads/base/require.h"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "sim/config/file_path.h"
 #include "sim/serving/speculation.h"
-#include "workloads/llm/model_config.h"
+#include "workloads/models/config/model_config.h"
 
 namespace orrery {
 

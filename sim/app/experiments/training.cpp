@@ -12,9 +12,9 @@
 #include "sim/app/experiments/host_calls.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
-#include "workloads/module_memory.h"
-#include "workloads/statistics.h"
-#include "workloads/training/optimizer_step.h"
+#include "workloads/steps/figures/module_memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/training/optimizer_step.h"
 
 namespace orrery {
 

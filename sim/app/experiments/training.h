@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "sim/app/experiments/model_experiment.h"
-#include "workloads/llm/sparsity.h"
+#include "workloads/models/sparsity.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/schedules/written.h"
-#include "workloads/training/training.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery {
 

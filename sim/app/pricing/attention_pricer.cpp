@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sim/app/pricing/decode_summary.h"
-#include "workloads/llm/attention/context_parallel.h"
-#include "workloads/llm/layers.h"
+#include "workloads/layers/attention/context_parallel.h"
+#include "workloads/layers/layers.h"
 
 namespace orrery {
 namespace {

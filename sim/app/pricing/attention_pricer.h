@@ -10,7 +10,7 @@
 #include "sim/app/pricing/step_tables.h"
 #include "sim/graph/costs.h"
 #include "sim/serving/iteration.h"
-#include "workloads/inference/inference.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/inference/batch.h"
+#include "workloads/steps/inference/batch.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "models/kernels/tiles/tile_model.h"
+#include "models/kernels/tile_model.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
 #include "validation/importers/operator_table.h"

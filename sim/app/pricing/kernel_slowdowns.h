@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/kernels/tiles/tile_model.h"
+#include "models/kernels/tile_model.h"
 #include "sim/app/pricing/machine.h"
 #include "sim/graph/program.h"
 #include "sim/replay/replay.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/kernels/tiles/tile_model.h"
+#include "models/kernels/tile_model.h"
 #include "sim/config/file_path.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/transfer.h"

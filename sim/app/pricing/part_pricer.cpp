@@ -13,7 +13,7 @@
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/pricing.h"
-#include "workloads/parallelism/program_builder.h"
+#include "workloads/plan/program_builder.h"
 
 namespace orrery {
 

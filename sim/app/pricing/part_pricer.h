@@ -14,8 +14,8 @@
 #include "sim/machine/kernel_model.h"
 #include "sim/machine/network.h"
 #include "sim/serving/engine_all_reduce.h"
-#include "workloads/llm/step_list.h"
-#include "workloads/parallelism/parallel_config.h"
+#include "workloads/ops/step_list.h"
+#include "workloads/plan/parallel_config.h"
 
 namespace orrery {
 

@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "sim/machine/die_spread.h"
-#include "workloads/inference/two_batches.h"
-#include "workloads/llm/attention/context_parallel.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/layers.h"
-#include "workloads/llm/residuals.h"
-#include "workloads/parallelism/stages.h"
+#include "workloads/layers/attention/context_parallel.h"
+#include "workloads/layers/layers.h"
+#include "workloads/layers/parts/residuals.h"
+#include "workloads/ops/kernels.h"
+#include "workloads/plan/stages.h"
+#include "workloads/steps/inference/two_batches.h"
 
 namespace orrery {
 namespace {

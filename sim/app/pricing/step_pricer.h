@@ -11,7 +11,7 @@
 #include "sim/app/pricing/two_batch_pricer.h"
 #include "sim/graph/program.h"
 #include "sim/serving/iteration.h"
-#include "workloads/inference/inference.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "workloads/inference/two_batches.h"
-#include "workloads/llm/layers.h"
-#include "workloads/parallelism/stages.h"
+#include "workloads/layers/layers.h"
+#include "workloads/plan/stages.h"
+#include "workloads/steps/inference/two_batches.h"
 
 namespace orrery {
 namespace {

@@ -12,7 +12,7 @@
 #include "sim/app/pricing/part_pricer.h"
 #include "sim/app/pricing/step_tables.h"
 #include "sim/app/pricing/two_batch_time.h"
-#include "workloads/inference/inference.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery {
 

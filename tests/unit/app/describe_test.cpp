@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/questions/describe/accelerator_table.h"

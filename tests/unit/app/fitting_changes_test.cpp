@@ -9,7 +9,7 @@
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/memory.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery::fitting_changes_test {
 namespace {

@@ -10,8 +10,8 @@
 #include "sim/app/pricing/machine.h"
 #include "sim/config/load.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/closed_forms.h"
-#include "workloads/llm/layers.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/layers/layers.h"
 
 namespace orrery::published_kernels_test {
 namespace {

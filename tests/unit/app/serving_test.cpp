@@ -14,7 +14,7 @@
 #include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
-#include "workloads/llm/layers.h"
+#include "workloads/layers/layers.h"
 
 namespace orrery::serving_test {
 namespace {

@@ -10,7 +10,7 @@
 #include <fstream>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/roofline.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/load.h"
 #include "validation/calibration/shape_group.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/roofline.h"
 #include "tests/unit/machine/shipped_library.h"
 
 namespace orrery::cross_validation_test {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/roofline.h"
 #include "sim/units/hash.h"
 
 namespace orrery::fit_test {

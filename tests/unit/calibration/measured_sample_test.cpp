@@ -6,7 +6,7 @@
 #include <string>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/tiles/tile_model.h"
+#include "models/kernels/tile_model.h"
 #include "sim/config/load.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/operator_kernels.h"

@@ -18,7 +18,7 @@
 #include "validation/calibration/measured_kernels.h"
 #include "validation/calibration/operator_kernels.h"
 #include "validation/calibration/shape_group.h"
-#include "workloads/llm/recurrent/delta_net_kernels.h"
+#include "workloads/layers/recurrent/delta_net_kernels.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery::recurrent_table_test {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/layer_parts.h"
-#include "workloads/llm/real.h"
-#include "workloads/parallelism/stages.h"
-#include "workloads/training/training.h"
+#include "workloads/base/real.h"
+#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/ops/kernels.h"
+#include "workloads/plan/stages.h"
+#include "workloads/steps/training/training.h"
 
 /// What a rank keeps for its backward passes in closed form (Korthikanti et al. 2022, equations 1
 /// to 6, by tensor), written down apart from the steps that make those tensors: what these are

@@ -10,11 +10,11 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
-#include "workloads/training/fine_tuning.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/inference/inference.h"
+#include "workloads/steps/training/fine_tuning.h"
 
 namespace orrery::adapter_targets_test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimizer inside the backward pass (optimizer_in_backward).
-#include "workloads/training/backward_update.h"
+#include "workloads/steps/training/backward_update.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
-#include "workloads/training/optimizer_step.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/training/optimizer_step.h"
 
 namespace orrery::backward_update_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "sim/graph/memory_profile.h"
 #include "sim/graph/verify.h"
-#include "workloads/training/training.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::test {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/training/caching_allocator.h"
+#include "workloads/steps/training/caching_allocator.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery::caching_allocator_test {
 namespace {

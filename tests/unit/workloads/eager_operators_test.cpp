@@ -6,7 +6,7 @@
 #include <string>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/layers.h"
+#include "workloads/layers/layers.h"
 
 namespace orrery::eager_operators_test {
 namespace {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/llm/llm_config.h"
+#include "workloads/models/huggingface/huggingface.h"
+#include "workloads/models/llm_config.h"
 
 namespace orrery {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/experts/expert_placement.h"
+#include "workloads/layers/parts/expert_placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 
 #include "sim/units/hash.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::expert_placement_test {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each switch of experts in the software of training runs adds to a layer, by hand; and blocks
 // whose attention and MLP are beside each other.
-#include "workloads/llm/experts/expert_software.h"
+#include "workloads/software/expert_software.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <string>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
-#include "workloads/training/training.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::expert_software_test {
 namespace {

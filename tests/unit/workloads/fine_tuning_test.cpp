@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/training/fine_tuning.h"
+#include "workloads/steps/training/fine_tuning.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include "sim/graph/memory_profile.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/kept_tensors.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
+#include "workloads/layers/layers.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
 
 namespace orrery::fine_tuning_test {
 namespace {

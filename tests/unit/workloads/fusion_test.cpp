@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/fusion.h"
+#include "workloads/ops/fusion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "workloads/llm/attention/attention_kernels.h"
-#include "workloads/llm/kernels.h"
+#include "workloads/layers/parts/attention_kernels.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::fusion_test {
 namespace {

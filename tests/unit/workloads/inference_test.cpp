@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/inference/inference.h"
+#include "workloads/steps/inference/inference.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/statistics.h"
+#include "workloads/steps/figures/statistics.h"
 
 namespace orrery::inference_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/layers.h"
+#include "workloads/layers/layers.h"
 
 namespace orrery::latent_training_test {
 namespace {

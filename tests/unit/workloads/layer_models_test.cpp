@@ -8,10 +8,10 @@
 
 #include "sim/config/library.h"
 #include "sim/config/load.h"
-#include "workloads/layers/layer_folding.h"
-#include "workloads/layers/layer_memory.h"
-#include "workloads/layers/layer_model.h"
-#include "workloads/layers/layer_step.h"
+#include "workloads/layers/listed/layer_folding.h"
+#include "workloads/layers/listed/layer_memory.h"
+#include "workloads/layers/listed/layer_model.h"
+#include "workloads/layers/listed/layer_step.h"
 
 namespace orrery::layer_models_test {
 namespace {

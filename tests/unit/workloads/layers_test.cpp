@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/layers.h"
+#include "workloads/layers/layers.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/kernels.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::layers_test {
 namespace {

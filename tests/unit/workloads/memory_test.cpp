@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/memory.h"
+#include "workloads/steps/figures/memory.h"
 
 #include <gtest/gtest.h>
 

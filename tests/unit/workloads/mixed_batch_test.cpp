@@ -7,11 +7,11 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/prompts.h"
-#include "workloads/llm/real.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
+#include "workloads/base/real.h"
+#include "workloads/layers/parts/prompts.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::mixed_batch_test {
 namespace {

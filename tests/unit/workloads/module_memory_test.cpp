@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/module_memory.h"
+#include "workloads/steps/figures/module_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/layers/parts/rank_parameters.h"
 
 namespace orrery::module_memory_test {
 namespace {

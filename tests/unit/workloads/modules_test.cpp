@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/modules.h"
+#include "workloads/software/modules.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/training/training.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::modules_test {
 namespace {

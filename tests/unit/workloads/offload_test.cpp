@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/training/offload.h"
+#include "workloads/steps/training/offload.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 #include "sim/graph/operator_graph_boost.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
 
 namespace orrery::offload_test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "sim/config/load.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/layers.h"
+#include "workloads/layers/layers.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery::operators_test {

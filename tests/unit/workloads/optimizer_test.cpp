@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/training/optimizer_step.h"
+#include "workloads/steps/training/optimizer_step.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
-#include "workloads/training/muon.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/training/muon.h"
 
 namespace orrery::optimizer_test {
 namespace {

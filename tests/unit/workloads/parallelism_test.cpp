@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/parallelism/mesh.h"
-#include "workloads/parallelism/program_builder.h"
-#include "workloads/parallelism/rank_parameters.h"
-#include "workloads/parallelism/stages.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/plan/mesh.h"
+#include "workloads/plan/program_builder.h"
+#include "workloads/plan/stages.h"
 
 namespace orrery::parallelism_test {
 namespace {

@@ -20,9 +20,9 @@
 #include "sim/config/load.h"
 #include "sim/graph/operator_graph_boost.h"
 #include "sim/units/hash.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/model_config.h"
-#include "workloads/training/training.h"
+#include "workloads/models/config/model_config.h"
+#include "workloads/steps/inference/inference.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::program_fingerprints_test {
 namespace {

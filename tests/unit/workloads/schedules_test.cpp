@@ -15,8 +15,8 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/schedules/order_check.h"
 #include "workloads/schedules/written.h"
-#include "workloads/statistics.h"
-#include "workloads/training/training.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::schedules_test {
 namespace {

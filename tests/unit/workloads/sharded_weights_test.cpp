@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sharded gradients and weights (parallel.zero 2 and 3): what is moved and what is held.
-#include "workloads/training/sharded_weights.h"
+#include "workloads/steps/training/sharded_weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
 
 namespace orrery::sharded_weights_test {
 namespace {

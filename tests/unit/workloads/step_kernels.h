@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "workloads/llm/step_list.h"
+#include "workloads/ops/step_list.h"
 
 namespace orrery::test {
 

@@ -9,12 +9,12 @@
 #include "sim/graph/memory_profile.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/closed_forms.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/memory.h"
-#include "workloads/parallelism/rank_parameters.h"
-#include "workloads/statistics.h"
-#include "workloads/training/training.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/models/huggingface/huggingface.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::t5_test {
 namespace {

@@ -11,10 +11,10 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/activation_formulas.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/kept_tensors.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
-#include "workloads/training/training.h"
+#include "workloads/layers/layers.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::tensors_test {
 namespace {

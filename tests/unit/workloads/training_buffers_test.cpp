@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/kept_tensors.h"
-#include "workloads/memory.h"
-#include "workloads/training/gathered_weights.h"
-#include "workloads/training/kept_messages.h"
-#include "workloads/training/sharded_weights.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/training/gathered_weights.h"
+#include "workloads/steps/training/kept_messages.h"
+#include "workloads/steps/training/sharded_weights.h"
 
 namespace orrery::training_buffers_test {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each switch of the software of training runs adds to a layer, by hand, and that it adds
 // nothing else.
-#include "workloads/llm/training_software.h"
+#include "workloads/software/training_software.h"
 
 #include <gtest/gtest.h>
 
@@ -11,12 +11,12 @@
 
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/layers.h"
-#include "workloads/llm/narrow_casts.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
-#include "workloads/training/optimizer_step.h"
-#include "workloads/training/training.h"
+#include "workloads/layers/layers.h"
+#include "workloads/software/narrow_casts.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/training/optimizer_step.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::training_software_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/training/training.h"
+#include "workloads/steps/training/training.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/closed_forms.h"
-#include "workloads/parallelism/rank_parameters.h"
-#include "workloads/statistics.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/steps/figures/statistics.h"
 
 namespace orrery::training_test {
 namespace {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/inference/two_batches.h"
+#include "workloads/steps/inference/two_batches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/layers.h"
-#include "workloads/statistics.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/statistics.h"
 
 namespace orrery::two_batches_test {
 namespace {

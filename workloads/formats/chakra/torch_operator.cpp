@@ -7,7 +7,7 @@
 
 #include "workloads/formats/chakra/python_text.h"
 #include "workloads/formats/kineto/names.h"
-#include "workloads/llm/kernels.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "workloads/formats/kineto/names.h"
-#include "workloads/llm/attention/attention_kernels.h"
-#include "workloads/llm/kernels.h"
+#include "workloads/layers/parts/attention_kernels.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::kineto {
 namespace {

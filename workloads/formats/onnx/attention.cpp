@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/products.h"
-#include "workloads/llm/attention/attention_kernels.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/real.h"
+#include "workloads/layers/parts/attention_kernels.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::onnx {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/products.h"
 #include "workloads/formats/onnx/windows.h"
-#include "workloads/llm/real.h"
 
 namespace orrery::onnx {
 namespace {

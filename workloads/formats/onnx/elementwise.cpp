@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/operation.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/real.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::onnx {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/operation.h"
-#include "workloads/llm/real.h"
 
 namespace orrery::onnx {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/real.h"
+#include "workloads/base/real.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::onnx {
 namespace {

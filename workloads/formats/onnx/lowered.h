@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "workloads/formats/onnx/model.h"
-#include "workloads/fusion.h"
+#include "workloads/ops/fusion.h"
 
 namespace orrery::onnx {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/operation.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/real.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::onnx {
 namespace {

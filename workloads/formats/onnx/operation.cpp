@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "sim/config/diagnostics.h"
+#include "workloads/base/real.h"
 #include "workloads/formats/whole_number.h"
-#include "workloads/llm/real.h"
 
 namespace orrery::onnx {
 Operation::Operation(const Node& node, const Attributes& attributes, std::int64_t opset,

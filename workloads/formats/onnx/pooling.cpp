@@ -2,8 +2,8 @@
 // Windows of which one element is left.
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/windows.h"
-#include "workloads/llm/real.h"
 
 namespace orrery::onnx {
 namespace {

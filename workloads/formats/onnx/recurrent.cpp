@@ -2,9 +2,9 @@
 // Recurrent layers: a product of all inputs, then one step after the other.
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/products.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/real.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::onnx {
 namespace {

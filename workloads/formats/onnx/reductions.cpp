@@ -4,9 +4,9 @@
 #include <numeric>
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/operation.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/llm/real.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::onnx {
 namespace {

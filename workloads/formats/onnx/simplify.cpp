@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "workloads/llm/real.h"
+#include "workloads/base/real.h"
 
 namespace orrery::onnx {
 namespace {

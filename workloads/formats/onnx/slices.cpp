@@ -6,8 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/operation.h"
-#include "workloads/llm/real.h"
 
 namespace orrery::onnx {
 namespace {

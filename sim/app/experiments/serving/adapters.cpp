@@ -5,8 +5,8 @@
 
 #include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/serving/transfer.h"
-#include "workloads/memory.h"
-#include "workloads/require.h"
+#include "workloads/base/require.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery {
 

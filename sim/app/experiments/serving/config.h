@@ -14,12 +14,12 @@
 #include "sim/serving/instance.h"
 #include "sim/serving/request_source.h"
 #include "sim/serving/scheduler.h"
-#include "workloads/llm/enum_names.h"
-#include "workloads/llm/experts/expert_routing_config.h"
-#include "workloads/llm/llm_config.h"
-#include "workloads/llm/lora.h"
+#include "workloads/layers/experts/expert_routing_config.h"
+#include "workloads/layers/parts/enum_names.h"
+#include "workloads/layers/parts/lora.h"
+#include "workloads/models/llm_config.h"
 #include "workloads/operators/cache_format.h"
-#include "workloads/parallelism/parallel_config.h"
+#include "workloads/plan/parallel_config.h"
 
 namespace orrery {
 

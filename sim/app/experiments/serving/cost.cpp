@@ -9,7 +9,7 @@
 #include "sim/app/experiments/serving/steady.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/machine/kernel_model.h"
-#include "workloads/llm/closed_forms.h"
+#include "workloads/layers/closed_forms.h"
 
 namespace orrery {
 namespace {

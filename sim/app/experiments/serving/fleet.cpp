@@ -10,9 +10,9 @@
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/serving/transfer.h"
 #include "sim/machine/limits.h"
-#include "workloads/llm/kernels.h"
-#include "workloads/memory.h"
-#include "workloads/require.h"
+#include "workloads/base/require.h"
+#include "workloads/ops/kernels.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/app/experiments/serving/fleet.h"
-#include "workloads/require.h"
+#include "workloads/base/require.h"
 
 namespace orrery {
 namespace {

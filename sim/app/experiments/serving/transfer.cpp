@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <string>
 
-#include "workloads/llm/mixer.h"
-#include "workloads/require.h"
+#include "workloads/base/require.h"
+#include "workloads/layers/parts/mixer.h"
 
 namespace orrery {
 namespace {

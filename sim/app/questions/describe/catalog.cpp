@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "models/collectives/algorithm.h"
-#include "models/kernels/family.h"
+#include "models/kernels/device/family.h"
 #include "models/topologies/fabric.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/questions/describe/describe_collective.h"
@@ -19,9 +19,9 @@
 #include "sim/serving/request_source.h"
 #include "sim/serving/router.h"
 #include "sim/serving/scheduler.h"
-#include "workloads/layers/listed_layer.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/llm/model_config.h"
+#include "workloads/layers/listed/listed_layer.h"
+#include "workloads/models/config/model_config.h"
+#include "workloads/models/huggingface/huggingface.h"
 #include "workloads/operators/operator.h"
 #include "workloads/requests/trace_format.h"
 #include "workloads/schedules/schedule.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "models/kernels/dram.h"
+#include "models/kernels/device/dram.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/energy_rule.h"
 #include "sim/units/text.h"
@@ -64,7 +64,7 @@ void append_part(const AcceleratorConfig& accelerator, Answer& figures) {
 
 std::string percent(double share) { return print_number(std::round(1000 * share) / 10) + " %"; }
 
-/// What the organisation of the memory leaves of its peak (models/kernels/dram.h).
+/// What the organisation of the memory leaves of its peak (models/kernels/device/dram.h).
 void append_memory(const AcceleratorConfig& accelerator, Answer& figures) {
   const auto dram = dram_efficiency(accelerator.memory);
   if (!dram) return;

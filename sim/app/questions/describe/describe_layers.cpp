@@ -7,8 +7,8 @@
 #include "sim/app/questions/named_values.h"
 #include "sim/config/load.h"
 #include "sim/results/table.h"
-#include "workloads/layers/layer_memory.h"
-#include "workloads/layers/layer_model.h"
+#include "workloads/layers/listed/layer_memory.h"
+#include "workloads/layers/listed/layer_model.h"
 
 namespace orrery {
 namespace {

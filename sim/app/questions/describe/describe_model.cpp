@@ -11,11 +11,11 @@
 
 #include "sim/app/questions/named_values.h"
 #include "sim/results/table.h"
-#include "workloads/llm/closed_forms.h"
-#include "workloads/llm/encoder_alone.h"
-#include "workloads/llm/huggingface/checkpoint_format.h"
-#include "workloads/llm/mixer.h"
-#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/models/encoder_alone.h"
+#include "workloads/models/huggingface/checkpoint_format.h"
 
 namespace orrery {
 namespace {

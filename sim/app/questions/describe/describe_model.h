@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/results/answer.h"
-#include "workloads/llm/model_config.h"
+#include "workloads/models/config/model_config.h"
 
 namespace orrery {
 

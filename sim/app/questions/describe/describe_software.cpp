@@ -9,7 +9,7 @@
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/serving/engine_release.h"
-#include "workloads/llm/training_software.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 namespace {

@@ -11,7 +11,7 @@
 #include <random>
 #include <string>
 
-#include "models/collectives/user_algorithm.h"
+#include "models/collectives/plans/user_algorithm.h"
 #include "sim/config/load.h"
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Systolic arrays by hand: tiles of weights, inputs that stream past them, and what stays idle.
-#include "models/kernels/array_time.h"
+#include "models/kernels/device/array_time.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/block_schedule.h"
+#include "models/kernels/device/block_schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "models/kernels/tiles/tile_model.h"
+#include "models/kernels/tile_model.h"
 #include "sim/config/load.h"
 
 namespace orrery::decode_blocks_test {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/dram.h"
+#include "models/kernels/device/dram.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/roofline.h"
 #include "tests/unit/machine/shipped_library.h"
 
 namespace orrery::dram_test {

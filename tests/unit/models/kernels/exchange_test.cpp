@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What units with a part of the memory each send each other for a product, by hand.
-#include "models/kernels/exchange.h"
+#include "models/kernels/device/exchange.h"
 
 #include <gtest/gtest.h>
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "models/kernels/calibrated_model.h"
+#include "models/kernels/device/unit_clock.h"
 #include "models/kernels/tiles/mla.h"
 #include "models/kernels/tiles/prefill.h"
-#include "models/kernels/tiles/unit_clock.h"
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/roofline.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"

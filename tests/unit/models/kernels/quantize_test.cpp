@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/kernels/family.h"
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/family.h"
+#include "models/kernels/device/roofline.h"
 #include "tests/unit/machine/shipped_library.h"
 
 namespace orrery::quantize_test {

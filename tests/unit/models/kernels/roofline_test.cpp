@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "models/kernels/roofline.h"
+#include "models/kernels/device/roofline.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery::roofline_test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/tile_menu.h"
+#include "models/kernels/device/tile_menu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/tile_model.h"
+#include "models/kernels/tile_model.h"
 
 #include <gtest/gtest.h>
 

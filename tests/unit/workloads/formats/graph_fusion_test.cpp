@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "workloads/formats/graph_builder.h"
-#include "workloads/llm/kernels.h"
+#include "workloads/ops/kernels.h"
 
 namespace orrery::graph_fusion_test {
 namespace {

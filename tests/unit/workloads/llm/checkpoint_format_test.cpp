@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the quantization_config of a checkpoint says of its layers.
-#include "workloads/llm/huggingface/checkpoint_format.h"
+#include "workloads/models/huggingface/checkpoint_format.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@
 #include <set>
 #include <string>
 
-#include "workloads/inference/inference.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/memory.h"
+#include "workloads/models/huggingface/huggingface.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::checkpoint_format_test {
 namespace {

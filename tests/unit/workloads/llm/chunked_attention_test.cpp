@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/attention/chunked_attention.h"
+#include "workloads/layers/attention/chunked_attention.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/attention/attention_kernels.h"
-#include "workloads/llm/closed_forms.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/layers/parts/attention_kernels.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::chunked_attention_test {
 namespace {

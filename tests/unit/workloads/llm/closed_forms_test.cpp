@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/closed_forms.h"
+#include "workloads/layers/closed_forms.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 
-#include "workloads/llm/huggingface/huggingface.h"
+#include "workloads/models/huggingface/huggingface.h"
 
 namespace orrery::closed_forms_test {
 namespace {

@@ -8,10 +8,10 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
-#include "workloads/training/training.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/inference/inference.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::encoder_alone_test {
 namespace {

@@ -10,9 +10,9 @@
 #include "sim/graph/verify.h"
 #include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::family_steps_test {
 namespace {

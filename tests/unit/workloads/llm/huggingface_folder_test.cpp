@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/llm/huggingface/huggingface.h"
+#include "workloads/models/huggingface/huggingface.h"
 
 namespace orrery::huggingface_folder_test {
 namespace {

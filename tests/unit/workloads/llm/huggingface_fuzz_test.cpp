@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "workloads/llm/closed_forms.h"
-#include "workloads/llm/huggingface/huggingface.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/models/huggingface/huggingface.h"
 
 namespace orrery::huggingface_fuzz_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/huggingface/huggingface.h"
+#include "workloads/models/huggingface/huggingface.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "workloads/llm/families/family.h"
+#include "workloads/models/families/family.h"
 
 namespace orrery::huggingface_test {
 namespace {

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::lora_test {
 namespace {

@@ -8,10 +8,10 @@
 #include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/step_kernels.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/llm/layers.h"
-#include "workloads/llm/mixer.h"
-#include "workloads/memory.h"
+#include "workloads/layers/layers.h"
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/models/huggingface/huggingface.h"
+#include "workloads/steps/figures/memory.h"
 
 namespace orrery::mamba_attention_test {
 namespace {

@@ -12,13 +12,13 @@
 #include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/example_models.h"
 #include "tests/unit/workloads/step_kernels.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/closed_forms.h"
-#include "workloads/llm/layers.h"
-#include "workloads/llm/recurrent/mamba_kernels.h"
-#include "workloads/memory.h"
-#include "workloads/parallelism/rank_parameters.h"
-#include "workloads/training/training.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/layers/layers.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/recurrent/mamba_kernels.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/inference/inference.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::mamba_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/llm/model_config.h"
+#include "workloads/models/config/model_config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "tests/printed_name.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/models/huggingface/huggingface.h"
 
 namespace orrery::published_parameters_test {
 namespace {

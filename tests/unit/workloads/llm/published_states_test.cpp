@@ -10,8 +10,8 @@
 
 #include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/models/huggingface/huggingface.h"
 
 namespace orrery::published_states_test {
 namespace {

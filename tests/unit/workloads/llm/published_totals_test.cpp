@@ -10,7 +10,7 @@
 
 #include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/huggingface/huggingface.h"
+#include "workloads/models/huggingface/huggingface.h"
 
 namespace orrery::published_totals_test {
 namespace {
@@ -137,8 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Cards, PrintedTotals,
                                          FigureRow{"mimo_v2_flash", 309, 1, total},
                                          FigureRow{"mimo_v2_flash", 15, 1, active},
                                          FigureRow{"step_3_7_flash", 196, 1, without_tables},
-                                         FigureRow{"step_3_7_flash", 11, 1,
-                                                   active_without_tables}),
+                                         FigureRow{"step_3_7_flash", 11, 1, active_without_tables}),
                          PrintedName());
 
 }  // namespace

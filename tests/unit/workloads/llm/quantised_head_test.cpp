@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "workloads/inference/inference.h"
-#include "workloads/llm/huggingface/checkpoint_format.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
+#include "workloads/layers/layers.h"
+#include "workloads/models/huggingface/checkpoint_format.h"
+#include "workloads/models/huggingface/huggingface.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::quantised_head_test {
 namespace {

@@ -10,12 +10,12 @@
 #include "sim/config/diagnostics.h"
 #include "tests/unit/workloads/sparse_models.h"
 #include "tests/unit/workloads/step_kernels.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/closed_forms.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
-#include "workloads/parallelism/rank_parameters.h"
+#include "workloads/layers/closed_forms.h"
+#include "workloads/layers/layers.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/models/huggingface/huggingface.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::sparse_attention_test {
 namespace {

@@ -13,9 +13,9 @@
 #include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/sparse_models.h"
 #include "tests/unit/workloads/step_kernels.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
-#include "workloads/training/training.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::sparse_training_test {
 namespace {

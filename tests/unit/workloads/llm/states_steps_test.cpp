@@ -12,11 +12,11 @@
 #include "tests/printed_name.h"
 #include "tests/unit/workloads/balanced_tensors.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
-#include "workloads/training/training.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/inference/inference.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::states_steps_test {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/layers.h"
-#include "workloads/memory.h"
+#include "workloads/layers/layers.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::steps_by_hand_test {
 namespace {

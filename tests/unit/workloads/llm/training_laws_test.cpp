@@ -10,12 +10,12 @@
 
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/llm/encoder_alone.h"
-#include "workloads/llm/layers.h"
-#include "workloads/llm/mixer.h"
-#include "workloads/memory.h"
-#include "workloads/parallelism/rank_parameters.h"
-#include "workloads/training/training.h"
+#include "workloads/layers/layers.h"
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/models/encoder_alone.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::training_laws_test {
 namespace {

@@ -2,7 +2,7 @@
 // What images become by the rules of published image processors, worked out by hand.
 #include <gtest/gtest.h>
 
-#include "workloads/llm/vision/image_rules.h"
+#include "workloads/models/image_rules.h"
 
 namespace orrery::vision_images_test {
 namespace {

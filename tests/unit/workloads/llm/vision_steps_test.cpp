@@ -9,10 +9,10 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/inference/inference.h"
-#include "workloads/llm/huggingface/huggingface.h"
-#include "workloads/memory.h"
-#include "workloads/statistics.h"
+#include "workloads/models/huggingface/huggingface.h"
+#include "workloads/steps/figures/memory.h"
+#include "workloads/steps/figures/statistics.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery::vision_steps_test {
 namespace {

@@ -9,8 +9,8 @@
 #include "sim/config/load.h"
 #include "tests/unit/workloads/formats/onnx/imported.h"
 #include "tests/unit/workloads/formats/onnx/models.h"
-#include "workloads/layers/layer_model.h"
-#include "workloads/layers/layer_step.h"
+#include "workloads/layers/listed/layer_model.h"
+#include "workloads/layers/listed/layer_step.h"
 
 namespace orrery::onnx::onnx_models_test {
 namespace {

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/layers/attention/grouped_attention.h"
+
+#include "workloads/base/real.h"
+#include "workloads/base/require.h"
+#include "workloads/layers/attention/context_parallel.h"
+#include "workloads/layers/attention/latent_attention.h"
+#include "workloads/layers/attention/rotary_kernels.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/parts/linear.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+/// Columns of the index queries and the index key of block-sparse attention.
+std::int64_t index_columns(const LayerTask& task) {
+  if (task.layer.mixer != MixerKind::kBlockSparse) return 0;
+  return (core_shape(task).kv_heads + 1) * task.attention().indexer.head_dim;
+}
+
+/// Columns of queries, with those of their gates, keys and values; values that are keys have none.
+std::int64_t qkv_columns(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  const std::int64_t values = task.attention().values_of_keys ? 0 : shape.v_dim;
+  const std::int64_t queries = shape.query_heads * (task.attention().output_gate ? 2 : 1);
+  const bool training = task.work.phase == Phase::kTraining;
+  return queries * shape.qk_dim + shape.kv_heads * (shape.qk_dim + values) +
+         (training ? 0 : index_columns(task));
+}
+
+/// Training: index queries and the index key by a matrix of their own, whose input is detached.
+Linear index_of(const LayerTask& task) {
+  return {"index projection", task.model.hidden, index_columns(task), task.work.precision};
+}
+
+bool trains_index(const LayerTask& task) {
+  return task.work.phase == Phase::kTraining && index_columns(task) > 0;
+}
+
+/// Queries, with those of their gates, keys and values, as Hugging Face checkpoints have them.
+std::vector<MatrixPart> qkv_parts(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  const AttentionConfig& a = task.attention();
+  std::vector<MatrixPart> parts = {
+      {LoraModule::kQProj, shape.query_heads * shape.qk_dim * (a.output_gate ? 2 : 1)},
+      {LoraModule::kKProj, shape.kv_heads * shape.qk_dim}};
+  if (!a.values_of_keys) parts.push_back({LoraModule::kVProj, shape.kv_heads * shape.v_dim});
+  return parts;
+}
+
+Linear qkv_of(const LayerTask& task) {
+  return {"qkv",
+          task.model.hidden,
+          qkv_columns(task),
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{LoraModule::kQkvProj, 3, MatrixSplit::kColumns, qkv_parts(task)},
+          task.attention().qkv_bias ? Bias::kAdded : Bias::kNone};
+}
+
+Linear output_of(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return {"attention output",
+          shape.query_heads * shape.v_dim,
+          task.model.hidden,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows},
+          task.attention().output_bias ? Bias::kPassedOn : Bias::kNone};
+}
+
+/// The gate of heads: a column for each, of which the sigmoid scales the outputs of its head.
+Linear gate_of(const LayerTask& task) {
+  return {.name = "attention gate",
+          .in = task.model.hidden,
+          .out = core_shape(task).query_heads,
+          .precision = task.work.precision,
+          .weights = task.weights(task.layer.attention),
+          .shares_input = true};
+}
+
+/// Matrices that read the layer's input. In training the gate of heads reads what has been gathered
+/// for queries.
+std::vector<Linear> input_linears(const LayerTask& task) {
+  std::vector<Linear> all = {qkv_of(task)};
+  if (task.attention().head_gate && task.work.phase == Phase::kTraining)
+    all.push_back(gate_of(task));
+  return all;
+}
+
+void gate_heads(StepList& steps, const LayerTask& task) {
+  if (!task.attention().head_gate) return;
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(w.precision);
+  const Linear gate = gate_of(task);
+  if (w.phase != Phase::kTraining)
+    steps.then(gemm(gate.name, gate.precision, {w.tokens(), gate.out, gate.in}, gate.weights));
+  Kernel scaled = stream("attention gating", KernelClass::kElementwise, w.tokens(),
+                         shape.query_heads * shape.v_dim, {bytes, bytes, 1});
+  scaled.read += Bytes(real(w.tokens() * shape.query_heads) * bytes);
+  steps.then(scaled);
+  makes(steps, task, {kept::attention_gate});
+}
+
+/// Gradients of what heads gave and, sums over its columns, of their gates.
+void gate_heads_backward(StepList& steps, const LayerTask& task) {
+  if (!task.attention().head_gate) return;
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(w.precision);
+  const double gates = real(w.tokens() * shape.query_heads) * bytes;
+  Kernel scaled = stream("attention gating backward", KernelClass::kElementwise, w.tokens(),
+                         shape.query_heads * shape.v_dim, {2 * bytes, bytes, 3});
+  scaled.read += Bytes(gates);
+  scaled.written += Bytes(gates);
+  steps.then(scaled);
+  uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::attention_gate});
+}
+
+void rotary_backward(StepList& steps, const LayerTask& task) {
+  if (rotated_width(task) == 0) return;
+  steps.then(rotated_backward(task, rotated_width(task)));
+}
+
+}  // namespace
+
+std::int64_t normed_heads_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  const AttentionConfig& a = task.attention();
+  const std::int64_t normed =
+      a.qk_norm ? (shape.query_heads + shape.kv_heads) * shape.qk_dim + index_columns(task) : 0;
+  return normed + (a.value_norm ? shape.kv_heads * shape.v_dim : 0);
+}
+
+std::int64_t rotated_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  if (!task.model.is_rotary()) return 0;
+  const std::int64_t of_head = task.attention().rotary_dim.value_or(shape.qk_dim);
+  return (shape.query_heads + shape.kv_heads) * of_head + index_columns(task);
+}
+
+// Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
+void rotary_forward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t width = rotated_width(task);
+  // Nothing of a sequence is kept that an encoder has read.
+  const bool caches = w.phase != Phase::kTraining && task.layer.kind != LayerKind::kEncoder;
+  if (width == 0 && !caches) return;
+  Kernel kernel = width > 0
+                      ? rotated(task, width)
+                      : stream("cache write", KernelClass::kElementwise, w.tokens(),
+                               (shape.query_heads + shape.kv_heads) * shape.qk_dim, {0, 0, 0});
+  if (caches) {
+    const std::int64_t heads = shape.query_heads + shape.kv_heads;
+    const double keys = real(w.tokens() * shape.kv_heads * shape.qk_dim);
+    const double values = real(w.tokens() * shape.kv_heads * shape.v_dim);
+    // What of the keys is not rotated has to be read as well.
+    const std::int64_t of_head = width > 0 ? (width - index_columns(task)) / heads : 0;
+    const double rotated = real(w.tokens() * shape.kv_heads * of_head);
+    kernel.read += Bytes((values + keys - rotated) * bytes);
+    kernel.written += Bytes((keys + values) * element_bytes(w.kv_precision) / w.dcp);
+    if (task.layer.mixer == MixerKind::kBlockSparse)
+      kernel.written += Bytes(real(w.tokens() * task.attention().indexer.head_dim) *
+                              element_bytes(w.kv_precision));
+  }
+  // Queries and keys, and both ways into the cache.
+  if (w.phase != Phase::kTraining)
+    kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
+  steps.then(kernel);
+}
+
+void output_gate_forward(StepList& steps, const LayerTask& task) {
+  if (!task.attention().output_gate) return;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream("attention gate", KernelClass::kElementwise, task.work.tokens(),
+                    shape.query_heads * shape.v_dim, {2 * bytes, bytes, vector_cost::kSilu + 1}));
+  makes(steps, task, {kept::attention_gate});
+}
+
+void output_gate_backward(StepList& steps, const LayerTask& task) {
+  if (!task.attention().output_gate) return;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream("attention gate backward", KernelClass::kElementwise, task.work.tokens(),
+                    shape.query_heads * shape.v_dim,
+                    {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 2}));
+  uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::attention_gate});
+}
+
+std::vector<Linear> attention_linears(const LayerTask& task) {
+  if (task.attention().kind == AttentionKind::kLatent) return latent_linears(task);
+  return {qkv_of(task), output_of(task)};
+}
+
+SequenceCache GroupedAttention::cache(const LlmConfig& model, const LayerConfig& layer,
+                                      int tp) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  if (layer.kind == LayerKind::kEncoder) return {};
+  return {local_kv_heads(a, tp) * (a.head_dim + a.value_dim()), 0};
+}
+
+std::vector<KeyTerm> GroupedAttention::key_terms(const LlmConfig& model,
+                                                 const LayerConfig& layer) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  return {{real(a.heads * (a.head_dim + a.value_dim())), 0}};
+}
+
+std::int64_t GroupedAttention::widest(const LayerTask& task) const { return qkv_columns(task); }
+
+void GroupedAttention::part_forward(StepList& steps, const LayerTask& task,
+                                    const AttentionPart& part) const {
+  context_core_forward(steps, task, part);
+}
+
+PartParameters GroupedAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
+                                            int tp) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t heads = a.heads / tp;
+  const std::int64_t query = heads * a.head_dim;
+  const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
+  const std::int64_t value = a.values_of_keys ? 0 : local_kv_heads(a, tp) * a.value_dim();
+  PartParameters p;
+  p.split = model.hidden * (query * (a.output_gate ? 2 : 1) + key + value + heads * a.value_dim());
+  if (a.head_gate) p.split += model.hidden * heads;
+  if (a.qkv_bias) p.split_vectors += query + key + value;
+  if (a.sinks) p.split_vectors += a.heads / tp;
+  if (a.output_bias) p.whole_vectors += model.hidden;
+  const bool scaled = a.qk_norm && a.norm_scales;
+  if (scaled && a.qk_norm_all_heads) p.split_vectors += query + key;
+  if (scaled && !a.qk_norm_all_heads) p.whole_vectors += 2 * a.head_dim;
+  return p;
+}
+
+/// Queries, keys and values apart (Megatron-Core arguments.py: muon_split_qkv).
+std::vector<PartMatrix> GroupedAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
+                                                   int tp) const {
+  using Split = PartMatrix::Split;
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t heads = a.heads / tp, kv_heads = local_kv_heads(a, tp);
+  std::vector<PartMatrix> all;
+  for (const std::int64_t width :
+       {heads * a.head_dim, kv_heads * a.head_dim, a.values_of_keys ? 0 : kv_heads * a.value_dim(),
+        a.output_gate ? heads * a.head_dim : 0, a.head_gate ? heads : 0})
+    if (width > 0) all.push_back({width, model.hidden, Split::kOutputs});
+  all.push_back({model.hidden, heads * a.value_dim(), Split::kInputs});
+  return all;
+}
+
+void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& layer,
+                                     int tp) const {
+  require_divides(model.attention_of(layer).heads, tp, "tp", "attention heads");
+  const std::int64_t kv_heads = model.attention_of(layer).kv_heads;
+  require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp",
+          std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
+              " ways",
+          {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
+}
+
+void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  std::vector<Linear> inputs = input_linears(task);
+  if (trains_index(task)) inputs.push_back(index_of(task));
+  column_forward(steps, w, inputs, task.model.hidden);
+  makes(steps, task, {kept::attention_input});
+  if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
+    steps.then(stream("query-key norm", KernelClass::kNormalization, w.tokens(), normed,
+                      {bytes, bytes, vector_cost::kRmsNorm}));
+    makes(steps, task, {kept::unnormed_heads});
+  }
+  rotary_forward(steps, task);
+  next_turn(steps, task);
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  output_gate_forward(steps, task);
+  gate_heads(steps, task);
+  makes(steps, task, {kept::output_projection_input});
+  row_forward(steps, w, output_of(task),
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  row_backward(steps, w, output_of(task));
+  if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::output_projection_input});
+  output_gate_backward(steps, task);
+  gate_heads_backward(steps, task);
+  core_backward(steps, task);
+  rotary_backward(steps, task);
+  if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
+    steps.then(stream("query-key norm backward", KernelClass::kNormalization, w.tokens(), normed,
+                      {2 * bytes, bytes, vector_cost::kNormBackward}));
+    frees(steps, task, {kept::unnormed_heads});
+  }
+  if (w.recomputes(RecomputeModule::kLayernorm)) {
+    steps.then(norm_forward("attention norm", task, w.row_tokens()));
+    makes(steps, task.again(), {kept::attention_input});
+  }
+  if (trains_index(task)) detached_backward(steps, w, index_of(task), w.tokens(), steps.cursor());
+  column_backward(steps, w, input_linears(task), task.model.hidden);
+  frees(steps, task, {kept::attention_input});
+}
+
+void GroupedAttention::core_backward(StepList& steps, const LayerTask& task) const {
+  attention_core_backward(steps, task);
+}
+
+std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer) {
+  const AttentionConfig& a = model.attention_of(layer);
+  const bool latent = a.kind == AttentionKind::kLatent;
+  const std::int64_t values = latent ? a.v_head_dim : a.value_dim();
+  std::string text = " " + std::to_string(a.heads) + " x " + std::to_string(a.head_dim);
+  if (values != a.head_dim) text += "/" + std::to_string(values);
+  text += latent ? ", latents of " + std::to_string(a.kv_elements_per_token())
+                 : ", " + std::to_string(a.kv_heads) + " KV heads";
+  if (layer.window > 0) text += ", window " + std::to_string(layer.window);
+  if (layer.chunk > 0) text += ", chunks of " + std::to_string(layer.chunk);
+  return text;
+}
+
+const Mixer& grouped_attention() {
+  static const GroupedAttention mixer;
+  return mixer;
+}
+
+}  // namespace orrery

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention whose heads share keys and values in groups, for mixers that are made of it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/layers/parts/mixer.h"
+
+namespace orrery {
+
+class GroupedAttention : public Mixer {
+ public:
+  std::string name() const override { return "attention"; }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
+  std::int64_t widest(const LayerTask& task) const override;
+  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& steps, const LayerTask& task) const override;
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override;
+
+ protected:
+  /// From the gradient of what heads give to those of queries, keys and values.
+  virtual void core_backward(StepList& steps, const LayerTask& task) const;
+};
+
+}  // namespace orrery

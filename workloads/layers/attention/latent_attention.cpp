@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Multi-head latent attention (DeepSeek-V2, arXiv 2405.04434, section 2.1). Down-projections to the
+// latents are small and every tensor parallel rank holds them whole, as in Megatron-LM;
+// up-projections are split by heads.
+#include "workloads/layers/attention/latent_attention.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads/base/real.h"
+#include "workloads/base/require.h"
+#include "workloads/layers/attention/context_parallel.h"
+#include "workloads/layers/attention/latent_rotary.h"
+#include "workloads/layers/parts/attention_kernels.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+Linear down_of(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  std::vector<MatrixPart> parts = {{LoraModule::kKvAProj, a.kv_lora_rank + a.qk_rope_head_dim}};
+  if (a.q_lora_rank > 0) parts.insert(parts.begin(), {LoraModule::kQAProj, a.q_lora_rank});
+  return {"latent down",
+          task.model.hidden,
+          a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{std::nullopt, 1, MatrixSplit::kNone, std::move(parts)}};
+}
+
+/// Whether a matrix of queries and one of keys and values make their latents, each with its norm.
+bool projects_apart(const LayerTask& task) {
+  const bool training = task.work.phase == Phase::kTraining;
+  return training && task.work.software->latent_projections.value == Fusion::kApart;
+}
+
+/// Matrices that read the hidden state for latents: of queries, where these have some, and of keys
+/// and values, or both in one.
+std::vector<Linear> downs_of(const LayerTask& task) {
+  const AttentionConfig& a = task.model.attention;
+  const Linear joined = down_of(task);
+  if (!projects_apart(task) || a.q_lora_rank == 0) return {joined};
+  Linear query = joined, key_value = joined;
+  query.name = "query latent down";
+  query.out = a.q_lora_rank;
+  query.adapted = AdaptedMatrix{LoraModule::kQAProj, 1, MatrixSplit::kNone};
+  key_value.name = "key-value latent down";
+  key_value.out = a.kv_lora_rank + a.qk_rope_head_dim;
+  key_value.adapted = AdaptedMatrix{LoraModule::kKvAProj, 1, MatrixSplit::kNone};
+  return {query, key_value};
+}
+
+Linear key_value_of(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  return {"key-value up",
+          a.kv_lora_rank,
+          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{LoraModule::kKvBProj}};
+}
+
+Linear output_of(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return {"attention output",
+          shape.query_heads * shape.v_dim,
+          task.model.hidden,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows}};
+}
+
+void down_forward(StepList& steps, const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  const std::vector<Linear> downs = downs_of(task);
+  for (const Linear& down : downs) local_forward(steps, w, down, w.row_tokens());
+  makes(steps, task, {kept::attention_input});
+  Kernel norm = stream("latent norm", KernelClass::kNormalization, w.row_tokens(),
+                       a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm});
+  norm.launches = static_cast<std::int64_t>(downs.size());
+  steps.then(std::move(norm));
+  makes(steps, task, {kept::latent_norm_input, kept::latents});
+}
+
+/// Rotates its part of queries and keys and writes both out with the part that is not rotated, for
+/// the core to read as one; in inference it also writes the latents to the cache.
+Kernel assemble(const LayerTask& task, std::int64_t tokens) {
+  const LayerWork& w = task.work;
+  const CoreShape shape = core_shape(task);
+  const double bytes = activation_bytes(w.precision);
+  Kernel kernel = stream("rotary", KernelClass::kElementwise, tokens,
+                         2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
+  if (task.attention().rotates)
+    kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
+                                real(task.attention().qk_rope_head_dim) * vector_cost::kRotary);
+  if (w.phase != Phase::kTraining) {
+    kernel.written += Bytes(real(tokens * task.attention().kv_elements_per_token()) *
+                            element_bytes(w.kv_precision));
+  }
+  return kernel;
+}
+
+/// Decode never expands the cache: queries are brought into the latent space (the key up-projection
+/// is absorbed into them), all heads attend to one shared latent key of kv_lora + rope columns
+/// whose first kv_lora columns are the value, and the result is brought back by the value
+/// up-projection.
+void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
+  const AttentionConfig& a = task.attention();
+  const LayerWork& w = task.work;
+  const std::int64_t heads = core_shape(task).query_heads;
+  const std::int64_t key = a.kv_lora_rank + a.qk_rope_head_dim;
+  const Precision precision = unquantised(w.precision);
+  const std::int64_t tokens = part.sequences * part.query;
+  absorb_queries(steps, task, tokens);
+  gather_queries(steps, task, tokens, key);
+
+  const AttentionPart cached = cached_part(part, w);
+  AttentionCore core;
+  core.kind = KernelClass::kMlaDecode;
+  core.precision = precision;
+  core.sequences = part.sequences;
+  core.heads = heads * w.dcp;
+  core.kv_heads = 1;
+  core.query = part.query;
+  core.context = cached.context;
+  core.contexts = cached.contexts;
+  queries_as_heads(core);
+  core.window = task.layer.window;
+  core.qk_dim = key;
+  core.v_dim = a.kv_lora_rank;
+  core.latent = true;
+  core.wide_queries = element_bytes(w.kv_precision) < 2;
+  core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
+  core.wide_queries = core.cache_bytes < element_bytes(precision);
+  steps.then(flash_attention("attention", core));
+  combine_heads(steps, task, tokens, a.kv_lora_rank);
+  combine_contexts(steps, task, tokens, a.kv_lora_rank);
+  expand_values(steps, task, tokens);
+}
+
+PromptSum prompts_of(const AttentionPart& part) {
+  PromptSum sum;
+  if (part.prompts.empty()) sum.add({part.sequences, part.query, part.context});
+  for (const Prompts& prompts : part.prompts) sum.add(prompts);
+  return sum;
+}
+
+/// Keys and values of `rows` tokens, from their latents.
+void expand_latents(StepList& steps, const LayerWork& work, const Linear& up, std::int64_t rows) {
+  widen_frozen(steps, work, up);
+  steps.then(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights));
+  adapter_forward(steps, work, up, rows);
+}
+
+void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
+  const AttentionConfig& a = task.attention();
+  const LayerWork& w = task.work;
+  const Linear up = key_value_of(task);
+  const PromptSum all = prompts_of(part);
+  const std::int64_t earlier = part.context - part.query;
+  gather_keys(steps, task, part, a.kv_elements_per_token(), cached_keys(earlier, w.dcp));
+  if (w.dcp > 1 && earlier > 0) {
+    steps.then(LayerCollective{"latents all-gather", TransferKind::kAllGather,
+                               Scope::kDecodeContext,
+                               Bytes(real(part.sequences * earlier * a.kv_elements_per_token()) *
+                                     element_bytes(w.kv_precision))});
+  }
+  // Earlier tokens of a prefill are expanded from the cache as well, by each rank for its heads.
+  const std::int64_t keys = w.cp == 1 ? all.keys : gathered_keys(part, w);
+  expand_latents(steps, w, up, keys);
+  const AttentionPart own = own_part(part, w);
+  if (w.phase == Phase::kTraining) {
+    rotate_trained(steps, task, true);
+  } else {
+    steps.then(assemble(task, w.cp == 1 ? all.tokens : own.sequences * own.query));
+  }
+  attention_core_forward(steps, task, own);
+}
+
+/// Columns of the sigmoid gates of what heads give, from the layer's input.
+Linear gate_of(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  return {"attention gate projection", task.model.hidden, shape.query_heads * shape.v_dim,
+          task.work.precision, task.weights(task.layer.attention)};
+}
+
+}  // namespace
+
+// The latents of queries (or the hidden state, where queries have none) and of keys and values,
+// with the rotary key.
+std::int64_t latent_width(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  const std::int64_t query = a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden;
+  return query + a.kv_lora_rank + a.qk_rope_head_dim;
+}
+
+Linear query_up(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  const CoreShape shape = core_shape(task);
+  return {"query up",
+          a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
+          shape.query_heads * shape.qk_dim,
+          task.work.precision,
+          task.weights(task.layer.attention),
+          AdaptedMatrix{a.q_lora_rank > 0 ? LoraModule::kQBProj : LoraModule::kQProj}};
+}
+
+std::vector<Linear> latent_linears(const LayerTask& task) {
+  std::vector<Linear> all = downs_of(task);
+  all.insert(all.end(), {query_up(task), key_value_of(task), output_of(task)});
+  return all;
+}
+
+void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens) {
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
+  const std::int64_t heads = core_shape(task).query_heads;
+  const double bytes = activation_bytes(w.precision);
+  steps.then(gemm("query absorb", unquantised(w.precision),
+                  {tokens, a.kv_lora_rank, a.qk_nope_head_dim, heads}));
+  Kernel rotary =
+      stream("rotary", KernelClass::kElementwise, tokens, (heads + 1) * a.qk_rope_head_dim,
+             {bytes, bytes, a.rotates ? vector_cost::kRotary : 0});
+  rotary.read += Bytes(real(tokens * a.kv_lora_rank) * bytes);
+  rotary.written +=
+      Bytes(real(tokens * (a.kv_lora_rank + a.qk_rope_head_dim)) * element_bytes(w.kv_precision));
+  steps.then(rotary);
+}
+
+void expand_values(StepList& steps, const LayerTask& task, std::int64_t tokens) {
+  const AttentionConfig& a = task.model.attention;
+  steps.then(gemm("value up", unquantised(task.work.precision),
+                  {tokens, a.v_head_dim, a.kv_lora_rank, core_shape(task).query_heads}));
+}
+
+SequenceCache LatentAttention::cache(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                     int /*tp*/) const {
+  return {model.attention.kv_elements_per_token(), 0};
+}
+
+std::vector<KeyTerm> LatentAttention::key_terms(const LlmConfig& model,
+                                                const LayerConfig& layer) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  return {{real(a.heads * (a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim)), 0}};
+}
+
+std::int64_t LatentAttention::widest(const LayerTask& task) const {
+  const CoreShape c = core_shape(task);
+  return (c.query_heads + 2 * c.kv_heads) * std::max(c.qk_dim, c.v_dim);
+}
+
+void LatentAttention::require_split(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                    int tp) const {
+  require_divides(model.attention.heads, tp, "tp", "attention heads");
+}
+
+void LatentAttention::part_forward(StepList& steps, const LayerTask& task,
+                                   const AttentionPart& part) const {
+  part.phase == Phase::kDecode ? absorbed_core(steps, task, part)
+                               : expanded_core(steps, task, part);
+}
+
+PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
+                                           int tp) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t heads = a.heads / tp;
+  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
+  const std::int64_t latents = a.q_lora_rank + a.kv_lora_rank;
+  PartParameters p;
+  p.split = query_in * heads * (a.qk_nope_head_dim + a.qk_rope_head_dim) +
+            a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) +
+            heads * a.v_head_dim * model.hidden * (a.output_gate ? 2 : 1);
+  p.whole = model.hidden * (latents + a.qk_rope_head_dim);
+  p.whole_vectors = latents;
+  return p;
+}
+
+std::vector<PartMatrix> LatentAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
+                                                  int tp) const {
+  using Split = PartMatrix::Split;
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t heads = a.heads / tp;
+  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
+  std::vector<PartMatrix> all;
+  if (a.q_lora_rank > 0) all.push_back({a.q_lora_rank, model.hidden});
+  all.push_back({heads * (a.qk_nope_head_dim + a.qk_rope_head_dim), query_in, Split::kOutputs});
+  all.push_back({a.kv_lora_rank + a.qk_rope_head_dim, model.hidden});
+  all.push_back({heads * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank, Split::kOutputs});
+  if (a.output_gate) all.push_back({heads * a.v_head_dim, model.hidden, Split::kOutputs});
+  all.push_back({model.hidden, heads * a.v_head_dim, Split::kInputs});
+  return all;
+}
+
+void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  down_forward(steps, task);
+  if (!absorbs(task)) cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
+  column_forward(steps, w, {query_up(task)}, latent_width(task));
+  beside_queries(steps, task);
+  next_turn(steps, task);
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  if (task.attention().output_gate) {
+    column_forward(steps, w, {gate_of(task)}, task.model.hidden);
+    output_gate_forward(steps, task);
+  }
+  makes(steps, task, {kept::output_projection_input});
+  row_forward(steps, w, output_of(task),
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  if (w.recomputes(RecomputeModule::kMlaUpProj)) {
+    const Linear up = key_value_of(task);
+    cast(steps, w, up, Cast::kNormed, w.row_tokens());
+    column_forward(steps, w, {query_up(task)}, latent_width(task));
+    expand_latents(steps, w, up, w.tokens());
+    rotate_trained(steps, task, true);
+    makes(steps, task.again(), {kept::queries_keys_values});
+  }
+  if (task.attention().output_gate) {
+    output_gate_backward(steps, task);
+    column_backward(steps, w, {gate_of(task)}, task.model.hidden);
+  }
+  attention_core_backward(steps, task);
+  rotate_trained(steps, task, false);
+  column_backward(steps, w, {query_up(task), key_value_of(task)}, latent_width(task));
+}
+
+void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
+  const AttentionConfig& a = task.attention();
+  const LayerWork& w = task.work;
+  const double bytes = activation_bytes(w.precision);
+  row_backward(steps, w, output_of(task));
+  if (!w.narrow_inputs && !absorbs(task)) uses(steps, task, {kept::attention_result});
+  frees(steps, task, {kept::output_projection_input});
+  heads_backward(steps, task);
+  frees(steps, task, {kept::latents});
+  const std::vector<Linear> downs = downs_of(task);
+  Kernel norm =
+      stream("latent norm backward", KernelClass::kNormalization, w.row_tokens(),
+             a.q_lora_rank + a.kv_lora_rank, {2 * bytes, bytes, vector_cost::kNormBackward});
+  norm.launches = static_cast<std::int64_t>(downs.size());
+  steps.then(std::move(norm));
+  frees(steps, task, {kept::latent_norm_input});
+  if (w.recomputes(RecomputeModule::kLayernorm)) {
+    steps.then(norm_forward("attention norm", task, w.row_tokens()));
+    makes(steps, task.again(), {kept::attention_input});
+  }
+  beside_latents_backward(steps, task);
+  const auto pass = [&](const char* name, std::int64_t width, StreamCost cost) {
+    steps.then(stream(name, KernelClass::kElementwise, w.row_tokens(), width, cost));
+  };
+  // The gradients of a split, of the latents of keys and values and of the rotary key.
+  if (projects_apart(task))
+    pass("latent gradient copy", a.kv_lora_rank + a.qk_rope_head_dim, {bytes, bytes, 0});
+  for (const Linear& down : downs) local_backward(steps, w, down, w.row_tokens());
+  // Queries and keys have the hidden state as input.
+  if (projects_apart(task))
+    pass("latent input gradient add", task.model.hidden, {2 * bytes, bytes, 1});
+  frees(steps, task, {kept::attention_input});
+}
+
+const Mixer& latent_attention() {
+  static const LatentAttention mixer;
+  return mixer;
+}
+
+}  // namespace orrery

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/layers/experts/experts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "workloads/base/real.h"
+#include "workloads/layers/parts/expert_rows.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/linear.h"
+#include "workloads/ops/kernels.h"
+#include "workloads/software/narrow_casts.h"
+
+namespace orrery {
+namespace {
+
+Precision products(const LayerTask& task) { return task.precision(task.layer.feed); }
+
+std::int64_t function_inputs(const LayerTask& task) { return task.model.mlp.gated ? 2 : 1; }
+
+/// Whether narrow operands are made apart from what computes their values.
+bool casts(const LayerTask& task) {
+  return trains(task) && task.work.software->scaling(products(task)) != NarrowScaling::kFused &&
+         expert_software(task).functions.value != ExpertFunctions::kFused;
+}
+
+/// Whether products compute the function between them.
+bool products_do_all(const LayerTask& task) {
+  return trains(task) && expert_software(task).functions.value == ExpertFunctions::kProducts;
+}
+
+/// Launches of a kernel over the rows of all experts.
+std::int64_t launches(const LayerTask& task) {
+  const bool each =
+      trains(task) && expert_software(task).launches.value == ExpertLaunches::kPerExpert;
+  return each ? local_experts(task) : 1;
+}
+
+Kernel launched(Kernel kernel, const LayerTask& task) {
+  kernel.launches = launches(task);
+  return kernel;
+}
+
+Kernel backward_product(Kernel kernel, const LayerTask& task) {
+  return launched(gradient_product(task.work, std::move(kernel)), task);
+}
+
+/// A pass over [rows, width].
+void pass(StepList& steps, const LayerTask& task, const char* name, std::int64_t width,
+          StreamCost cost, std::int64_t kernels = 1) {
+  Kernel kernel = stream(name, KernelClass::kElementwise, expert_rows(task), width, cost);
+  kernel.launches = kernels;
+  steps.then(std::move(kernel));
+}
+
+/// Whether rows are copied into filled ones, and back, by kernels of their own.
+bool fills_apart(const LayerTask& task) {
+  return casts(task) && expert_software(task).filling_apart.value &&
+         expert_software(task).row_multiple.value > 1;
+}
+
+void fill(StepList& steps, const LayerTask& task, const char* name) {
+  const double bytes = wide_bytes(task);
+  if (fills_apart(task)) pass(steps, task, name, task.model.expert_columns(), {bytes, bytes, 0});
+}
+
+bool biases_apart(const LayerTask& task) {
+  return trains(task) && expert_software(task).biases_apart.value && !products_do_all(task);
+}
+
+// Biases of the second matrices times the weights of gates: a product, its sum with the results,
+// and one tensor of those of all experts (Megatron-Core 2025, transformer/moe/experts.py:
+// _apply_bias). Backwards products with either factor and their sums.
+void add_biases(StepList& steps, const LayerTask& task) {
+  if (!biases_apart(task) || !task.model.moe.expert_bias) return;
+  const double bytes = wide_bytes(task);
+  pass(steps, task, "expert bias", task.model.expert_columns(), {3 * bytes, 3 * bytes, 2},
+       2 * launches(task) + 1);
+}
+
+void bias_gradients(StepList& steps, const LayerTask& task) {
+  if (!biases_apart(task) || !task.model.moe.expert_bias) return;
+  const double bytes = wide_bytes(task);
+  pass(steps, task, "expert bias gradient", task.model.expert_columns(), {4 * bytes, 2 * bytes, 4},
+       4 * launches(task));
+}
+
+// Halves of the inputs of functions are limited and joined (Megatron-Core 2025,
+// fusions/fused_bias_geglu.py: weighted_bias_quick_geglu_impl with clamp_value); backwards limits
+// look at their inputs again.
+void limit(StepList& steps, const LayerTask& task) {
+  if (!biases_apart(task) || !task.model.moe.clamped) return;
+  const double bytes = wide_bytes(task);
+  pass(steps, task, "expert function limits", function_inputs(task) * split_width(task),
+       {2 * bytes, 2 * bytes, 1}, 3);
+}
+
+void limit_gradients(StepList& steps, const LayerTask& task) {
+  if (!biases_apart(task) || !task.model.moe.clamped) return;
+  const double bytes = wide_bytes(task);
+  pass(steps, task, "expert function limits backward", function_inputs(task) * split_width(task),
+       {3 * bytes, 2 * bytes, 1}, 3);
+}
+
+/// Copies of what experts keep, from the buffers of all layers to pages, and back.
+void stash(StepList& steps, const LayerTask& task, const char* name) {
+  if (!trains(task) || !expert_software(task).stash.value) return;
+  const double bytes = (kept::expert_input(task).bytes + kept::expert_function_input(task).bytes +
+                        kept::expert_down_input(task).bytes)
+                           .base();
+  const double a_row = bytes / real(expert_rows(task));
+  pass(steps, task, name, 1, {a_row, a_row, 0});
+}
+
+/// Narrow operands of [rows, width]; scales of all experts' weights are put in order at once, and
+/// left out.
+void cast(StepList& steps, const LayerTask& task, const std::string& name, std::int64_t width) {
+  if (!casts(task)) return;
+  NarrowOperand operand;
+  operand.name = name;
+  operand.rows = expert_rows(task);
+  operand.width = width;
+  operand.precision = products(task);
+  operand.wide = wide_bytes(task);
+  const TrainingSoftware& software = *task.work.software;
+  if (const auto largest = largest_value(software, operand)) steps.then(launched(*largest, task));
+  for (Kernel& kernel : narrow_casts(software, operand)) {
+    const std::int64_t alone = kernel.launches;
+    Kernel issued = launched(std::move(kernel), task);
+    issued.launches = std::max(issued.launches, alone);
+    steps.then(std::move(issued));
+  }
+}
+
+/// Bytes of the inputs of functions, and of narrow copies of them or of what functions give.
+Bytes function_bytes(const LayerTask& task, double inputs, double element) {
+  return Bytes(real(expert_rows(task)) * real(split_width(task)) * inputs * element);
+}
+
+/// Inference: whether kernels of their own quantise what the products of engines read, in whose
+/// price it is not. DeepGEMM's for experts with room for their most rows (decodes) have it in the
+/// function (SGLang layers/moe/ep_moe/layer.py: silu_and_mul_masked_post_quant_fwd).
+bool quantises_inputs(const LayerTask& task) {
+  const LayerWork& w = task.work;
+  if (!w.quantises_apart || products(task) != Precision::kFp8Block) return false;
+  if (w.expert_kernels == ExpertKernels::kDeepGemm) return sends_tokens_once(task);
+  return w.expert_kernels == ExpertKernels::kTriton;
+}
+
+/// With the weights of the experts as the checkpoint stores them.
+Kernel expert_product(const char* name, const LayerTask& task, const GroupedShape& shape) {
+  const Precision stored = products(task);
+  const bool blocks = stored == Precision::kFp8Block;
+  const bool sums = blocks && task.work.expert_kernels == ExpertKernels::kTriton;
+  Kernel kernel = grouped_gemm(name, sums ? Precision::kFp8 : stored, shape);
+  if (blocks && task.work.expert_kernels == ExpertKernels::kDeepGemm) {
+    // DeepGEMM's tiles go through all experts as through one product (gemm/scheduler.cuh). Against
+    // its README's grouped products on H800 dense ones are 7 % off, up to 13; those of fp8 19, up
+    // to 32.
+    kernel.kind = KernelClass::kGemm;
+    kernel.load = {};
+  }
+  kernel.weights = task.weights(task.layer.feed);
+  kernel.weights.scale_bits = 0;  // fits of experts have their scales in them
+  const double saved =
+      element_bytes(kernel.precision) - stored_weight_bytes(kernel.precision, kernel.weights);
+  kernel.read -= Bytes(shape.experts * real(shape.n) * real(shape.k) * saved);
+  return launched(std::move(kernel), task);
+}
+
+Kernel expert_function(const LayerTask& task) {
+  const bool wide = casts(task) || quantises_inputs(task);
+  const Precision written = wide ? unquantised(task.work.precision) : products(task);
+  return gate_apart(task, activation("expert activation", written, expert_rows(task),
+                                     split_width(task), task.model.mlp.gated));
+}
+
+void weight_gradient(StepList& steps, const LayerTask& task, const std::string& name,
+                     const GroupedShape& shape, std::size_t gradient) {
+  if (task.work.lora.trains) return;  // frozen
+  const GradientBuffer buffer = gradient_buffer(task.work);
+  const std::size_t product = steps.for_weights(
+      backward_product(grouped_weight_gradient(name, task.work.precision, shape, buffer), task),
+      {gradient});
+  if (!buffer.apart) return;
+  const auto rows = static_cast<std::int64_t>(std::ceil(shape.experts)) * shape.k;
+  steps.for_weights(gradient_addition(name, rows, shape.n, buffer), {product});
+}
+
+}  // namespace
+
+void experts_forward(StepList& steps, const LayerTask& task) {
+  GroupedShape up = expert_up(task);
+  up.load.copies = up.rows;
+  // Tokens that come here: all of the exchange, or one for each copy where those are fewer.
+  const double tokens = all_reduces(task)
+                            ? real(task.work.tokens())
+                            : real(task.work.split_tokens() * task.work.ep * task.work.etp);
+  up.load.choices = std::min(up.rows, tokens) * up.load.experts;
+  fill(steps, task, "expert rows filled");
+  cast(steps, task, "expert up input", task.model.expert_columns());
+  if (quantises_inputs(task) && all_reduces(task))
+    steps.then(quantize("expert up input quantisation", products(task), task.work.tokens(),
+                        task.model.expert_columns()));
+  Kernel product = expert_product("expert up", task, up);
+  if (products_do_all(task))
+    product.written += function_bytes(task, 1, 2 * element_bytes(products(task)));
+  steps.then(product);
+  makes(steps, task, {kept::expert_input});
+  limit(steps, task);
+  if (!products_do_all(task)) steps.then(expert_function(task));
+  makes(steps, task, {kept::expert_function_input, kept::expert_down_input});
+  if (!products_do_all(task)) cast(steps, task, "expert down input", split_width(task));
+  if (quantises_inputs(task))
+    steps.then(quantize("expert down input quantisation", products(task), expert_rows(task),
+                        split_width(task)));
+  steps.then(expert_product("expert down", task, expert_down(task)));
+  makes(steps, task, {kept::expert_outputs});
+  add_biases(steps, task);
+  fill(steps, task, "expert rows cut");
+  stash(steps, task, "expert stash");
+}
+
+namespace {
+
+/// @return the step that makes the gradient which both gradients of the second matrix need
+std::size_t down_data_gradient(StepList& steps, const LayerTask& task) {
+  const Precision precision = task.work.precision;
+  cast(steps, task, "expert down gradient", task.model.expert_columns());
+  const std::size_t gradient = steps.cursor();
+  Kernel product =
+      backward_product(grouped_data_gradient("expert down", precision, expert_down(task)), task);
+  if (products_do_all(task)) {
+    const double inputs = real(function_inputs(task));
+    product.read += function_bytes(task, inputs, wide_bytes(task));
+    product.written = function_bytes(task, inputs, 2 * element_bytes(products(task)));
+  }
+  steps.then(product);
+  return gradient;
+}
+
+}  // namespace
+
+std::size_t experts_backward(StepList& steps, const LayerTask& task) {
+  if (again_alone(task, RecomputeModule::kMoeAct) && !products_do_all(task)) {
+    steps.then(expert_function(task));
+    makes(steps, task.again(), {kept::expert_down_input});
+    cast(steps, task, "expert down input", split_width(task));
+  }
+  stash(steps, task, "expert stash backward");
+  fill(steps, task, "expert rows cut backward");
+  bias_gradients(steps, task);
+  const std::size_t gradient = down_data_gradient(steps, task);
+  weight_gradient(steps, task, "expert down", expert_down(task), gradient);
+  frees(steps, task, {kept::expert_down_input});
+  if (!products_do_all(task)) {
+    steps.then(activation_backward("expert activation backward", task, expert_rows(task),
+                                   split_width(task)));
+  }
+  frees(steps, task, {kept::expert_function_input});
+  limit_gradients(steps, task);
+  if (!products_do_all(task))
+    cast(steps, task, "expert up gradient", function_inputs(task) * split_width(task));
+  const std::size_t of_up = steps.cursor();
+  steps.then(backward_product(
+      grouped_data_gradient("expert up", task.work.precision, expert_up(task)), task));
+  return of_up;
+}
+
+void fill_backward(StepList& steps, const LayerTask& task) {
+  fill(steps, task, "expert rows filled backward");
+}
+
+void first_weight_gradient(StepList& steps, const LayerTask& task, std::size_t gradient) {
+  weight_gradient(steps, task, "expert up", expert_up(task), gradient);
+  frees(steps, task, {kept::expert_input});
+}
+
+}  // namespace orrery

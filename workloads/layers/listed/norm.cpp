@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <string>
+
+#include "workloads/layers/listed/layer_operators.h"
+#include "workloads/layers/listed/listed_layer.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+/// A batch norm reads what it norms twice while it trains: for the statistics, and to norm.
+class LayerNormalization final : public LayerOperator {
+ public:
+  LayerNormalization(NormMethod method, bool weights, Extent extent)
+      : method_(method), weights_(weights), extent_(extent) {}
+
+  std::int64_t parameters() const override {
+    if (!weights_ || method_ == NormMethod::kLocal) return 0;
+    return (method_ == NormMethod::kRms ? 1 : 2) * extent_.channels;
+  }
+  bool keeps_inputs() const override { return true; }
+  bool is_epilogue() const override { return method_ == NormMethod::kBatch; }
+
+  std::vector<Kernel> forward(const PassContext& pass) const override {
+    const bool constants = method_ == NormMethod::kBatch && !pass.training;
+    const double passes = method_ == NormMethod::kBatch && pass.training ? 2 : 1;
+    return {stream(pass, "norm", KernelClass::kNormalization, extent_,
+                   {passes, 1, constants ? 2.0 : flops()})};
+  }
+  std::vector<Kernel> backward(const PassContext& pass, bool) const override {
+    const double passes = method_ == NormMethod::kBatch ? 2 : 1;
+    return {stream(pass, "norm backward", KernelClass::kNormalization, extent_,
+                   {2 * passes, 1, vector_cost::kNormBackward})};
+  }
+
+ private:
+  double flops() const {
+    // A square, the sum over five channels, a power and a quotient (Krizhevsky et al. 2012, 3.3).
+    constexpr double kLocalCost = 8;
+    if (method_ == NormMethod::kLocal) return kLocalCost;
+    return method_ == NormMethod::kRms ? vector_cost::kRmsNorm : vector_cost::kLayerNorm;
+  }
+
+  NormMethod method_;
+  bool weights_;
+  Extent extent_;
+};
+
+struct NormLayer final : ListedLayer {
+  NormLayer() { kind = "norm"; }
+
+  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
+                    int) const override {
+    const bool conditioned = inputs.size() > 1;
+    std::size_t value = normalize(graph, "norm", inputs.front(), method, weights && !conditioned);
+    if (conditioned) {
+      const std::int64_t channels = graph.extent(value).channels;
+      std::size_t vectors =
+          activate(graph, "condition activation", inputs[1], ActivationFunction::kSilu);
+      vectors = multiply(graph, "condition", vectors, {.channels = 2 * channels});
+      value = modulate(graph, "modulation", value, vectors, 2);
+    }
+    return activate(graph, "activation", value, activation);
+  }
+
+  NormMethod method = NormMethod::kBatch;
+  bool weights = true;
+  ActivationFunction activation = ActivationFunction::kNone;
+  static const config::Schema<NormLayer>& schema();
+};
+
+const config::Schema<NormLayer>& NormLayer::schema() {
+  using L = NormLayer;
+  static const config::Schema<L> schema =
+      listed_layer_schema<L>("norm",
+                             "a normalisation; a second input is a condition that its scale "
+                             "and shift are made of (DiT)")
+          .optional("method", &L::method,
+                    "values that are normed together: batch (a channel of all samples), layer and "
+                    "rms (a position), group "
+                    "(channels of a sample), local (neighbouring channels, as in AlexNet)")
+          .optional("weights", &L::weights, "a scale and a shift of each channel")
+          .optional("activation", &L::activation, "the function behind it");
+  return schema;
+}
+
+const config::Registered<ListedLayer>::Add<NormLayer> added_norm(
+    "norm", "a normalisation: batch, layer, group, ...");
+
+}  // namespace
+
+std::size_t normalize(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
+                      NormMethod method, bool weights) {
+  if (method == NormMethod::kNone) return input;
+  const Extent extent = graph.extent(input);
+  return graph.add(name, {input}, extent,
+                   std::make_shared<LayerNormalization>(method, weights, extent));
+}
+
+}  // namespace orrery

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training of a layer whose attention and MLP stand beside each other (GPT-J; PaLM, arXiv
+// 2204.02311; MegaScale, arXiv 2402.15627): one residual adds what both give, which tensor parallel
+// ranks sum up once. They read one norm, gathered once, or one each (GPT-NeoX, Falcon's newer
+// decoders), where each gathers its own (EleutherAI/gpt-neox, megatron/model/transformer.py:
+// gpt_j_residual without gpt_j_tied).
+#pragma once
+
+#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/ops/step_list.h"
+
+namespace orrery {
+
+StepList parallel_block_forward(const LayerTask& task);
+void parallel_block_backward(StepList& steps, const LayerTask& task);
+
+}  // namespace orrery

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/models/encoder_alone.h"
+#include "workloads/models/llm_config.h"
+
+namespace orrery {
+namespace {
+
+/// Elements of a part of a layer: of matrices (FLOPs follow from them) and of vectors added or
+/// multiplied elementwise.
+struct Elements {
+  std::int64_t matrices = 0;
+  std::int64_t vectors = 0;
+
+  std::int64_t total() const { return matrices + vectors; }
+  Elements& operator+=(const Elements& other) {
+    matrices += other.matrices;
+    vectors += other.vectors;
+    return *this;
+  }
+};
+
+Elements operator*(std::int64_t count, const Elements& e) {
+  return {count * e.matrices, count * e.vectors};
+}
+
+/// Elements of what mixes tokens, not split.
+Elements mixer(const LlmConfig& model, const LayerConfig& layer) {
+  const Mixer* kind = mixer_of(model, layer);
+  if (kind == nullptr) return {};
+  const PartParameters p = kind->parameters(model, layer, 1);
+  return {p.matrices(), p.total() - p.matrices()};
+}
+
+Elements mlp(std::int64_t hidden, std::int64_t intermediate, bool gated, bool bias) {
+  const std::int64_t inputs = gated ? 2 : 1;
+  Elements e;
+  e.matrices = (inputs + 1) * hidden * intermediate;
+  if (bias) e.vectors = inputs * intermediate + hidden;
+  return e;
+}
+
+/// Router, shared experts, `experts` routed ones, and what brings tokens to their width and back.
+/// Every token meets the whole router.
+Elements moe(const LlmConfig& model, std::int64_t experts) {
+  const MoeConfig& m = model.moe;
+  if (!model.has_moe()) return {};
+  Elements e{model.hidden * (m.experts + 2 * m.latent), m.router_bias ? m.experts : 0};
+  e += experts * mlp(model.expert_columns(), m.intermediate, model.mlp.gated, m.expert_bias);
+  e += mlp(model.hidden, m.shared_intermediate, model.mlp.gated, false);
+  if (m.shared_gate) e.matrices += model.hidden;
+  e.vectors += m.norms * model.hidden;
+  if (m.latent_norm) e.vectors += m.latent;
+  return e;
+}
+
+}  // namespace
+
+std::int64_t AttentionConfig::kv_elements_per_token() const {
+  if (kind == AttentionKind::kLatent) return kv_lora_rank + qk_rope_head_dim;
+  return kv_heads * (head_dim + value_dim());
+}
+
+std::size_t LlmConfig::variant_of(const AttentionConfig& other) {
+  if (other == attention) return 0;
+  const auto known = std::find(variants.begin(), variants.end(), other);
+  const auto index = static_cast<std::size_t>(known - variants.begin());
+  if (known == variants.end()) variants.push_back(other);
+  return index + 1;
+}
+
+std::int64_t LlmConfig::encoder_layers() const {
+  return std::count_if(layers.begin(), layers.end(),
+                       [](const LayerConfig& layer) { return layer.kind == LayerKind::kEncoder; });
+}
+
+std::int64_t mixture_parameters(const LlmConfig& model) {
+  if (model.residual_block > 0) return 2 * model.hidden;
+  const std::int64_t streams = model.residual_streams;
+  if (streams == 1) return 0;
+  const std::int64_t weights = streams * (2 + streams);
+  return weights * streams * model.hidden + weights + 3;
+}
+
+std::int64_t streams_head_parameters(const LlmConfig& model) {
+  if (model.residual_block > 0) return 2 * model.hidden;
+  const std::int64_t streams = model.residual_streams;
+  return streams == 1 ? 0 : streams * streams * model.hidden + streams + 1;
+}
+
+ParameterCount count_parameters(const LlmConfig& model) {
+  const std::int64_t norm = model.hidden * (model.norm_bias ? 2 : 1);
+  const auto dense = [&model](const LayerConfig& layer) {
+    const MlpConfig own = model.mlp_of(layer);
+    return mlp(model.hidden, own.intermediate, own.gated, own.bias);
+  };
+  const Elements routed = moe(model, model.moe.experts);
+  const Elements active = moe(model, model.moe.experts_per_token);
+
+  ParameterCount count;
+  count.embedding = (model.vocabulary + model.positions + model.segments) * model.hidden;
+  count.head = (model.tied_embeddings ? 0 : model.vocabulary * model.hidden) +
+               (model.head_bias ? model.vocabulary : 0) + pooler_parameters(model);
+  count.attention_per_layer = mixer(model, {}).total();
+  count.mamba_per_layer = mixer(model, {.mixer = MixerKind::kMamba2}).total();
+  count.mlp_per_dense_layer = dense({}).total();
+  count.moe_per_layer = routed.total();
+  count.active_moe_per_layer = active.total();
+  count.norms_per_layer = model.norms_per_layer * norm;
+  const std::int64_t mixture = mixture_parameters(model);
+  count.final_norm = (model.final_norm ? norm : 0) + (model.has_encoder() ? norm : 0) +
+                     streams_head_parameters(model);
+
+  count.total = count.active = count.embedding + count.head + count.final_norm;
+  count.vision = model.vision ? tower_parameters(*model.vision, 1).total() : 0;
+  count.total += count.vision;
+  count.active_matrices = head_adds(model);
+  for (const LayerConfig& layer : model.layers) {
+    const Elements mixes = mixer(model, layer);
+    const Elements feeds = !layer.feeds ? Elements() : layer.moe ? routed : dense(layer);
+    const Elements used = layer.feeds && layer.moe ? active : feeds;
+    const bool crosses = layer.kind == LayerKind::kCross;
+    const std::int64_t biases =
+        layer.position_biases ? model.relative_positions * model.attention_of(layer).heads : 0;
+    const std::int64_t rest = mixes.total() * (crosses ? 2 : 1) + biases +
+                              (model.norms_of(layer) + (crosses ? 1 : 0)) * norm + 2 * mixture;
+    const std::int64_t without = layer.hashed && model.moe.router_bias ? model.moe.experts : 0;
+    count.total += rest + feeds.total() - without;
+    count.active += rest + used.total() - without;
+    count.active_matrices += mixes.matrices * (crosses ? 2 : 1) + used.matrices;
+  }
+  return count;
+}
+
+bool LlmConfig::has(MixerKind mixer) const {
+  return std::any_of(layers.begin(), layers.end(),
+                     [mixer](const LayerConfig& layer) { return layer.mixer == mixer; });
+}
+
+bool LlmConfig::has_mlp() const {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const LayerConfig& layer) { return layer.feeds && !layer.moe; });
+}
+
+}  // namespace orrery

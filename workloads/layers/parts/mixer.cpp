@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/layers/parts/mixer.h"
+
+#include <algorithm>
+
+namespace orrery {
+
+const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer) {
+  switch (layer.mixer) {
+    case MixerKind::kAttention:
+      return model.attention_of(layer).kind == AttentionKind::kLatent ? &latent_attention()
+                                                                      : &grouped_attention();
+    case MixerKind::kMamba1:
+      return &mamba1();
+    case MixerKind::kMamba2:
+      return &mamba2();
+    case MixerKind::kDeltaNet:
+      return &delta_net();
+    case MixerKind::kSparse:
+      return &sparse_attention();
+    case MixerKind::kSharedSparse:
+      return &shared_sparse_attention();
+    case MixerKind::kBlockSparse:
+      return &block_sparse_attention();
+    case MixerKind::kWindowedKey:
+      return &windowed_key_attention();
+    case MixerKind::kCompressed:
+      return &compressed_attention();
+    case MixerKind::kCompressedSparse:
+      return &compressed_sparse_attention();
+    case MixerKind::kKimiDelta:
+      return &kimi_delta();
+    case MixerKind::kMambaAttention:
+      return &mamba_attention();
+    case MixerKind::kTimeMix:
+      return &time_mix();
+    case MixerKind::kChannelMix:
+      return &channel_mix();
+    case MixerKind::kSharedBlock:
+      return &shared_block();
+    case MixerKind::kNone:
+      break;
+  }
+  return nullptr;
+}
+
+const char* to_string(MixerKind kind) {
+  switch (kind) {
+    case MixerKind::kAttention:
+      return "attention";
+    case MixerKind::kMamba1:
+      return "Mamba-1";
+    case MixerKind::kMamba2:
+      return "Mamba";
+    case MixerKind::kDeltaNet:
+      return "gated delta networks";
+    case MixerKind::kKimiDelta:
+      return "Kimi delta attention";
+    case MixerKind::kSparse:
+      return "sparse attention";
+    case MixerKind::kSharedSparse:
+      return "sparse attention by shared selections";
+    case MixerKind::kBlockSparse:
+      return "block-sparse attention";
+    case MixerKind::kWindowedKey:
+      return "attention to one windowed key";
+    case MixerKind::kCompressed:
+      return "compressed attention";
+    case MixerKind::kCompressedSparse:
+      return "compressed sparse attention";
+    case MixerKind::kMambaAttention:
+      return "Mamba beside attention";
+    case MixerKind::kTimeMix:
+      return "time mixing of RWKV";
+    case MixerKind::kChannelMix:
+      return "channel mixing of RWKV";
+    case MixerKind::kSharedBlock:
+      return "blocks that layers share";
+    case MixerKind::kNone:
+      return "no mixer";
+  }
+  return "?";
+}
+
+std::string unlike_attention(const LlmConfig& model) {
+  for (const LayerConfig& layer : model.layers)
+    if (layer.mixer != MixerKind::kAttention && layer.mixer != MixerKind::kNone)
+      return to_string(layer.mixer);
+  return {};
+}
+
+bool holds_states(const LlmConfig& model) {
+  return std::any_of(model.layers.begin(), model.layers.end(), [&](const LayerConfig& layer) {
+    const Mixer* mixer = mixer_of(model, layer);
+    return mixer != nullptr && mixer->cache(model, layer, 1).state_bytes > 0;
+  });
+}
+
+}  // namespace orrery

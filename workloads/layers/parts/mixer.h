@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/models/llm_config.h"
+#include "workloads/ops/step_list.h"
+
+namespace orrery {
+
+/// Parameters of a part of a layer that one tensor parallel rank holds, by who else holds them.
+struct PartParameters {
+  std::int64_t split = 0;          ///< elements of matrices that the group splits
+  std::int64_t split_vectors = 0;  ///< biases, weights of norms and of convolutions, likewise
+  std::int64_t whole = 0;          ///< elements of matrices that every rank holds
+  std::int64_t whole_vectors = 0;
+  std::int64_t sixteen_bit = 0;  ///< those of all these that are never quantised
+
+  std::int64_t matrices() const { return split + whole; }
+  std::int64_t total() const { return matrices() + split_vectors + whole_vectors; }
+};
+
+/// What a rank holds of a sequence between steps of inference, in one layer.
+struct SequenceCache {
+  std::int64_t token_elements = 0;  ///< elements of each token in view, in the format of the cache
+  double state_bytes = 0;           ///< bytes of a sequence, however long it is
+  std::int64_t index_elements = 0;  ///< elements of each token in the format of indexers
+};
+
+/// Multiply-adds that grow with the keys in view.
+struct KeyTerm {
+  double each = 0;        ///< multiply-adds of a token for each key
+  std::int64_t most = 0;  ///< keys that count at most; 0: all
+};
+
+/// A weight of [outputs, inputs] of a part, as optimizers of whole matrices take it: what a rank
+/// has of it, and how tensor parallel ranks split it.
+struct PartMatrix {
+  enum class Split : std::uint8_t { kNone, kOutputs, kInputs };
+  std::int64_t outputs = 0, inputs = 0;
+  Split split = Split::kNone;
+};
+
+/// What mixes the tokens of a sequence in a layer. A kind is a file with one such object, which
+/// says once what its weights are, its steps forward and backward (with the tensors that they
+/// keep), and what it holds of a sequence; parameters, memory, FLOPs, kernels and transfers follow.
+class Mixer {
+ public:
+  virtual ~Mixer() = default;
+
+  /// What its norm and residual are called by, and where breakdowns put its kernels.
+  virtual std::string name() const = 0;
+  /// Its sizes behind its name, as descriptions print them: " 40 x 128, 8 KV heads"; empty: none.
+  virtual std::string sizes(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
+    return {};
+  }
+  /// @param tp ranks that split it; 1: all of it
+  virtual PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                                    int tp) const = 0;
+  /// The matrices of parameters(); empty: not said, so that such optimizers refuse it.
+  virtual std::vector<PartMatrix> matrices(const LlmConfig& /*model*/, const LayerConfig& /*layer*/,
+                                           int /*tp*/) const {
+    return {};
+  }
+  virtual SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
+  /// Multiply-adds of one token between the matrices, whatever it sees.
+  virtual double multiply_adds(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
+    return 0;
+  }
+  /// The same for keys in view.
+  virtual std::vector<KeyTerm> key_terms(const LlmConfig& /*model*/,
+                                         const LayerConfig& /*layer*/) const {
+    return {};
+  }
+  /// Most columns of an activation between two of its kernels, on one rank.
+  virtual std::int64_t widest(const LayerTask& task) const = 0;
+  /// @throws config::KeyError where tp ranks cannot split it
+  virtual void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
+
+  /// Whether the norm in front of it is its own, of other columns than the model's; it then says
+  /// what it keeps of the layer's input.
+  virtual bool norms_input() const { return false; }
+  /// Whether its backward pass is modelled.
+  virtual bool trains() const { return true; }
+  /// From the normed input of the layer to its output before the residual, and back.
+  virtual void forward(StepList& steps, const LayerTask& task) const = 0;
+  virtual void backward(StepList& steps, const LayerTask& task) const = 0;
+  /// What belongs to one part of a step of inference, between the projections of all tokens. No
+  /// collectives but those of context parallel ranks.
+  virtual void part_forward(StepList& steps, const LayerTask& task,
+                            const AttentionPart& part) const = 0;
+};
+
+/// What mixes the tokens in a layer; null where nothing does.
+const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);
+
+/// "Mamba", "gated delta networks".
+const char* to_string(MixerKind kind);
+/// The first kind of a model's layers that is not attention over all tokens or a window: what plans
+/// that are known of attention alone refuse by name; empty: there is none.
+std::string unlike_attention(const LlmConfig& model);
+/// Whether some layer holds a state of each sequence.
+bool holds_states(const LlmConfig& model);
+
+/// Sizes of attention of any kind: heads, columns, what is cached, windows and chunks.
+std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer);
+
+const Mixer& grouped_attention();
+const Mixer& latent_attention();
+const Mixer& sparse_attention();
+const Mixer& shared_sparse_attention();
+const Mixer& block_sparse_attention();
+const Mixer& windowed_key_attention();
+const Mixer& compressed_attention();
+const Mixer& compressed_sparse_attention();
+const Mixer& mamba1();
+const Mixer& mamba2();
+const Mixer& mamba_attention();
+const Mixer& time_mix();
+const Mixer& channel_mix();
+const Mixer& shared_block();
+const Mixer& delta_net();
+const Mixer& kimi_delta();
+
+}  // namespace orrery

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gated delta networks (Yang et al. 2024, arXiv 2412.06464) as Qwen3-Next and Qwen3.5 have them
+// (transformers, modeling_qwen3_next.py). Training is Megatron-Core's (core/ssm/gated_delta_net.py
+// at 00caa53): one input projection by columns, copies to the layouts of causal_conv1d and of
+// flash-linear-attention, keys of a head copied for each of its value heads, then the chunked rule.
+// In inference (vLLM, model_executor/models/qwen3_next.py) the narrow projection of decays and
+// steps is a product of its own that is never quantised, kernels read heads where they lie, prompts
+// leave their last states and new tokens update them in place.
+#include "workloads/base/real.h"
+#include "workloads/base/require.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/layers/recurrent/delta_net_kernels.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+/// Multiply-adds for each element of a state and token: k k^T, v k^T, the state's decay by them,
+/// and q S (Megatron-LM, training.py, num_floating_point_operations, core 0.16).
+constexpr double kDeltaMultiplyAdds = 4;
+
+bool trains_delta(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+
+Linear delta_input(const LayerTask& task) {
+  const DeltaNetConfig& net = task.model.delta_net;
+  const std::int64_t gates = trains_delta(task) ? net.gates() : 0;
+  return {"delta input", task.model.hidden,
+          (net.conv_channels() + net.values() + gates) / task.work.tp, task.work.precision,
+          task.weights(task.layer.attention)};
+}
+
+/// Steps and decays of heads.
+Linear delta_gate_input(const LayerTask& task) {
+  return {"delta gate input", task.model.hidden, task.model.delta_net.gates() / task.work.tp,
+          unquantised(task.work.precision)};
+}
+
+std::vector<Linear> delta_inputs(const LayerTask& task) {
+  if (trains_delta(task)) return {delta_input(task)};
+  return {delta_input(task), delta_gate_input(task)};
+}
+
+Linear delta_output(const LayerTask& task) {
+  return {"delta output", task.model.delta_net.values() / task.work.tp, task.model.hidden,
+          task.work.precision, task.weights(task.layer.attention)};
+}
+
+DeltaShape delta_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
+  DeltaShape s = delta_shape(task.model.delta_net, task.work.tp, sequences, query,
+                             activation_bytes(task.work.precision));
+  if (trains_delta(task)) s.product_keys = s.wide_keys();
+  return s;
+}
+
+/// All tokens of a training step, or of the norm of a step of inference.
+DeltaShape delta_shape_of(const LayerTask& task) {
+  if (!trains_delta(task)) return delta_shape_of(task, task.work.tokens(), 1);
+  const AttentionPart all = task.work.attention_parts().front();
+  return delta_shape_of(task, all.sequences, all.query);
+}
+
+// Tensors that forward passes leave.
+
+Tensor delta_rows(const char* name, const LayerTask& task, std::int64_t columns, double bytes) {
+  return kept::of_layer(name, task, real(delta_shape_of(task).tokens() * columns) * bytes);
+}
+
+Tensor delta_convolved(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  return delta_rows("delta convolution input", task, s.channels(), s.bytes);
+}
+
+/// With the projections of steps and decays.
+Tensor delta_gate(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  return delta_rows("delta gate", task, s.values() + 2 * s.heads, s.bytes);
+}
+
+/// Queries and keys of length 1 before they are copied for value heads, with what they were
+/// divided by in fp32; where there is one value head a key head the copies are all there is.
+Tensor delta_unit_keys(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  const double columns = s.heads > s.key_heads ? real(2 * s.keys()) : 0;
+  return kept::of_layer("delta unit keys", task,
+                        real(s.tokens()) * (columns * s.bytes + real(2 * s.key_heads) * 4));
+}
+
+/// Queries, keys, values, steps, sums of decays in fp32 and the inverse triangles of chunks.
+Tensor delta_rule_inputs(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  const double columns = real(2 * s.wide_keys() + s.values() + s.heads + s.heads * s.length);
+  return kept::of_layer("delta rule inputs", task,
+                        real(s.tokens()) * (columns * s.bytes + real(s.heads) * 4));
+}
+
+/// With the fp32 deviation of each head.
+Tensor delta_result(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  return kept::of_layer("delta result", task,
+                        real(s.tokens()) * (real(s.values()) * s.bytes + 4 * real(s.heads)));
+}
+
+/// Behind the norm, in front of the gate.
+Tensor delta_normed(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  return delta_rows("delta normed result", task, s.values(), s.bytes);
+}
+
+Tensor delta_output_input(const LayerTask& task) {
+  return delta_rows("delta output input", task, delta_shape_of(task).values(),
+                    kept::input_bytes(task.work));
+}
+
+/// What backward passes have at once of what they compute again: w, u, new values, states of
+/// chunks and their gradients.
+Tensor delta_again(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  const double bytes =
+      (real(s.tokens() * (s.wide_keys() + 2 * s.values())) + 2 * real(s.chunks() * s.states())) *
+      s.bytes;
+  return {"delta chunks", Bytes(bytes), TensorRole::kWorking};
+}
+
+/// `launches` copies of [tokens, width] in all.
+void delta_copies(StepList& steps, const LayerTask& task, const char* name, std::int64_t width,
+                  std::int64_t launches) {
+  const double bytes = activation_bytes(task.work.precision);
+  Kernel kernel =
+      stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0});
+  kernel.launches = launches;
+  steps.then(std::move(kernel));
+}
+
+/// Queries and keys of each key head to its value heads, or the sums of their gradients.
+void copy_keys(StepList& steps, const LayerTask& task, bool backward) {
+  const DeltaShape s = delta_shape_of(task);
+  if (s.heads == s.key_heads) return;
+  const double narrow = real(2 * s.tokens() * s.keys()) * s.bytes;
+  const double wide = real(2 * s.tokens() * s.wide_keys()) * s.bytes;
+  Kernel kernel = stream(backward ? "delta key copies backward" : "delta key copies",
+                         KernelClass::kElementwise, s.tokens(), 2 * s.wide_keys(), {0, 0, 0});
+  kernel.read = Bytes(backward ? wide : narrow);
+  kernel.written = Bytes(backward ? narrow : wide);
+  kernel.launches = 2;
+  steps.then(std::move(kernel));
+}
+
+class DeltaNet final : public Mixer {
+ public:
+  std::string name() const override { return "delta"; }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return kDeltaMultiplyAdds * real(model.delta_net.states());
+  }
+  std::int64_t widest(const LayerTask& task) const override { return delta_input(task).out; }
+  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& steps, const LayerTask& task) const override;
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override;
+
+ private:
+  static void train_forward(StepList& steps, const LayerTask& task);
+};
+
+PartParameters DeltaNet::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                    int tp) const {
+  const DeltaNetConfig& net = model.delta_net;
+  const std::int64_t gates = model.hidden * net.gates() / tp;
+  PartParameters p;
+  p.split = model.hidden * (net.conv_channels() + 2 * net.values()) / tp + gates;
+  // Taps of the convolution, A and the bias of decays by head; the norm is one of all heads.
+  p.split_vectors = (net.conv_channels() * net.conv_kernel + 2 * net.value_heads) / tp;
+  p.whole_vectors = net.value_dim;
+  p.sixteen_bit = gates + p.split_vectors + p.whole_vectors;
+  return p;
+}
+
+/// The input projection is one (Megatron-Core: in_proj).
+std::vector<PartMatrix> DeltaNet::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                           int tp) const {
+  using Split = PartMatrix::Split;
+  const DeltaNetConfig& net = model.delta_net;
+  return {{(net.conv_channels() + net.values() + net.gates()) / tp, model.hidden, Split::kOutputs},
+          {model.hidden, net.values() / tp, Split::kInputs}};
+}
+
+SequenceCache DeltaNet::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
+  return delta_cache(model.delta_net, tp);
+}
+
+void DeltaNet::require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
+  require_divides(model.delta_net.key_heads, tp, "tp", "key heads of gated delta networks");
+  require_divides(model.delta_net.value_heads, tp, "tp", "value heads of gated delta networks");
+}
+
+void DeltaNet::part_forward(StepList& steps, const LayerTask& task,
+                            const AttentionPart& part) const {
+  const std::int64_t taps = task.model.delta_net.conv_kernel;
+  const DeltaShape s = delta_shape_of(task, part.sequences, part.query);
+  if (part.phase == Phase::kDecode) {
+    steps.then(conv_update(s, taps));
+    steps.then(state_update(s, kDeltaStateBytes));
+    return;
+  }
+  steps.then(conv_forward(s, taps));
+  steps.then(delta_gates(s));
+  steps.then(unit_keys(s));
+  std::vector<Kernel> chunks = delta_chunks(s);
+  keep_states(chunks.at(kDeltaStates), s, part);
+  for (Kernel& kernel : chunks) steps.then(std::move(kernel));
+}
+
+void DeltaNet::train_forward(StepList& steps, const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  delta_copies(steps, task, "delta convolution layout", s.channels(), 1);
+  steps.then(conv_forward(s, task.model.delta_net.conv_kernel));
+  makes(steps, task, {delta_convolved});
+  delta_copies(steps, task, "delta head layout", s.channels() + s.values(), 4);
+  makes(steps, task, {delta_gate});
+  steps.then(unit_keys(s));
+  makes(steps, task, {delta_unit_keys});
+  copy_keys(steps, task, false);
+  steps.then(delta_gates(s));
+  for (Kernel& kernel : delta_triangles(s)) steps.then(std::move(kernel));
+  makes(steps, task, {delta_rule_inputs});
+  steps.then(delta_chunk_values(s));
+  steps.then(delta_states(s));
+  steps.then(delta_outputs(s));
+  makes(steps, task, {delta_result});
+}
+
+void DeltaNet::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  column_forward(steps, w, delta_inputs(task), task.model.hidden);
+  makes(steps, task, {kept::attention_input});
+  if (trains_delta(task)) {
+    train_forward(steps, task);
+  } else {
+    next_turn(steps, task);
+    for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  }
+  steps.then(gated_norm(delta_shape_of(task)));
+  makes(steps, task, {delta_normed, delta_output_input});
+  row_forward(steps, w, delta_output(task),
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+void DeltaNet::backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const DeltaShape s = delta_shape_of(task);
+  row_backward(steps, w, delta_output(task));
+  frees(steps, task, {delta_output_input});
+  steps.then(gated_norm_backward(s));
+  frees(steps, task, {delta_normed, delta_result});
+  steps.then(delta_chunk_values(s));
+  makes(steps, task.again(), {delta_again});
+  steps.then(delta_states(s));
+  for (Kernel& kernel : delta_backward(s)) steps.then(std::move(kernel));
+  frees(steps, task, {delta_again, delta_rule_inputs});
+  copy_keys(steps, task, true);
+  steps.then(unit_keys_backward(s));
+  frees(steps, task, {delta_unit_keys});
+  steps.then(delta_gates_backward(s));
+  frees(steps, task, {delta_gate});
+  delta_copies(steps, task, "delta head layout backward", s.channels() + s.values(), 4);
+  steps.then(conv_backward(s, task.model.delta_net.conv_kernel));
+  frees(steps, task, {delta_convolved});
+  delta_copies(steps, task, "delta convolution layout backward", s.channels(), 1);
+  if (w.recomputes(RecomputeModule::kLayernorm)) {
+    steps.then(norm_forward("delta norm", task, w.row_tokens()));
+    makes(steps, task.again(), {kept::attention_input});
+  }
+  column_backward(steps, w, {delta_input(task)}, task.model.hidden);
+  frees(steps, task, {kept::attention_input});
+}
+
+}  // namespace
+
+const Mixer& delta_net() {
+  static const DeltaNet mixer;
+  return mixer;
+}
+
+}  // namespace orrery

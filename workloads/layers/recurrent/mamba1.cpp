@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mamba-1 mixers (Gu and Dao 2023, arXiv 2312.00752): every channel has a state of its own, which
+// follows from steps, B and C of its token. Kernels are those of mamba_ssm's selective scan
+// (csrc/selective_scan/selective_scan_fwd_kernel.cuh) and of its update of states; tensor parallel
+// ranks split channels as vLLM does (layers/mamba/mamba_mixer.py): steps, B and C are added up.
+#include "workloads/base/real.h"
+#include "workloads/base/require.h"
+#include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/layers/recurrent/scan_kernels.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+/// States are kept in the format of the model's weights, 16 bits (mamba_simple.py,
+/// allocate_inference_cache); kernels widen them.
+constexpr double kChannelStateBytes = 2;
+/// FLOPs for each element of a state and token: products of step, input and B, decay and sum, C
+/// times it and their sum, twice the combination of tokens (VMamba, arXiv 2401.10166, counts 9).
+constexpr double kSelectiveFlops = 9;
+constexpr double kSoftplusFlops = 4;
+
+/// Columns of low-rank steps, B and C.
+std::int64_t selected_columns(const MambaConfig& m) { return m.step_rank + 2 * m.state; }
+
+Linear selective_matrix(const LayerTask& task, const char* name, std::int64_t in,
+                        std::int64_t out) {
+  return {name, in, out, task.work.precision, task.weights(task.layer.attention)};
+}
+
+class Mamba1 final : public Mixer {
+ public:
+  std::string name() const override { return "mamba"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return " of " + std::to_string(model.mamba.inner()) + " channels with states of " +
+           std::to_string(model.mamba.state);
+  }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    const MambaConfig& m = model.mamba;
+    return {0, real(m.inner() / tp * (m.state + m.conv_kernel - 1)) * kChannelStateBytes};
+  }
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return kSelectiveFlops / 2 * real(model.mamba.inner() * model.mamba.state);
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    return 2 * task.model.mamba.inner() / task.work.tp;
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.mamba.inner(), tp, "tp", "channels of Mamba");
+  }
+  bool trains() const override { return false; }
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {}
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override;
+};
+
+PartParameters Mamba1::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                  int tp) const {
+  const MambaConfig& m = model.mamba;
+  const std::int64_t inner = m.inner() / tp;
+  PartParameters p;
+  p.split = inner * (3 * model.hidden + selected_columns(m) + m.step_rank);
+  // Taps and biases of the convolution, biases of steps, D; decays of every element of a state.
+  p.split_vectors = inner * (m.conv_kernel + (m.conv_bias ? 1 : 0) + 2 + m.state);
+  if (m.projection_bias) {
+    p.split_vectors += 2 * inner;
+    p.whole_vectors = model.hidden;
+  }
+  if (m.selection_norms && m.norm) p.whole_vectors += selected_columns(m);
+  p.sixteen_bit = p.split_vectors + p.whole_vectors;
+  return p;
+}
+
+/// Scans of prompts: a thread block for each channel and sequence, chunks of 2,048 tokens at once.
+/// They read inputs, steps and gates; where a prompt goes on, its states too.
+Kernel selective_scan(const LayerTask& task, const AttentionPart& part) {
+  const MambaConfig& m = task.model.mamba;
+  const double bytes = activation_bytes(task.work.precision);
+  const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.tp;
+  const double states = real(part.sequences * inner * m.state) * kChannelStateBytes;
+  Kernel kernel =
+      scan_pass("mamba selective scan", tokens, inner,
+                {3 * bytes, bytes,
+                 kSelectiveFlops * real(m.state) + kSoftplusFlops + vector_cost::kSilu + 3});
+  kernel.exponentials = Flops(real(tokens * inner * (m.state + 2)));
+  kernel.read +=
+      Bytes(real(2 * tokens * m.state) * bytes + (part.context > part.query ? states : 0));
+  kernel.written += Bytes(states);
+  return kernel;
+}
+
+/// New tokens of a decode: states are read and written for each.
+Kernel channel_update(const LayerTask& task, const AttentionPart& part) {
+  const MambaConfig& m = task.model.mamba;
+  const double bytes = activation_bytes(task.work.precision);
+  const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.tp;
+  Kernel kernel = scan_pass("mamba state update", tokens, inner * m.state,
+                            {kChannelStateBytes, kChannelStateBytes, 6});
+  kernel.exponentials = Flops(real(tokens * inner * (m.state + 2)));
+  kernel.read += Bytes(real(tokens * (3 * inner + 2 * m.state)) * bytes);
+  kernel.written += Bytes(real(tokens * inner) * bytes);
+  return kernel;
+}
+
+void Mamba1::part_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) const {
+  steps.then(part.phase == Phase::kDecode ? channel_update(task, part)
+                                          : selective_scan(task, part));
+}
+
+/// Causal convolution with SiLU over the inputs of all parts; decodes look back at kept inputs.
+void selective_convolution(StepList& steps, const LayerTask& task) {
+  const MambaConfig& m = task.model.mamba;
+  const double bytes = activation_bytes(task.work.precision);
+  const std::int64_t inner = m.inner() / task.work.tp;
+  for (const AttentionPart& part : task.work.attention_kernels()) {
+    const bool decodes = part.phase == Phase::kDecode;
+    Kernel kernel = scan_pass(decodes ? "mamba convolution update" : "mamba convolution",
+                              part.sequences * part.query, inner,
+                              {bytes, bytes, 2 * real(m.conv_kernel) + vector_cost::kSilu});
+    if (decodes) {
+      const Bytes window(real(part.sequences * inner * (m.conv_kernel - 1)) * bytes);
+      kernel.read += window;
+      kernel.written += window;
+    }
+    steps.then(kernel);
+  }
+}
+
+void Mamba1::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const MambaConfig& m = task.model.mamba;
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t hidden = task.model.hidden, inner = m.inner() / w.tp;
+  column_forward(steps, w, {selective_matrix(task, "mamba input", hidden, 2 * inner)}, hidden);
+  selective_convolution(steps, task);
+  row_forward(steps, w, selective_matrix(task, "mamba selection", inner, selected_columns(m)),
+              RowOutput::kReduced);
+  if (m.selection_norms)
+    steps.then(scan_pass("mamba selection norm", w.tokens(), selected_columns(m),
+                         {bytes, bytes, vector_cost::kRmsNorm}));
+  local_forward(steps, w, selective_matrix(task, "mamba steps", m.step_rank, inner), w.tokens());
+  next_turn(steps, task);
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  row_forward(steps, w, selective_matrix(task, "mamba output", inner, hidden),
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+}  // namespace
+
+const Mixer& mamba1() {
+  static const Mamba1 mixer;
+  return mixer;
+}
+
+}  // namespace orrery

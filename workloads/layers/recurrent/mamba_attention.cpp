@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mamba-2 and attention beside each other, from one norm, whose outputs are added (Falcon-H1, arXiv
+// 2507.22448; transformers, modeling_falcon_h1.py). In inference each is reduced over tensor
+// parallel ranks by itself (vLLM, model_executor/models/falcon_h1.py); in training they share the
+// gathered input and one reduction, as parallel blocks of Megatron-Core do, an estimate, for no
+// published software trains them. Scales of muP are part of other kernels.
+#include <algorithm>
+#include <vector>
+
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+PartParameters operator+(const PartParameters& a, const PartParameters& b) {
+  return {a.split + b.split, a.split_vectors + b.split_vectors, a.whole + b.whole,
+          a.whole_vectors + b.whole_vectors, a.sixteen_bit + b.sixteen_bit};
+}
+
+/// The sum of what both give, or of the gradients of their input.
+void add_both(StepList& steps, const LayerTask& task, const char* name) {
+  const double bytes = activation_bytes(task.work.precision);
+  steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
+                    {2 * bytes, bytes, 1}));
+}
+
+/// Training: attention gathers the input and leaves its sums in parts, Mamba reduces both.
+LayerWork of_attention(LayerWork work) {
+  work.partial_output = work.phase == Phase::kTraining;
+  return work;
+}
+LayerWork of_mamba(LayerWork work) {
+  work.whole_input = work.phase == Phase::kTraining;
+  return work;
+}
+
+class MambaAttention final : public Mixer {
+ public:
+  std::string name() const override { return "mamba attention"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& layer) const override {
+    return ":" + mamba2().sizes(model, layer) + " beside" + attention_sizes(model, layer);
+  }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override {
+    return mamba2().parameters(model, layer, tp) + grouped_attention().parameters(model, layer, tp);
+  }
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override {
+    std::vector<PartMatrix> all = grouped_attention().matrices(model, layer, tp);
+    for (const PartMatrix& matrix : mamba2().matrices(model, layer, tp)) all.push_back(matrix);
+    return all;
+  }
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
+    SequenceCache both = grouped_attention().cache(model, layer, tp);
+    both.state_bytes += mamba2().cache(model, layer, tp).state_bytes;
+    return both;
+  }
+  double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override {
+    return mamba2().multiply_adds(model, layer);
+  }
+  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override {
+    return grouped_attention().key_terms(model, layer);
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    return std::max(mamba2().widest(task), grouped_attention().widest(task));
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
+    mamba2().require_split(model, layer, tp);
+    grouped_attention().require_split(model, layer, tp);
+  }
+  void forward(StepList& steps, const LayerTask& task) const override {
+    const LayerWork attends = of_attention(task.work), scans = of_mamba(task.work);
+    grouped_attention().forward(steps, {task.model, task.layer, attends, task.forward});
+    if (task.work.phase == Phase::kTraining) add_both(steps, task, "mamba and attention addition");
+    mamba2().forward(steps, {task.model, task.layer, scans, task.forward});
+    if (task.work.phase != Phase::kTraining) add_both(steps, task, "mamba and attention addition");
+  }
+  void backward(StepList& steps, const LayerTask& task) const override {
+    const LayerWork attends = of_attention(task.work), scans = of_mamba(task.work);
+    mamba2().backward(steps, {task.model, task.layer, scans, task.forward});
+    add_both(steps, task, "mamba and attention addition backward");
+    grouped_attention().backward(steps, {task.model, task.layer, attends, task.forward});
+  }
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    grouped_attention().part_forward(steps, task, part);
+    mamba2().part_forward(steps, task, part);
+  }
+};
+
+}  // namespace
+
+const Mixer& mamba_attention() {
+  static const MambaAttention mixer;
+  return mixer;
+}
+
+}  // namespace orrery

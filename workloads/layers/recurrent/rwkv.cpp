@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// RWKV-5 and 6 (arXiv 2404.05892) and 7 (2503.14456) as BlinkDL's rwkv package runs them
+// (RWKV-LM, RWKV-v7/rwkv_v7_demo.py; transformers' modeling_rwkv5.py of RWKV/rwkv-5-world): time
+// mixing with a state a head; channel mixing is rwkv_channels.cpp. Tensor parallel ranks share
+// heads, as no engine has published it: low-rank matrices are whole on each, an estimate. Training
+// is RWKV-LM's (RWKV-v5/src/model.py, RWKV-v7/train_temp): its kernels of the recurrence, all else
+// elementwise, with a mixture kept for each product.
+#include <algorithm>
+
+#include "workloads/base/real.h"
+#include "workloads/base/require.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/layers/recurrent/rwkv_kernels.h"
+#include "workloads/layers/recurrent/rwkv_parts.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+/// Mixtures of version 6 that follow from the token: of receptance, key, value, gate and decay.
+constexpr std::int64_t kMixtures = 5;
+
+/// Ranks of the pairs of matrices in time mixing that give vectors of its width: decays, learning
+/// rates, gates, and what values take from those of the first layer.
+std::vector<std::int64_t> low_ranks(const RwkvConfig& r, const LayerConfig& layer) {
+  std::vector<std::int64_t> ranks = {r.decay_rank, r.rate_rank, r.gate_rank,
+                                     layer.first ? 0 : r.value_rank};
+  ranks.erase(std::remove(ranks.begin(), ranks.end(), 0), ranks.end());
+  return ranks;
+}
+
+/// Matrices that are never quantised, of all ranks.
+Kernel whole_product(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out,
+                     std::int64_t batch = 1) {
+  return gemm(name, unquantised(task.work.precision), {task.work.tokens(), out, in, batch});
+}
+
+WkvShape wkv_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
+  return wkv_shape(task.model.rwkv, task.work.tp, sequences, query,
+                   activation_bytes(task.work.precision));
+}
+
+bool trains_rwkv(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+
+/// All tokens of a training step.
+WkvShape trained_wkv(const LayerTask& task) {
+  const AttentionPart all = task.work.attention_parts().front();
+  return wkv_shape_of(task, all.sequences, all.query);
+}
+
+// Tensors that forward passes leave.
+
+std::int64_t time_mixtures(const RwkvConfig& r) {
+  return r.version == 5 ? 4 : r.version == 6 ? kMixtures : 6;
+}
+
+/// What is mixed, and every mixture; version 6: the first one and what makes the others besides.
+Tensor time_mix_inputs(const LayerTask& task) {
+  const RwkvConfig& r = task.model.rwkv;
+  const double rows = real(task.work.row_tokens() * task.model.hidden);
+  const double learned = r.version == 6 ? 1 + kMixtures : 0;
+  const double columns =
+      r.version == 6 ? real(task.work.tokens()) * real(2 * kMixtures * r.mix_rank) : 0;
+  return kept::of_layer(
+      "time mix inputs", task,
+      (rows * (1 + real(time_mixtures(r)) + learned) + columns) * rwkv_wide(task));
+}
+
+/// Receptances, keys, values, gates, and the columns of low-rank pairs: in front of their function
+/// and behind it, and what they give; version 7: what keys are made of these besides.
+Tensor time_mix_columns(const LayerTask& task) {
+  const RwkvConfig& r = task.model.rwkv;
+  const double width = real(r.width() / task.work.tp);
+  double columns = (r.version < 7 ? 4 : 3 + 4) * width;
+  for (const std::int64_t rank : low_ranks(r, task.layer)) columns += 2 * real(rank) + width;
+  return rwkv_rows("time mix columns", task, columns, rwkv_wide(task));
+}
+
+/// With what the recurrence leaves.
+Tensor time_mix_result(const LayerTask& task) {
+  const WkvShape s = trained_wkv(task);
+  return kept::of_layer("time mix result", task,
+                        real(s.tokens() * s.width()) * s.bytes + wkv_kept_bytes(s));
+}
+
+Tensor time_mix_output_input(const LayerTask& task) {
+  return rwkv_rows("time mix output input", task, real(task.model.rwkv.width() / task.work.tp),
+                   kept::input_bytes(task.work));
+}
+
+Tensor embedding_norm_input(const LayerTask& task) {
+  const double rows = task.layer.first ? real(task.work.row_tokens() * task.model.hidden) : 0;
+  return kept::of_layer("time mix embedding norm input", task, rows * rwkv_wide(task));
+}
+
+class TimeMix final : public Mixer {
+ public:
+  std::string name() const override { return "time mix"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return " " + std::to_string(model.rwkv.heads) + " x " + std::to_string(model.rwkv.head_dim);
+  }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    return {0, real(model.rwkv.states()) * kWkvStateBytes / tp + shift_bytes(model)};
+  }
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return wkv_flops(model.rwkv.version) / 2 * real(model.rwkv.states());
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    return 4 * task.model.rwkv.width() / task.work.tp;
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.rwkv.heads, tp, "tp", "heads of RWKV");
+  }
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& steps, const LayerTask& task) const override;
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    if (trains_rwkv(task)) {
+      steps.then(wkv_training(trained_wkv(task)));
+      return;
+    }
+    const bool continues = part.phase == Phase::kDecode || part.context > part.query;
+    steps.then(wkv(wkv_shape_of(task, part.sequences, part.query), continues));
+  }
+};
+
+PartParameters TimeMix::parameters(const LlmConfig& model, const LayerConfig& layer, int tp) const {
+  const RwkvConfig& r = model.rwkv;
+  // Receptance, key, value, output, and a gate where that is one matrix.
+  const std::int64_t matrices = r.version < 7 ? 5 : 4;
+  const std::int64_t width = r.width() / tp;
+  PartParameters p;
+  p.split = matrices * model.hidden * width;
+  std::int64_t narrow = 2 * kMixtures * r.mix_rank * model.hidden;
+  for (const std::int64_t rank : low_ranks(r, layer)) {
+    narrow += rank * model.hidden;
+    p.split += rank * width;
+    p.sixteen_bit += rank * width;
+  }
+  p.whole = narrow;
+  // Weights of mixtures, and of the norm behind the embeddings; decays, bonuses and the norm of
+  // heads by column. Version 7: biases of decays, rates and values, three scales of keys.
+  const std::int64_t mixed = r.version == 5 ? 4 : 6;
+  p.whole_vectors = (mixed + (layer.first ? 2 : 0)) * model.hidden;
+  const std::int64_t by_column = r.version < 7 ? 4 : layer.first ? 7 : 8;
+  p.split_vectors = by_column * width;
+  p.sixteen_bit += p.whole + p.whole_vectors + p.split_vectors;
+  return p;
+}
+
+/// What the products read: mixtures of each token with the one before.
+void mix_inputs(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const RwkvConfig& r = task.model.rwkv;
+  const std::int64_t hidden = task.model.hidden;
+  const double bytes = activation_bytes(w.precision);
+  if (r.version != 6) {
+    steps.then(
+        token_shift("time mix inputs", w.row_tokens(), hidden, r.version == 5 ? 4 : 6, bytes));
+    return;
+  }
+  steps.then(token_shift("time mix first mixture", w.row_tokens(), hidden, 1, bytes));
+  const std::int64_t columns = kMixtures * r.mix_rank;
+  steps.then(whole_product(task, "time mix mixtures down", hidden, columns));
+  steps.then(stream("time mix mixtures function", KernelClass::kElementwise, w.tokens(), columns,
+                    {bytes, bytes, 1}));
+  steps.then(whole_product(task, "time mix mixtures up", r.mix_rank, hidden, kMixtures));
+  steps.then(
+      token_shift("time mix inputs", w.row_tokens(), hidden, kMixtures, bytes, /*learned=*/true));
+}
+
+void mix_inputs_backward(StepList& steps, const LayerTask& task) {
+  const LayerWork& w = task.work;
+  const RwkvConfig& r = task.model.rwkv;
+  const std::int64_t hidden = task.model.hidden;
+  const double bytes = activation_bytes(w.precision);
+  const bool learned = r.version == 6;
+  steps.then(token_shift_backward("time mix inputs backward", w.row_tokens(), hidden,
+                                  time_mixtures(r), bytes, learned));
+  if (!learned) return;
+  const std::int64_t columns = kMixtures * r.mix_rank;
+  batched_backward(steps, w, "time mix mixtures up", {w.tokens(), hidden, r.mix_rank, kMixtures});
+  steps.then(stream("time mix mixtures function backward", KernelClass::kElementwise, w.tokens(),
+                    columns, {2 * bytes, bytes, 2}));
+  batched_backward(steps, w, "time mix mixtures down", {w.tokens(), columns, hidden});
+  steps.then(
+      token_shift_backward("time mix first mixture backward", w.row_tokens(), hidden, 1, bytes));
+}
+
+/// Receptance, key, value, and a gate where that is one matrix.
+std::vector<Linear> time_columns(const LayerTask& task) {
+  const std::int64_t hidden = task.model.hidden, width = task.model.rwkv.width() / task.work.tp;
+  std::vector<Linear> columns;
+  columns.reserve(4);
+  for (const char* name : {"time mix receptance", "time mix key", "time mix value"})
+    columns.push_back(rwkv_matrix(task, name, hidden, width));
+  if (task.model.rwkv.version < 7)
+    columns.push_back(rwkv_matrix(task, "time mix gate", hidden, width));
+  return columns;
+}
+
+void TimeMix::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  if (task.layer.first) {
+    steps.then(norm_forward("embedding norm", task, w.row_tokens()));
+    makes(steps, task, {embedding_norm_input});
+  }
+  const RwkvConfig& r = task.model.rwkv;
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t hidden = task.model.hidden, width = r.width() / w.tp;
+  mix_inputs(steps, task);
+  makes(steps, task, {time_mix_inputs});
+  column_forward(steps, w, time_columns(task), hidden);
+  for (const std::int64_t rank : low_ranks(r, task.layer)) {
+    steps.then(whole_product(task, "time mix rank down", hidden, rank));
+    steps.then(stream("time mix rank function", KernelClass::kElementwise, w.tokens(), rank,
+                      {bytes, bytes, 1}));
+    steps.then(whole_product(task, "time mix rank up", rank, width));
+  }
+  // Keys of length 1 times rates, values between those of the first layer and their own: one
+  // kernel where the package compiles it.
+  if (r.version == 7)
+    steps.then(stream("time mix keys", KernelClass::kElementwise, w.tokens(), width,
+                      {5 * bytes, 4 * bytes, 12}));
+  makes(steps, task, {time_mix_columns});
+  next_turn(steps, task);
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  makes(steps, task, {time_mix_result});
+  steps.then(wkv_norm(wkv_shape_of(task, w.tokens(), 1)));
+  makes(steps, task, {time_mix_output_input});
+  row_forward(steps, w, rwkv_matrix(task, "time mix output", width, hidden), rwkv_reduction(w));
+}
+
+void TimeMix::backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const RwkvConfig& r = task.model.rwkv;
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t hidden = task.model.hidden, width = r.width() / w.tp;
+  row_backward(steps, w, rwkv_matrix(task, "time mix output", width, hidden));
+  frees(steps, task, {time_mix_output_input});
+  steps.then(wkv_norm_backward(wkv_shape_of(task, w.tokens(), 1)));
+  steps.then(wkv_backward(trained_wkv(task)));
+  frees(steps, task, {time_mix_result});
+  if (r.version == 7)
+    steps.then(stream("time mix keys backward", KernelClass::kElementwise, w.tokens(), width,
+                      {9 * bytes, 5 * bytes, 24}));
+  for (const std::int64_t rank : low_ranks(r, task.layer)) {
+    batched_backward(steps, w, "time mix rank up", {w.tokens(), width, rank});
+    steps.then(stream("time mix rank function backward", KernelClass::kElementwise, w.tokens(),
+                      rank, {2 * bytes, bytes, 2}));
+    batched_backward(steps, w, "time mix rank down", {w.tokens(), rank, hidden});
+  }
+  column_backward(steps, w, time_columns(task), hidden);
+  frees(steps, task, {time_mix_columns});
+  mix_inputs_backward(steps, task);
+  frees(steps, task, {time_mix_inputs});
+  if (!task.layer.first) return;
+  norm_backward(steps, "embedding norm backward", task, w.row_tokens(), PastBlock::kNothing);
+  frees(steps, task, {embedding_norm_input});
+}
+
+}  // namespace
+
+const Mixer& time_mix() {
+  static const TimeMix mixer;
+  return mixer;
+}
+
+}  // namespace orrery

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channel mixing of RWKV (rwkv.cpp): an MLP of squared ReLU that looks one token back, gated by a
+// receptance up to version 6. Its receptance is whole on each tensor parallel rank, an estimate.
+#include "workloads/base/require.h"
+#include "workloads/layers/recurrent/rwkv_kernels.h"
+#include "workloads/layers/recurrent/rwkv_parts.h"
+
+namespace orrery {
+namespace {
+
+bool gates_channels(const LayerTask& task) { return task.model.rwkv.version < 7; }
+
+/// What is mixed, and what keys and receptances read.
+Tensor channel_mix_inputs(const LayerTask& task) {
+  const double copies = gates_channels(task) ? 3 : 2;
+  return kept::of_layer(
+      "channel mix inputs", task,
+      copies * real(task.work.row_tokens() * task.model.hidden) * rwkv_wide(task));
+}
+
+Tensor channel_mix_function_input(const LayerTask& task) {
+  return rwkv_rows("channel mix function input", task,
+                   real(task.model.rwkv.channels / task.work.tp), rwkv_wide(task));
+}
+
+Tensor channel_mix_value_input(const LayerTask& task) {
+  return rwkv_rows("channel mix value input", task, real(task.model.rwkv.channels / task.work.tp),
+                   kept::input_bytes(task.work));
+}
+
+/// Both factors of the gate.
+Tensor channel_mix_gate(const LayerTask& task) {
+  const double copies = gates_channels(task) ? 2 : 0;
+  return kept::of_layer(
+      "channel mix gate", task,
+      copies * real(task.work.row_tokens() * task.model.hidden) * rwkv_wide(task));
+}
+
+class ChannelMix final : public Mixer {
+ public:
+  std::string name() const override { return "channel mix"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return " " + std::to_string(model.rwkv.channels);
+  }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/,
+                      int /*tp*/) const override {
+    return {0, shift_bytes(model)};
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    return task.model.rwkv.channels / task.work.tp;
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.rwkv.channels, tp, "tp", "columns of channel mixing");
+  }
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& steps, const LayerTask& task) const override;
+  /// All of it is between projections of all tokens.
+  void part_forward(StepList& /*steps*/, const LayerTask& /*task*/,
+                    const AttentionPart& /*part*/) const override {}
+};
+
+PartParameters ChannelMix::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                      int tp) const {
+  PartParameters p;
+  p.split = 2 * model.hidden * (model.rwkv.channels / tp);
+  const bool gated = model.rwkv.version < 7;
+  if (gated) p.whole = model.hidden * model.hidden;
+  p.whole_vectors = p.sixteen_bit = (gated ? 2 : 1) * model.hidden;
+  return p;
+}
+
+void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const std::int64_t hidden = task.model.hidden;
+  const std::int64_t width = task.model.rwkv.channels / w.tp;
+  const bool gated = task.model.rwkv.version < 7;
+  const double bytes = activation_bytes(w.precision);
+  constexpr double kSquaredRelu = 2;
+  steps.then(token_shift("channel mix inputs", w.row_tokens(), hidden, gated ? 2 : 1, bytes));
+  makes(steps, task, {channel_mix_inputs});
+  column_forward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
+  steps.then(stream("channel mix function", KernelClass::kElementwise, w.tokens(), width,
+                    {bytes, bytes, kSquaredRelu}));
+  makes(steps, task, {channel_mix_function_input, channel_mix_value_input});
+  row_forward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden), rwkv_reduction(w));
+  if (!gated) return;
+  local_forward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
+                w.row_tokens());
+  steps.then(stream("channel mix gate", KernelClass::kElementwise, w.row_tokens(), hidden,
+                    {2 * bytes, bytes, vector_cost::kSilu}));
+  makes(steps, task, {channel_mix_gate});
+}
+
+void ChannelMix::backward(StepList& steps, const LayerTask& task) const {
+  const LayerWork& w = task.work;
+  const std::int64_t hidden = task.model.hidden;
+  const std::int64_t width = task.model.rwkv.channels / w.tp;
+  const bool gated = gates_channels(task);
+  const double bytes = activation_bytes(w.precision);
+  constexpr double kSquaredReluGradient = 3;
+  if (gated) {
+    steps.then(stream("channel mix gate backward", KernelClass::kElementwise, w.row_tokens(),
+                      hidden, {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu}));
+    frees(steps, task, {channel_mix_gate});
+    local_backward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
+                   w.row_tokens());
+  }
+  row_backward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden));
+  frees(steps, task, {channel_mix_value_input});
+  steps.then(stream("channel mix function backward", KernelClass::kElementwise, w.tokens(), width,
+                    {2 * bytes, bytes, kSquaredReluGradient}));
+  frees(steps, task, {channel_mix_function_input});
+  column_backward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
+  steps.then(token_shift_backward("channel mix inputs backward", w.row_tokens(), hidden,
+                                  gated ? 2 : 1, bytes));
+  frees(steps, task, {channel_mix_inputs});
+}
+
+}  // namespace
+
+const Mixer& channel_mix() {
+  static const ChannelMix mixer;
+  return mixer;
+}
+
+}  // namespace orrery

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of DeepSeek-V4 (its report, section 2; inference/model.py: Attention, Compressor,
+// Indexer). One key of 512 columns, which is the value too, serves all heads; a token sees the
+// latest 128 keys as they are and, by the kind of its layer, nothing else, all entries that a
+// compressor makes of 128 tokens each, or those of 4 tokens that an indexer chooses. What heads
+// give goes through low-rank matrices by groups, then through one that is split by rows. Every
+// tensor parallel rank has the key's projection, compressors and the indexer whole.
+#include "workloads/layers/sparse/compressed_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "workloads/base/real.h"
+#include "workloads/base/require.h"
+#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/mixer.h"
+#include "workloads/layers/sparse/indexer_kernels.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+class CompressedAttention final : public Mixer {
+ public:
+  explicit CompressedAttention(Compressed kind) : kind_(kind) {}
+
+  std::string name() const override { return "attention"; }
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
+  std::int64_t widest(const LayerTask& task) const override {
+    const AttentionConfig& a = task.model.attention;
+    return a.heads / task.work.tp * a.head_dim;
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  void forward(StepList& steps, const LayerTask& task) const override;
+  void backward(StepList& steps, const LayerTask& task) const override {
+    compressed_training_backward(steps, task);
+  }
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override;
+
+ private:
+  bool chooses() const { return kind_ == Compressed::kChosen; }
+  std::int64_t ratio(const AttentionConfig& a) const { return entry_ratio(a, kind_); }
+  std::vector<Compressor> compressors(const AttentionConfig& a) const {
+    return compressors_of(a, kind_);
+  }
+  void index_forward(StepList& steps, const LayerTask& task) const;
+
+  Compressed kind_;
+};
+
+PartParameters CompressedAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
+                                               int tp) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t heads = a.heads * a.head_dim, rank = a.compression.output_rank;
+  std::int64_t wide = 0;
+  PartParameters p;
+  p.split =
+      (a.q_lora_rank * heads + heads * rank + a.compression.output_groups * rank * model.hidden) /
+      tp;
+  p.split_vectors = a.heads / tp;  // a sink a head
+  p.whole = model.hidden * (a.q_lora_rank + a.head_dim);
+  p.whole_vectors = a.q_lora_rank + a.head_dim;
+  for (const Compressor& compressor : compressors(a)) {
+    wide += model.hidden * compressor.projected();
+    p.whole_vectors += compressor.vectors();
+  }
+  if (chooses()) {
+    wide += model.hidden * a.indexer.heads;
+    p.whole += a.q_lora_rank * a.indexer.heads * a.indexer.head_dim;
+  }
+  p.whole += wide;
+  p.sixteen_bit = wide + p.split_vectors + p.whole_vectors;
+  return p;
+}
+
+std::vector<PartMatrix> CompressedAttention::matrices(const LlmConfig& model,
+                                                      const LayerConfig& layer, int tp) const {
+  using Split = PartMatrix::Split;
+  const AttentionConfig& a = model.attention_of(layer);
+  const std::int64_t columns = a.heads / tp * a.head_dim, groups = a.compression.output_groups / tp;
+  const std::int64_t rank = a.compression.output_rank;
+  std::vector<PartMatrix> all = {{a.q_lora_rank, model.hidden},
+                                 {a.head_dim, model.hidden},
+                                 {columns, a.q_lora_rank, Split::kOutputs}};
+  for (std::int64_t i = 0; i < groups; ++i) all.push_back({rank, columns / groups});
+  all.push_back({model.hidden, groups * rank, Split::kInputs});
+  // What is pooled, and gates.
+  for (const Compressor& compressor : compressors(a))
+    all.insert(all.end(), 2, {compressor.projected() / 2, model.hidden});
+  if (!chooses()) return all;
+  all.push_back({a.indexer.heads * a.indexer.head_dim, a.q_lora_rank});
+  all.push_back({a.indexer.heads, model.hidden});
+  return all;
+}
+
+SequenceCache CompressedAttention::cache(const LlmConfig& model, const LayerConfig& layer,
+                                         int /*tp*/) const {
+  constexpr double kWindowBytes = 2, kPendingBytes = 4;
+  const AttentionConfig& a = model.attention_of(layer);
+  SequenceCache cache;
+  cache.state_bytes = real(a.compression.window * a.head_dim) * kWindowBytes;
+  for (const Compressor& compressor : compressors(a))
+    cache.state_bytes += real(compressor.pending()) * kPendingBytes;
+  if (kind_ == Compressed::kNothing) return cache;
+  cache.token_elements = a.head_dim / ratio(a);
+  if (chooses()) cache.index_elements = a.indexer.head_dim / ratio(a);
+  return cache;
+}
+
+std::vector<KeyTerm> CompressedAttention::key_terms(const LlmConfig& model,
+                                                    const LayerConfig& layer) const {
+  const AttentionConfig& a = model.attention_of(layer);
+  const double key = real(2 * a.heads * a.head_dim);
+  std::vector<KeyTerm> terms = {{key, a.compression.window}};
+  if (kind_ == Compressed::kNothing) return terms;
+  const double entry = real(ratio(a));
+  terms.push_back({key / entry, chooses() ? a.indexer.top_k * ratio(a) : 0});
+  if (chooses()) terms.push_back({real(a.indexer.heads * a.indexer.head_dim) / entry, 0});
+  return terms;
+}
+
+void CompressedAttention::require_split(const LlmConfig& model, const LayerConfig& /*layer*/,
+                                        int tp) const {
+  require_divides(model.attention.heads, tp, "tp", "attention heads");
+  require_divides(model.attention.compression.output_groups, tp, "tp", "groups of the output");
+}
+
+/// Queries and weights of the indexer, whose keys a compressor makes.
+void CompressedAttention::index_forward(StepList& steps, const LayerTask& task) const {
+  if (!chooses()) return;
+  const LayerWork& w = task.work;
+  const AttentionConfig& a = task.model.attention;
+  const IndexerConfig& i = a.indexer;
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t tokens = w.tokens();
+  steps.then(gemm("index query", w.precision, {tokens, i.heads * i.head_dim, a.q_lora_rank},
+                  task.weights(task.layer.attention)));
+  steps.then(gemm("index weights", unquantised(w.precision), {tokens, i.heads, task.model.hidden}));
+  steps.then(rotate("index rotary", w.precision, tokens, i.heads * a.qk_rope_head_dim));
+  steps.then(stream("index cache write", KernelClass::kElementwise, tokens, i.heads * i.head_dim,
+                    {bytes, element_bytes(w.index_precision), 2}));
+}
+
+void CompressedAttention::part_forward(StepList& steps, const LayerTask& task,
+                                       const AttentionPart& part) const {
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
+  const SeenKeys keys = compressed_keys(a, part, kind_);
+  if (chooses()) {
+    const SeenKeys entries = seen_keys(part, ratio(a), a.indexer.top_k);
+    steps.then(index_scores(entries, a.indexer, a.indexer.heads, 1, w.index_precision,
+                            element_bytes(w.index_precision)));
+    steps.then(index_selection(entries, a.indexer, 1));
+  }
+  steps.then(chosen_attention(keys,
+                              {.groups = 1,
+                               .heads = a.heads / w.tp,
+                               .qk_dim = a.head_dim,
+                               .v_dim = a.head_dim,
+                               .latent = true,
+                               .cache_bytes = element_bytes(w.kv_precision)},
+                              unquantised(w.precision)));
+}
+
+void CompressedAttention::forward(StepList& steps, const LayerTask& task) const {
+  if (task.work.phase == Phase::kTraining) {
+    compressed_training_forward(steps, task);
+    return;
+  }
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
+  const WeightFormat weights = task.weights(task.layer.attention);
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t tokens = w.tokens(), heads = a.heads / w.tp;
+  const std::int64_t groups = a.compression.output_groups / w.tp, rank = a.compression.output_rank;
+  const std::int64_t latents = a.q_lora_rank + a.head_dim;
+  steps.then(gemm("latent down", w.precision, {tokens, latents, task.model.hidden}, weights));
+  steps.then(stream("latent norm", KernelClass::kNormalization, tokens, latents,
+                    {bytes, bytes, vector_cost::kRmsNorm}));
+  for (const Compressor& c : compressors(a)) {
+    steps.then(gemm("key compression", unquantised(w.precision),
+                    {tokens, c.projected(), task.model.hidden}));
+    // Pools what is projected by a softmax of its gates; an entry for every `ratio` tokens.
+    steps.then(stream("key pooling", KernelClass::kElementwise, tokens, c.projected(),
+                      {4, 2.0 / real(2 * c.overlap * c.ratio), vector_cost::kSoftmax}));
+  }
+  column_forward(steps, w, {{"query up", a.q_lora_rank, heads * a.head_dim, w.precision, weights}},
+                 a.q_lora_rank);
+  index_forward(steps, task);
+  // Norms of heads, rotation of their last columns, and the key to the cache.
+  Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens, heads * a.head_dim,
+                         {bytes, bytes, vector_cost::kRmsNorm});
+  rotary.written += Bytes(real(tokens * a.head_dim) * element_bytes(w.kv_precision));
+  steps.then(rotary);
+  next_turn(steps, task);
+  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  steps.then(rotate("rotary inverse", w.precision, tokens, heads * a.qk_rope_head_dim));
+  steps.then(gemm("value groups", w.precision, {tokens, rank, heads * a.head_dim / groups, groups},
+                  weights));
+  row_forward(steps, w,
+              {"attention output", groups * rank, task.model.hidden, w.precision, weights},
+              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+}  // namespace
+
+std::int64_t entry_ratio(const AttentionConfig& a, Compressed kind) {
+  return kind == Compressed::kChosen ? a.compression.sparse_ratio : a.compression.dense_ratio;
+}
+
+std::vector<Compressor> compressors_of(const AttentionConfig& a, Compressed kind) {
+  constexpr std::int64_t kOverlap = 2;
+  const std::int64_t ratio = entry_ratio(a, kind);
+  if (kind == Compressed::kNothing) return {};
+  if (kind == Compressed::kAll) return {{ratio, a.head_dim, 1}};
+  return {{ratio, a.head_dim, kOverlap}, {ratio, a.indexer.head_dim, kOverlap}};
+}
+
+SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Compressed kind) {
+  const SeenKeys window = seen_keys(part, 1, a.compression.window);
+  SeenKeys seen = window;
+  seen.pairs = 0;
+  seen.entries = std::min(window.chosen, window.entries);
+  if (kind == Compressed::kNothing) return seen;
+  const SeenKeys compressed =
+      seen_keys(part, entry_ratio(a, kind), kind == Compressed::kChosen ? a.indexer.top_k : 0);
+  seen.pairs = compressed.pairs;
+  seen.chosen += compressed.chosen;
+  seen.entries += std::min(compressed.chosen, compressed.entries);
+  return seen;
+}
+
+const Mixer& windowed_key_attention() {
+  static const CompressedAttention mixer(Compressed::kNothing);
+  return mixer;
+}
+
+const Mixer& compressed_attention() {
+  static const CompressedAttention mixer(Compressed::kAll);
+  return mixer;
+}
+
+const Mixer& compressed_sparse_attention() {
+  static const CompressedAttention mixer(Compressed::kChosen);
+  return mixer;
+}
+
+}  // namespace orrery

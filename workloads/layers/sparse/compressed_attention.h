@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What attention of DeepSeek-V4 is made of, for its steps in inference and in training.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/sparse/indexer_kernels.h"
+#include "workloads/ops/step_list.h"
+
+namespace orrery {
+
+/// What a token sees beside the latest keys: nothing, all entries of compressed keys, or those that
+/// an indexer chooses.
+enum class Compressed : std::uint8_t { kNothing, kAll, kChosen };
+
+/// What a compressor of `columns` columns is made of: entries of `ratio` tokens, where chosen ones
+/// overlap by half, for which columns and gates come twice.
+struct Compressor {
+  std::int64_t ratio = 1, columns = 0, overlap = 1;
+
+  /// Columns of its projection: what is pooled, and gates.
+  std::int64_t projected() const { return 2 * overlap * columns; }
+  /// Places of tokens in an entry, and a norm.
+  std::int64_t vectors() const { return ratio * overlap * columns + columns; }
+  /// fp32 elements of tokens that do not fill an entry yet, pooled and gates.
+  std::int64_t pending() const { return overlap * ratio * projected(); }
+};
+
+/// Tokens of an entry.
+std::int64_t entry_ratio(const AttentionConfig& a, Compressed kind);
+/// Compressors of the key and, where entries are chosen, of the indexer's key.
+std::vector<Compressor> compressors_of(const AttentionConfig& a, Compressed kind);
+/// The latest keys and the entries that tokens of a part attend to; `pairs` are those of entries.
+SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Compressed kind);
+
+/// A training step of it (compressed_training.cpp).
+void compressed_training_forward(StepList& steps, const LayerTask& task);
+void compressed_training_backward(StepList& steps, const LayerTask& task);
+
+}  // namespace orrery

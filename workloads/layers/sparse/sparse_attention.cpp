@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeepSeek sparse attention (DeepSeek-V3.2-Exp's report, section 2; inference/model.py, Indexer):
+// an indexer with heads of its own, from the latents of queries, scores all earlier tokens in fp8;
+// latent attention sees the best of them alone, absorbed for prompts and new tokens alike (vLLM,
+// v1/attention/backends/mla/flashmla_sparse.py). Every tensor parallel rank has the whole indexer.
+// Layers of GLM-5.2 that share the selection of the layer before have no indexer and no keys of
+// one. Training: sparse_training.h.
+#include <algorithm>
+
+#include "workloads/base/real.h"
+#include "workloads/layers/attention/latent_attention.h"
+#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/sparse/indexer_kernels.h"
+#include "workloads/layers/sparse/sparse_training.h"
+#include "workloads/ops/kernels.h"
+
+namespace orrery {
+namespace {
+
+std::int64_t index_input(const LlmConfig& model) {
+  return model.attention.q_lora_rank > 0 ? model.attention.q_lora_rank : model.hidden;
+}
+
+class SparseAttention final : public LatentAttention {
+ public:
+  /// @param chooses has an indexer
+  explicit SparseAttention(bool chooses) : chooses_(chooses) {}
+
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
+                            int tp) const override;
+  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
+                                   int tp) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override;
+
+ protected:
+  void beside_queries(StepList& steps, const LayerTask& task) const override;
+  bool absorbs(const LayerTask& task) const override { return task.work.phase == Phase::kTraining; }
+  void heads_backward(StepList& steps, const LayerTask& task) const override {
+    sparse_training_backward(steps, task, chooses_);
+  }
+  void beside_latents_backward(StepList& steps, const LayerTask& task) const override {
+    if (chooses_) indexer_training_backward(steps, task);
+  }
+
+ private:
+  bool chooses_;
+};
+
+PartParameters SparseAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
+                                           int tp) const {
+  PartParameters p = LatentAttention::parameters(model, layer, tp);
+  if (!chooses_) return p;
+  const IndexerConfig& i = model.attention.indexer;
+  const std::int64_t weights = model.hidden * i.heads;
+  p.whole += index_input(model) * i.heads * i.head_dim + model.hidden * i.head_dim + weights;
+  p.whole_vectors += 2 * i.head_dim;  // a LayerNorm of keys
+  p.sixteen_bit += weights + 2 * i.head_dim;
+  return p;
+}
+
+std::vector<PartMatrix> SparseAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
+                                                  int tp) const {
+  std::vector<PartMatrix> all = LatentAttention::matrices(model, layer, tp);
+  if (!chooses_) return all;
+  const IndexerConfig& i = model.attention.indexer;
+  all.push_back({i.heads * i.head_dim, index_input(model)});
+  all.push_back({i.head_dim, model.hidden});
+  all.push_back({i.heads, model.hidden});
+  return all;
+}
+
+SequenceCache SparseAttention::cache(const LlmConfig& model, const LayerConfig& layer,
+                                     int tp) const {
+  SequenceCache cache = LatentAttention::cache(model, layer, tp);
+  if (chooses_) cache.index_elements = model.attention.indexer.head_dim;
+  return cache;
+}
+
+std::vector<KeyTerm> SparseAttention::key_terms(const LlmConfig& model,
+                                                const LayerConfig& layer) const {
+  const IndexerConfig& i = model.attention.indexer;
+  std::vector<KeyTerm> terms = LatentAttention::key_terms(model, layer);
+  for (KeyTerm& term : terms) term.most = i.top_k;
+  if (chooses_) terms.push_back({real(i.heads * i.head_dim), 0});
+  return terms;
+}
+
+void SparseAttention::beside_queries(StepList& steps, const LayerTask& task) const {
+  if (!chooses_) return;
+  const LayerWork& w = task.work;
+  if (w.phase == Phase::kTraining) {
+    indexer_training_forward(steps, task);
+    return;
+  }
+  const IndexerConfig& i = task.model.attention.indexer;
+  const WeightFormat weights = task.weights(task.layer.attention);
+  const double bytes = activation_bytes(w.precision);
+  const std::int64_t tokens = w.tokens(), columns = (i.heads + 1) * i.head_dim;
+  steps.then(gemm("index query", w.precision,
+                  {tokens, i.heads * i.head_dim, index_input(task.model)}, weights));
+  steps.then(gemm("index key", w.precision, {tokens, i.head_dim, task.model.hidden}, weights));
+  steps.then(gemm("index weights", unquantised(w.precision), {tokens, i.heads, task.model.hidden}));
+  steps.then(stream("index key norm", KernelClass::kNormalization, tokens, i.head_dim,
+                    {bytes, bytes, vector_cost::kLayerNorm}));
+  steps.then(rotate("index rotary", w.precision, tokens,
+                    (i.heads + 1) * task.model.attention.qk_rope_head_dim));
+  // Queries and keys in the format of the indexer; keys go to its cache.
+  steps.then(stream("index cache write", KernelClass::kElementwise, tokens, columns,
+                    {bytes, element_bytes(w.index_precision), 2}));
+}
+
+/// Prompts whose tokens all attend to all that they see: engines run them as latent attention does,
+/// with keys and values expanded (SGLang, nsa_backend.py: MHA_ONE_SHOT).
+bool chooses_nothing(const AttentionPart& part, std::int64_t top_k) {
+  std::int64_t longest = part.context;
+  for (const Prompts& prompts : part.prompts) longest = std::max(longest, prompts.context);
+  return part.phase != Phase::kDecode && longest <= top_k;
+}
+
+void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
+                                   const AttentionPart& part) const {
+  const AttentionConfig& a = task.model.attention;
+  const LayerWork& w = task.work;
+  if (w.phase == Phase::kTraining) {
+    sparse_training_forward(steps, task, chooses_);
+    return;
+  }
+  if (chooses_nothing(part, a.indexer.top_k)) {
+    LatentAttention::part_forward(steps, task, part);
+    return;
+  }
+  const SeenKeys seen = seen_keys(part, 1, a.indexer.top_k);
+  if (chooses_) {
+    steps.then(index_scores(seen, a.indexer, a.indexer.heads, 1, w.index_precision,
+                            element_bytes(w.index_precision)));
+    steps.then(index_selection(seen, a.indexer, 1));
+  }
+  absorb_queries(steps, task, seen.tokens);
+  steps.then(chosen_attention(seen,
+                              {.groups = 1,
+                               .heads = core_shape(task).query_heads,
+                               .qk_dim = a.kv_lora_rank + a.qk_rope_head_dim,
+                               .v_dim = a.kv_lora_rank,
+                               .latent = true,
+                               .cache_bytes = element_bytes(w.kv_precision)},
+                              unquantised(w.precision)));
+  expand_values(steps, task, seen.tokens);
+}
+
+}  // namespace
+
+const Mixer& sparse_attention() {
+  static const SparseAttention mixer(true);
+  return mixer;
+}
+
+const Mixer& shared_sparse_attention() {
+  static const SparseAttention mixer(false);
+  return mixer;
+}
+
+}  // namespace orrery

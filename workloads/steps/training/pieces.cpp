@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/steps/training/pieces.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "workloads/layers/layers.h"
+#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/residuals.h"
+#include "workloads/steps/training/offload.h"
+
+namespace orrery {
+
+std::string Piece::name() const {
+  switch (kind) {
+    case Kind::kLayer:
+    case Kind::kLayerAgain:
+      return "layer " + std::to_string(index) + " ";
+    case Kind::kModule:
+    case Kind::kModuleHead:
+      return "mtp " + std::to_string(index) + " ";
+    case Kind::kDecoderEmbedding:
+      return "decoder ";
+    case Kind::kEncoderEnd:
+    case Kind::kEmbedding:
+    case Kind::kHead:
+      break;
+  }
+  return "";
+}
+
+Pieces::Pieces(const LlmConfig& model, const TrainingConfig& config)
+    : model_(model),
+      config_(config),
+      placement_(placement_of(config)),
+      ranges_(layer_ranges(model.layer_count(), config.parallel, placement_, config.mtp)),
+      again_by_products_(layer_work(config).recomputes_products()) {
+  std::vector<LayerRange> chunks;
+  for (const auto& of_stage : ranges_)
+    chunks.insert(chunks.end(), of_stage.begin(), of_stage.end());
+  std::sort(chunks.begin(), chunks.end(),
+            [](const LayerRange& a, const LayerRange& b) { return a.first < b.first; });
+  for (const LayerRange& chunk : chunks) {
+    const auto units = recompute_units(config.recompute, chunk);
+    units_.insert(units_.end(), units.begin(), units.end());
+  }
+}
+
+LayerRange Pieces::layers(ChunkPlace place) const {
+  return ranges_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.chunk)];
+}
+
+const RecomputeUnit& Pieces::unit(std::int64_t layer) const { return unit_of(units_, layer); }
+
+bool Pieces::is_again(std::int64_t layer) const {
+  return again_by_products_ || unit(layer).recompute == Recompute::kFull;
+}
+
+LayerWork Pieces::work(const Piece& layer, LayerWork of_all) const {
+  const LayerKind kind = this->layer(layer).kind;
+  LayerWork work = unit(layer.index).work(std::move(of_all), layer.index);
+  if (kind == LayerKind::kEncoder) return encoder_work(std::move(work));
+  const auto begins = [&](const auto& of_stage) {
+    return std::any_of(of_stage.begin(), of_stage.end(), [&](const LayerRange& range) {
+      return range.count > 0 && layer.index == std::max(range.first, model_.encoder_layers()) &&
+             layer.index < range.first + range.count;
+    });
+  };
+  work.keeps_encoder_output =
+      kind == LayerKind::kCross && std::any_of(ranges_.begin(), ranges_.end(), begins);
+  work.keeps_sources =
+      model_.residual_block > 0 && std::any_of(ranges_.begin(), ranges_.end(), begins);
+  return work;
+}
+
+bool Pieces::begins_layer(const Piece& piece) const {
+  return piece.kind == Piece::Kind::kLayerAgain ||
+         (piece.kind == Piece::Kind::kLayer && !is_again(piece.index));
+}
+
+bool Pieces::is_there(const Piece& piece) const {
+  return piece.kind == Piece::Kind::kLayer && is_again(piece.index);
+}
+
+bool Pieces::is_offloaded(const Piece& piece, ChunkPlace place) const {
+  return piece.kind == Piece::Kind::kLayer &&
+         orrery::is_offloaded(config_, layers(place), piece.index);
+}
+
+std::vector<Piece> Pieces::backwards(ChunkPlace place) const {
+  std::vector<Piece> all;
+  std::vector<Piece> last_first = of(place);
+  std::reverse(last_first.begin(), last_first.end());
+  for (const Piece& piece : last_first) {
+    if (piece.kind == Piece::Kind::kLayer && is_again(piece.index)) {
+      const LayerRange unit = this->unit(piece.index).layers;
+      const bool last = piece.index + 1 == unit.first + unit.count;
+      for (std::int64_t i = unit.first; last && i <= piece.index; ++i)
+        all.push_back({Piece::Kind::kLayerAgain, i});
+    }
+    all.push_back(piece);
+  }
+  return all;
+}
+
+std::vector<Piece> Pieces::of(ChunkPlace place) const {
+  const int slice = placement_.slice(place);
+  const bool ends = config_.layers_only == 0;
+  const bool head = ends && slice == placement_.slices() - 1;
+  const LayerRange layers = this->layers(place);
+  std::vector<Piece> pieces;
+  if (ends && slice == 0) pieces.push_back({Piece::Kind::kEmbedding});
+  const std::int64_t encoder = ends ? model_.encoder_layers() : 0;
+  for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
+    if (encoder > 0 && i == encoder) pieces.push_back({Piece::Kind::kDecoderEmbedding});
+    pieces.push_back({Piece::Kind::kLayer, i});
+    if (i + 1 == encoder) pieces.push_back({Piece::Kind::kEncoderEnd});
+  }
+  if (ends && slice == module_slice(config_.parallel, placement_))
+    for (int i = 0; i < config_.mtp; ++i) pieces.push_back({Piece::Kind::kModule, i});
+  if (!head) return pieces;
+  pieces.push_back({Piece::Kind::kHead});
+  for (int i = 0; i < config_.mtp; ++i) pieces.push_back({Piece::Kind::kModuleHead, i});
+  return pieces;
+}
+
+StepList Pieces::forward(const Piece& piece, const LayerWork& work) const {
+  switch (piece.kind) {
+    case Piece::Kind::kEmbedding:
+      return embedding_forward(model_, model_.has_encoder() ? encoder_work(work) : work);
+    case Piece::Kind::kEncoderEnd:
+      return encoder_end_forward(model_, work);
+    case Piece::Kind::kDecoderEmbedding:
+      return embedding_forward(model_, work);
+    case Piece::Kind::kLayer:
+      return layer_forward(model_, layer(piece), this->work(piece, work));
+    case Piece::Kind::kLayerAgain:
+      return layer_again(model_, layer(piece), this->work(piece, work));
+    case Piece::Kind::kModule:
+      return module_forward(model_, work);
+    case Piece::Kind::kHead:
+    case Piece::Kind::kModuleHead:
+      break;
+  }
+  return head_forward(model_, work);
+}
+
+StepList Pieces::backward(const Piece& piece, const LayerWork& work) const {
+  switch (piece.kind) {
+    case Piece::Kind::kEmbedding:
+      return embedding_backward(model_, model_.has_encoder() ? encoder_work(work) : work);
+    case Piece::Kind::kEncoderEnd:
+      return encoder_end_backward(model_, work);
+    case Piece::Kind::kDecoderEmbedding:
+      return embedding_backward(model_, work);
+    case Piece::Kind::kLayer:
+      return layer_gradients(model_, layer(piece), this->work(piece, work));
+    case Piece::Kind::kLayerAgain:
+      return layer_again(model_, layer(piece), this->work(piece, work));
+    case Piece::Kind::kModule:
+      return module_backward(model_, work);
+    case Piece::Kind::kHead:
+    case Piece::Kind::kModuleHead:
+      break;
+  }
+  return head_backward(model_, work);
+}
+
+Bytes Pieces::flow(const Piece& piece, const LayerWork& of_all) const {
+  if (piece.kind != Piece::Kind::kLayer) return {};
+  return gradient_flow({model_, layer(piece), work(piece, of_all)});
+}
+
+RankParameters Pieces::held(const Piece& piece, int rank) const {
+  switch (piece.kind) {
+    case Piece::Kind::kEmbedding:
+      return embedding_parameters(model_, config_.parallel.tp);
+    case Piece::Kind::kEncoderEnd:
+      return encoder_end_parameters(model_);
+    case Piece::Kind::kDecoderEmbedding:
+      return decoder_embedding_parameters(model_, config_.parallel.tp, placement_.holds(rank, 0));
+    case Piece::Kind::kLayer:
+    case Piece::Kind::kLayerAgain: {
+      RankParameters all = layer_parameters(model_, layer(piece), config_.parallel);
+      if (config_.lora) all += trained_layer(model_, layer(piece), config_);
+      return all;
+    }
+    case Piece::Kind::kModule:
+      return module_parameters(model_, config_.parallel);
+    case Piece::Kind::kHead: {
+      const bool elsewhere = placement_.holds(rank, 0) || decoder_starts_on(rank);
+      return head_parameters(model_, config_.parallel.tp, elsewhere && !unties_tables(config_));
+    }
+    case Piece::Kind::kModuleHead:
+      break;
+  }
+  return {};
+}
+
+RankParameters Pieces::trained(const Piece& piece, int rank) const {
+  if (!config_.lora) return held(piece, rank);
+  if (piece.kind == Piece::Kind::kEmbedding) return saved_embedding(model_, config_);
+  if (piece.kind == Piece::Kind::kHead) return saved_head(model_, config_);
+  const bool layer = piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
+  return layer ? trained_layer(model_, this->layer(piece), config_) : RankParameters{};
+}
+
+const LayerConfig& Pieces::layer(const Piece& piece) const {
+  return model_.layers[static_cast<std::size_t>(piece.index)];
+}
+
+bool Pieces::decoder_starts_on(int rank) const {
+  const std::int64_t encoder = model_.encoder_layers();
+  if (encoder == 0) return false;
+  const std::vector<LayerRange>& chunks = ranges_[static_cast<std::size_t>(rank)];
+  return std::any_of(chunks.begin(), chunks.end(), [&](const LayerRange& chunk) {
+    return chunk.first <= encoder && encoder < chunk.first + chunk.count;
+  });
+}
+
+double Pieces::values_behind(int slice, const LayerWork& work, bool scattered) const {
+  const auto values = [&](const LayerWork& of) {
+    return static_cast<double>((scattered ? of.split_tokens() : of.row_tokens()) * model_.hidden);
+  };
+  const bool behind = config_.mtp > 0 && slice >= module_slice(config_.parallel, placement_);
+  const LayerRange range = layers(placement_.place(slice));
+  const double own = values(work) * (behind ? 1 + config_.mtp : 1) *
+                     residual_copies(model_, range.first + range.count);
+  if (!model_.has_encoder()) return own;
+  const bool decodes = range.first + range.count > model_.encoder_layers();
+  return values(encoder_work(work)) + (decodes ? own : 0);
+}
+
+}  // namespace orrery
