@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "models/kernels/cholesky.h"
+#include "models/kernels/device/cache_parts.h"
 #include "models/kernels/same_machine.h"
 #include "models/kernels/smaller_kernels.h"
 #include "sim/machine/clock.h"

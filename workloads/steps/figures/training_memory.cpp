@@ -10,6 +10,7 @@
 #include "sim/graph/memory_profile.h"
 #include "workloads/base/real.h"
 #include "workloads/layers/layers.h"
+#include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/rank_parameters.h"
