@@ -88,6 +88,8 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
     fabric_->degrade(fault.bundle, fault.share, topology_);
     capacities_[fault.bundle] *= fault.share;
   }
+  if (!faults.empty() && library_chooses_)
+    whole_ = std::make_unique<FlowModel>(system, copies, algorithms, protocol);
   if (fabric_->dimensions() != nullptr) dimension_price_.emplace(system);
   for (const std::string& algorithm : named_) find_algorithm(algorithm);
 }
@@ -158,18 +160,13 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
                               " goes to a host, whose links are not part of the network: "
                               "host.links");
   if (transfer.host) return host_price(transfer);
-  std::vector<std::string> algorithms = named_;
-  algorithms.emplace_back(kAuto);
-  for (const std::string& algorithm : algorithms) {
-    for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
-      auto priced = best_of_sample(transfer, algorithm, protocol);
-      if (!priced) continue;
-      priced->cost.device = device_load(transfer, *priced);
-      priced->cost.image = image_size(transfer, *priced);
-      return *std::move(priced);
-    }
-  }
-  throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+  std::optional<PricedTransfer> priced = as_on_whole_links(transfer);
+  if (!priced) priced = by_choice(transfer);
+  if (!priced)
+    throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+  priced->cost.device = device_load(transfer, *priced);
+  priced->cost.image = image_size(transfer, *priced);
+  return *std::move(priced);
 }
 
 /// Bytes move at an even rate over the whole of the transfer. Where no kernel is known to move
@@ -240,7 +237,7 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
     if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {
       t.scale_out_time = std::max(t.scale_out_time, time);
     } else {
-      const BytesPerSecond rate = topology_.bundles()[load.link].capacity;
+      const BytesPerSecond rate = whole_capacities()[load.link] / scale_up_efficiency_;
       if (several_lines_) t.line = t.scale_up_time > Seconds(0) ? std::min(t.line, rate) : rate;
       t.scale_up_time = std::max(t.scale_up_time, time * scale_up_efficiency_);
     }
