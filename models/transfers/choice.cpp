@@ -37,7 +37,7 @@ bool FlowModel::tries_first(const std::string& name, const CollectiveAlgorithm& 
                             const Transfer& transfer) const {
   if (algorithm.automatic()) return true;
   // Without a known library the best is taken of what goes from or to one rank, trees among it.
-  if (!library_chooses_ && is_rooted(transfer.kind)) return true;
+  if (!protocols_ && is_rooted(transfer.kind)) return true;
   if (!library_chooses_ || !library_adds(*protocols_, name)) return false;
   // One rank of each system: the library has it for no other group.
   return std::all_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
@@ -85,6 +85,16 @@ std::optional<PricedTransfer> FlowModel::as_on_whole_links(const Transfer& trans
   if (!taken) return {};
   auto priced = best_of_sample(transfer, taken->algorithm, parse_protocol(taken->protocol));
   if (priced && !std::isfinite(priced->isolated_time.base())) priced.reset();
+  return priced;
+}
+
+/// What the root has, an all-reduce hands to all where the others add zeros (JAX,
+/// multihost_utils.broadcast_one_to_all), and what it gets of a reduction, the others may drop. Of
+/// a known library this is not known.
+std::optional<PricedTransfer> FlowModel::by_all_reduce(const Transfer& transfer) const {
+  if (protocols_ || !named_.empty() || !is_rooted(transfer.kind)) return {};
+  auto priced = by_choice(as_all_reduce(transfer));
+  if (priced) priced->as_all_reduce = true;
   return priced;
 }
 

@@ -164,6 +164,8 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
   if (!priced) priced = by_choice(transfer);
   if (!priced)
     throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+  if (auto all = by_all_reduce(transfer); all && all->isolated_time < priced->isolated_time)
+    priced = std::move(all);
   priced->cost.device = device_load(transfer, *priced);
   priced->cost.image = image_size(transfer, *priced);
   return *std::move(priced);
@@ -187,7 +189,10 @@ DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer
 PricedTransfer FlowModel::price_as(const Transfer& transfer, const PricedTransfer& taken) const {
   check_groups(transfer, layout_.ranks());
   if (transfer.host) return host_price(transfer);
-  if (auto priced = best(transfer, taken.algorithm, parse_protocol(taken.protocol))) {
+  auto priced = best(taken.as_all_reduce ? as_all_reduce(transfer) : transfer, taken.algorithm,
+                     parse_protocol(taken.protocol));
+  if (priced) {
+    priced->as_all_reduce = taken.as_all_reduce;
     priced->cost.image = image_size(transfer, *priced);
     return *std::move(priced);
   }

@@ -24,7 +24,7 @@ class GroupSink;
 class LoadSink;
 
 /// The flow-level network: a transfer is a latency (steps of its collective algorithm) and then
-/// bytes on links, sprayed ideally over all equal shortest paths. See README.md for what that
+/// bytes on links, sprayed ideally over all equal shortest paths of switches. See README.md for what that
 /// leaves out.
 class FlowModel final : public Network {
  public:
@@ -94,6 +94,7 @@ class FlowModel final : public Network {
   /// As named algorithms and protocol, then "auto", carry it.
   std::optional<PricedTransfer> by_choice(const Transfer& transfer) const;
   std::optional<PricedTransfer> as_on_whole_links(const Transfer& transfer) const;
+  std::optional<PricedTransfer> by_all_reduce(const Transfer& transfer) const;
   std::optional<PricedTransfer> best(const Transfer& transfer, const std::string& algorithm,
                                      std::optional<Protocol> protocol) const;
   /// What best() finds for a transfer whose groups lie in systems, by one system of each kind.
@@ -156,5 +157,8 @@ class FlowModel final : public Network {
   std::unique_ptr<const FlowModel> whole_;        ///< without faults, where a library chooses
   std::optional<WayLengths> ways_;                ///< lengths of ways, where hops cost latency
 };
+
+/// A broadcast or reduction as the all-reduce that does no less.
+Transfer as_all_reduce(Transfer transfer);
 
 }  // namespace orrery

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A broadcast and a reduction have no more to do than an all-reduce of the same bytes, on all
-// systems that ship. Where a library chooses, it may know no better: NCCL and RCCL carry both by
+// systems that ship. A known library may do no better: NCCL and RCCL carry both by
 // rings alone (src/graph/tuning.cc, ncclTopoInitTunerConstants).
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ PricedTransfer price(const FlowModel& network, TransferKind kind, double bytes, 
   return network.price(transfer);
 }
 
-TEST(RootedCollectives, AreNotSlowerThanAnAllReduceWhereNoLibraryChooses) {
+TEST(RootedCollectives, AreNotSlowerThanAnAllReduceWhereNoLibraryIsKnown) {
   const config::Library& library = config::default_library();
   for (const std::string& name : library.names("systems")) {
     const auto system =
