@@ -2,19 +2,21 @@
 #include "models/topologies/graph_fabric.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "models/topologies/fabric.h"
 #include "sim/config/diagnostics.h"
 #include "sim/graph/topology_boost.h"
 #include "sim/machine/system_config.h"
-#include "sim/units/spelling.h"
 
 namespace orrery {
 namespace {
@@ -30,6 +32,7 @@ constexpr double kRounding = 1e-9;
 struct SystemWays {
   std::vector<double> capacities;           // by wire; 0: down
   std::vector<std::vector<int>> distances;  // by destination rank, then vertex
+  std::vector<std::vector<double>> widths;  // likewise: what the widest shortest way carries
 };
 
 class GraphFabric final : public Fabric {
@@ -75,12 +78,11 @@ class GraphFabric final : public Fabric {
     while (pending.begin()->first.first < 0) {
       const auto [place, share] = *pending.begin();
       pending.erase(pending.begin());
+      const std::vector<std::size_t> wires =
+          wires_on(place.second, destination % graph_.ranks, ways);
       double all = 0;
-      for (const std::size_t wire : out_[index(place.second)]) {
-        if (shortens(wire, ways, distance)) all += ways.capacities[wire];
-      }
-      for (const std::size_t wire : out_[index(place.second)]) {
-        if (!shortens(wire, ways, distance)) continue;
+      for (const std::size_t wire : wires) all += ways.capacities[wire];
+      for (const std::size_t wire : wires) {
         const double part = share * ways.capacities[wire] / all;
         route.push_back({bundle(system, wire), part});
         add(graph_.wires[wire].to, part);
@@ -152,6 +154,34 @@ class GraphFabric final : public Fabric {
     return ways.capacities[wire] > 0 && distance[index(taken.to)] != kFar &&
            distance[index(taken.to)] + length(wire) == distance[index(taken.from)];
   }
+  /// The wires that a message takes from a vertex: all to the destination and to switches, which
+  /// spray. Where only ranks relay, those to one of them: libraries know one way through a peer
+  /// (NCCL src/graph/paths.cc, ncclTopoSetPaths), the widest one, on ties that with the widest end,
+  /// and networks on chips' own links correct one dimension after the other, which the nearest
+  /// number stands for.
+  std::vector<std::size_t> wires_on(int at, int destination, const SystemWays& ways) const {
+    const std::vector<int>& distance = ways.distances[index(destination)];
+    const std::vector<double>& widths = ways.widths[index(destination)];
+    std::vector<std::size_t> direct, relayed;
+    for (const std::size_t wire : out_[index(at)]) {
+      if (!shortens(wire, ways, distance)) continue;
+      const int to = graph_.wires[wire].to;
+      (to == destination || to >= graph_.ranks ? direct : relayed).push_back(wire);
+    }
+    if (!direct.empty() || relayed.empty()) return direct;
+    const auto key = [&](std::size_t wire) {
+      const int to = graph_.wires[wire].to;
+      return std::tuple(-std::min(ways.capacities[wire], widths[index(to)]), -widths[index(to)],
+                        std::abs(to - at), to);
+    };
+    const int relay =
+        graph_
+            .wires[*std::min_element(relayed.begin(), relayed.end(),
+                                     [&](std::size_t a, std::size_t b) { return key(a) < key(b); })]
+            .to;
+    std::erase_if(relayed, [&](std::size_t wire) { return graph_.wires[wire].to != relay; });
+    return relayed;
+  }
   BundleId bundle(int system, std::size_t wire) const {
     return first_bundle_ + static_cast<BundleId>(index(system) * graph_.wires.size() + wire);
   }
@@ -162,7 +192,30 @@ class GraphFabric final : public Fabric {
 
   void find_ways(SystemWays& ways) const {
     ways.distances.clear();
-    for (int to = 0; to < graph_.ranks; ++to) ways.distances.push_back(distances_to(to, ways));
+    ways.widths.clear();
+    for (int to = 0; to < graph_.ranks; ++to) {
+      ways.distances.push_back(distances_to(to, ways));
+      ways.widths.push_back(widths_to(to, ways));
+    }
+  }
+
+  /// By vertex, what the widest of its shortest ways to the destination carries.
+  std::vector<double> widths_to(int destination, const SystemWays& ways) const {
+    const std::vector<int>& distance = ways.distances[index(destination)];
+    std::vector<int> near(distance.size());
+    std::iota(near.begin(), near.end(), 0);
+    std::stable_sort(near.begin(), near.end(),
+                     [&](int a, int b) { return distance[index(a)] < distance[index(b)]; });
+    std::vector<double> widths(distance.size());
+    widths[index(destination)] = std::numeric_limits<double>::infinity();
+    for (const int at : near) {
+      for (const std::size_t wire : out_[index(at)]) {
+        if (!shortens(wire, ways, distance)) continue;
+        const double way = std::min(ways.capacities[wire], widths[index(graph_.wires[wire].to)]);
+        widths[index(at)] = std::max(widths[index(at)], way);
+      }
+    }
+    return widths;
   }
 
   /// Two ranks, the first of which has no way to the second.
@@ -283,85 +336,7 @@ class GraphFabric final : public Fabric {
       found_rings_;  // by ways and members
 };
 
-/// Names of vertices as wires give them.
-class VertexNames {
- public:
-  VertexNames(const SystemConfig& system, const RankLayout& layout, SystemGraph& graph)
-      : system_(system), graph_(graph) {
-    for (int rank = 0; rank < layout.ranks_per_system; ++rank) {
-      std::string name = "accelerator" + std::to_string(rank / layout.dies);
-      if (layout.dies > 1) name += "/die" + std::to_string(rank % layout.dies);
-      numbers_[name] = rank;
-    }
-  }
-
-  /// @param path the key that gives the name
-  /// @throws config::KeyError for an accelerator that does not exist, and a name that is nearly
-  /// that of one.
-  int number(const std::string& name, const std::string& path) {
-    const auto found = numbers_.find(name);
-    if (found != numbers_.end()) return found->second;
-    const std::string meant = meant_accelerator(name);
-    if (name.starts_with(kAccelerator) || name.empty() || !meant.empty()) {
-      throw config::KeyError(path, "there is no '" + name + "'",
-                             {meant,
-                              {system_.name + " has " + std::to_string(system_.accelerators.value) +
-                               " accelerators, counted from 0"}});
-    }
-    numbers_[name] = graph_.vertices();
-    graph_.switches.push_back(name);
-    first_path_[name] = path;
-    return numbers_[name];
-  }
-
-  /// A switch that one wire alone reaches passes nothing on: where its name is nearly that of
-  /// another, that one was meant.
-  /// @throws config::KeyError
-  void refuse_misspelt_switches() const {
-    std::vector<int> scale_up_ends(static_cast<std::size_t>(graph_.vertices()));
-    for (const SystemGraph::Wire& wire : graph_.wires) {
-      // Wires are there in both directions. Hosts may well be dead ends.
-      scale_up_ends[index(wire.from)] += wire.kind == LinkKind::kHost ? 2 : 1;
-    }
-    for (const std::string& name : graph_.switches) {
-      if (scale_up_ends[index(numbers_.at(name))] != 1) continue;
-      std::vector<std::string> others;
-      for (const std::string& other : graph_.switches) {
-        if (scale_up_ends[index(numbers_.at(other))] > 1) others.push_back(other);
-      }
-      const std::string meant = nearest_name(name, others);
-      if (meant.empty()) continue;
-      throw config::KeyError(first_path_.at(name),
-                             "only this wire ends at '" + name + "', so nothing passes it",
-                             {meant, {}});
-    }
-  }
-
- private:
-  static constexpr const char* kAccelerator = "accelerator";
-
-  /// The accelerator that a misspelt name is nearest to; empty where it is like none.
-  std::string meant_accelerator(const std::string& name) const {
-    std::vector<std::string> accelerators;
-    for (const auto& [other, number] : numbers_) {
-      if (number < graph_.ranks) accelerators.push_back(other);
-    }
-    return nearest_name(name, accelerators);
-  }
-
-  const SystemConfig& system_;
-  SystemGraph& graph_;
-  std::map<std::string, int> numbers_;
-  std::map<std::string, std::string> first_path_;  // of switches: the key that named them first
-};
-
 }  // namespace
-
-void SystemGraph::join(Wire wire) {
-  wires.push_back(wire);
-  std::swap(wire.from, wire.to);
-  wires.push_back(wire);
-}
 
 std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout& layout,
                                     SystemGraph graph, Topology& topology) {
@@ -371,28 +346,6 @@ std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout&
                                " vertices, not " + std::to_string(graph.vertices()));
   }
   return std::make_unique<GraphFabric>(system, layout, std::move(graph), topology);
-}
-
-SystemGraph configured_graph(const SystemConfig& system, const RankLayout& layout) {
-  SystemGraph graph;
-  graph.ranks = layout.ranks_per_system;
-  graph.switches_reduce = system.scale_up.switch_reduction;
-  VertexNames names(system, layout, graph);
-  const PortConfig& port = system.accelerator.scale_up;
-  for (std::size_t i = 0; i < system.scale_up.wires.size(); ++i) {
-    const WireConfig& wire = system.scale_up.wires[i];
-    const std::string path = "system.scale_up.wires." + std::to_string(i);
-    BytesPerSecond link = wire.bandwidth;
-    if (link.base() <= 0 && port.links.value > 0) link = port.bandwidth.value / port.links.value;
-    if (link.base() <= 0) {
-      throw config::KeyError(
-          path, "the link from " + wire.from + " to " + wire.to + " needs a bandwidth");
-    }
-    const int from = names.number(wire.from, path + ".from");
-    graph.join({from, names.number(wire.to, path + ".to"), wire.links, link, wire.kind});
-  }
-  names.refuse_misspelt_switches();
-  return graph;
 }
 
 }  // namespace orrery

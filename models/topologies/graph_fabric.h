@@ -27,8 +27,9 @@ struct SystemGraph {
   void join(Wire wire);
 };
 
-/// Fabric of any graph. A message splits over all shortest paths: at every vertex over the links
-/// that lie on one, in proportion to their bandwidth. Ranks may relay.
+/// Fabric of any graph. A message splits over all shortest paths through switches: at every vertex
+/// over the links that lie on one, in proportion to their bandwidth. Where ranks alone relay, one
+/// of them does.
 /// @throws config::ConfigError where two ranks are not connected, or the graph has more than 2,048
 ///         vertices.
 std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout& layout,

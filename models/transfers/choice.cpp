@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a transfer is carried out: the algorithm, and the protocol where the fabric has them.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "models/collectives/plans/user_algorithm.h"
@@ -8,6 +9,14 @@
 #include "models/transfers/load_sink.h"
 
 namespace orrery {
+
+namespace {
+
+bool is_rooted(TransferKind kind) {
+  return kind == TransferKind::kBroadcast || kind == TransferKind::kReduce;
+}
+
+}  // namespace
 
 bool FlowModel::serves(const CollectiveAlgorithm& algorithm, const Transfer& transfer,
                        const GroupForms& groups) const {
@@ -27,6 +36,8 @@ bool FlowModel::has_named(const Transfer& transfer) const {
 bool FlowModel::tries_first(const std::string& name, const CollectiveAlgorithm& algorithm,
                             const Transfer& transfer) const {
   if (algorithm.automatic()) return true;
+  // Without a known library the best is taken of what goes from or to one rank, trees among it.
+  if (!protocols_ && is_rooted(transfer.kind)) return true;
   if (!library_chooses_ || !library_adds(*protocols_, name)) return false;
   // One rank of each system: the library has it for no other group.
   return std::all_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
@@ -52,6 +63,39 @@ std::optional<PricedTransfer> FlowModel::best_of_sample(const Transfer& transfer
   const auto taken = best(few, algorithm, protocol);
   if (!taken) return {};
   return best(transfer, taken->algorithm, parse_protocol(taken->protocol));
+}
+
+std::optional<PricedTransfer> FlowModel::by_choice(const Transfer& transfer) const {
+  std::vector<std::string> algorithms = named_;
+  algorithms.emplace_back(kAuto);
+  for (const std::string& algorithm : algorithms) {
+    for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
+      if (auto priced = best_of_sample(transfer, algorithm, protocol)) return priced;
+    }
+  }
+  return {};
+}
+
+/// A library that misjudges its algorithms would choose a faster one when links are gone. It keeps
+/// what it chose while they were whole, as for links that go down later; where that stands still,
+/// it chooses again.
+std::optional<PricedTransfer> FlowModel::as_on_whole_links(const Transfer& transfer) const {
+  if (!whole_) return {};
+  const auto taken = whole_->by_choice(transfer);
+  if (!taken) return {};
+  auto priced = best_of_sample(transfer, taken->algorithm, parse_protocol(taken->protocol));
+  if (priced && !std::isfinite(priced->isolated_time.base())) priced.reset();
+  return priced;
+}
+
+/// What the root has, an all-reduce hands to all where the others add zeros (JAX,
+/// multihost_utils.broadcast_one_to_all), and what it gets of a reduction, the others may drop. Of
+/// a known library this is not known.
+std::optional<PricedTransfer> FlowModel::by_all_reduce(const Transfer& transfer) const {
+  if (protocols_ || !named_.empty() || !is_rooted(transfer.kind)) return {};
+  auto priced = by_choice(as_all_reduce(transfer));
+  if (priced) priced->as_all_reduce = true;
+  return priced;
 }
 
 std::optional<PricedTransfer> FlowModel::best(const Transfer& transfer,

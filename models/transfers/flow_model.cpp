@@ -88,6 +88,8 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
     fabric_->degrade(fault.bundle, fault.share, topology_);
     capacities_[fault.bundle] *= fault.share;
   }
+  if (!faults.empty() && library_chooses_)
+    whole_ = std::make_unique<FlowModel>(system, copies, algorithms, protocol);
   if (fabric_->dimensions() != nullptr) dimension_price_.emplace(system);
   for (const std::string& algorithm : named_) find_algorithm(algorithm);
 }
@@ -158,18 +160,15 @@ PricedTransfer FlowModel::price(const Transfer& transfer) const {
                               " goes to a host, whose links are not part of the network: "
                               "host.links");
   if (transfer.host) return host_price(transfer);
-  std::vector<std::string> algorithms = named_;
-  algorithms.emplace_back(kAuto);
-  for (const std::string& algorithm : algorithms) {
-    for (const auto& protocol : {forced_protocol_, std::optional<Protocol>()}) {
-      auto priced = best_of_sample(transfer, algorithm, protocol);
-      if (!priced) continue;
-      priced->cost.device = device_load(transfer, *priced);
-      priced->cost.image = image_size(transfer, *priced);
-      return *std::move(priced);
-    }
-  }
-  throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+  std::optional<PricedTransfer> priced = as_on_whole_links(transfer);
+  if (!priced) priced = by_choice(transfer);
+  if (!priced)
+    throw config::ConfigError(std::string("no algorithm for ") + to_string(transfer.kind));
+  if (auto all = by_all_reduce(transfer); all && all->isolated_time < priced->isolated_time)
+    priced = std::move(all);
+  priced->cost.device = device_load(transfer, *priced);
+  priced->cost.image = image_size(transfer, *priced);
+  return *std::move(priced);
 }
 
 /// Bytes move at an even rate over the whole of the transfer. Where no kernel is known to move
@@ -190,7 +189,10 @@ DeviceLoad FlowModel::device_load(const Transfer& transfer, const PricedTransfer
 PricedTransfer FlowModel::price_as(const Transfer& transfer, const PricedTransfer& taken) const {
   check_groups(transfer, layout_.ranks());
   if (transfer.host) return host_price(transfer);
-  if (auto priced = best(transfer, taken.algorithm, parse_protocol(taken.protocol))) {
+  auto priced = best(taken.as_all_reduce ? as_all_reduce(transfer) : transfer, taken.algorithm,
+                     parse_protocol(taken.protocol));
+  if (priced) {
+    priced->as_all_reduce = taken.as_all_reduce;
     priced->cost.image = image_size(transfer, *priced);
     return *std::move(priced);
   }
@@ -240,7 +242,7 @@ Traffic FlowModel::traffic(const Transfer& transfer, const PricedTransfer& price
     if (topology_.bundles()[load.link].kind == LinkKind::kScaleOut) {
       t.scale_out_time = std::max(t.scale_out_time, time);
     } else {
-      const BytesPerSecond rate = topology_.bundles()[load.link].capacity;
+      const BytesPerSecond rate = whole_capacities()[load.link] / scale_up_efficiency_;
       if (several_lines_) t.line = t.scale_up_time > Seconds(0) ? std::min(t.line, rate) : rate;
       t.scale_up_time = std::max(t.scale_up_time, time * scale_up_efficiency_);
     }

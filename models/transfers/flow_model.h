@@ -24,7 +24,7 @@ class GroupSink;
 class LoadSink;
 
 /// The flow-level network: a transfer is a latency (steps of its collective algorithm) and then
-/// bytes on links, sprayed ideally over all equal shortest paths. See README.md for what that
+/// bytes on links, sprayed ideally over all equal shortest paths of switches. See README.md for what that
 /// leaves out.
 class FlowModel final : public Network {
  public:
@@ -39,8 +39,8 @@ class FlowModel final : public Network {
   ///        "auto" takes algorithm and protocol as the library would, by its own cost model, and
   ///        prices them by the measured parameters. A named protocol that does not serve a transfer
   ///        leaves it to "auto".
-  /// @param faults of links, each bundle once. Protocols are chosen, and cost their latencies, as
-  ///        on whole links.
+  /// @param faults of links, each bundle once. A library chooses algorithm and protocol as on whole
+  ///        links, where that can go on, and protocols cost their latencies as there.
   /// @throws config::ConfigError for an unknown topology, algorithm or protocol, and for sizes that
   ///         do not fit together.
   FlowModel(const SystemConfig& system, int copies, const std::vector<std::string>& algorithms,
@@ -91,6 +91,10 @@ class FlowModel final : public Network {
     bool beats(const std::optional<Candidate>& best) const;
   };
 
+  /// As named algorithms and protocol, then "auto", carry it.
+  std::optional<PricedTransfer> by_choice(const Transfer& transfer) const;
+  std::optional<PricedTransfer> as_on_whole_links(const Transfer& transfer) const;
+  std::optional<PricedTransfer> by_all_reduce(const Transfer& transfer) const;
   std::optional<PricedTransfer> best(const Transfer& transfer, const std::string& algorithm,
                                      std::optional<Protocol> protocol) const;
   /// What best() finds for a transfer whose groups lie in systems, by one system of each kind.
@@ -150,7 +154,11 @@ class FlowModel final : public Network {
   std::unique_ptr<Fabric> fabric_;
   std::vector<BytesPerSecond> capacities_;
   std::vector<BytesPerSecond> whole_capacities_;  ///< capacities without faults, if there are any
+  std::unique_ptr<const FlowModel> whole_;        ///< without faults, where a library chooses
   std::optional<WayLengths> ways_;                ///< lengths of ways, where hops cost latency
 };
+
+/// A broadcast or reduction as the all-reduce that does no less.
+Transfer as_all_reduce(Transfer transfer);
 
 }  // namespace orrery

@@ -93,6 +93,11 @@ std::vector<std::pair<BundleId, double>> GroupSink::take() {
   return sums;
 }
 
+Transfer as_all_reduce(Transfer transfer) {
+  transfer.kind = TransferKind::kAllReduce;
+  return transfer;
+}
+
 void FlowModel::send_group(const Transfer& transfer, std::span<const int> group,
                            const CollectiveAlgorithm* algorithm, GroupSink& sink) const {
   if (transfer.host) {
@@ -114,6 +119,8 @@ std::vector<LinkLoads> FlowModel::image_loads(const Transfer& transfer,
                                               const TransferImages& images,
                                               const PricedTransfer& priced) const {
   const auto algorithm = transfer.host ? nullptr : find_algorithm(priced.algorithm);
+  const std::optional<Transfer> all =
+      priced.as_all_reduce ? std::optional(as_all_reduce(transfer)) : std::nullopt;
   std::vector<std::vector<std::size_t>> groups(images.size());
   for (std::size_t i = 0; i < transfer.groups.size(); ++i)
     groups[images.of(transfer.groups[i].front())].push_back(i);
@@ -123,7 +130,7 @@ std::vector<LinkLoads> FlowModel::image_loads(const Transfer& transfer,
   loads.reserve(images.size());
   for (const std::vector<std::size_t>& of_image : groups) {
     for (const std::size_t i : of_image)
-      send_group(transfer, transfer.groups[i], algorithm.get(), sink);
+      send_group(all ? *all : transfer, transfer.groups[i], algorithm.get(), sink);
     LinkLoads& image = loads.emplace_back();
     for (const auto& [bundle, payload] : sink.take())
       image.push_back({bundle, payload * factors.of(bundle), payload});

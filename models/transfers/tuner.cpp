@@ -168,8 +168,31 @@ std::optional<Seconds> nominal_far_first(const ProtocolsConfig& c, Protocol prot
          kFarFirstRank * static_cast<double>(t.ranks) + wire * (t.ranks / others / kFarFirstRate);
 }
 
+/// Switches neither add bytes of 8 bits, nor does NCCL gather and scatter by them among more ranks
+/// than NCCL_MAX_NVLS_ARITY (src/enqueue.cc, updateCollCostTable).
 bool has_in_switch(const ProtocolsConfig& c, const Traffic& t) {
-  return c.in_switch_ranks > 0 && t.kind == TransferKind::kAllReduce && !t.byte_sums;
+  constexpr int kMostParts = 32;
+  if (c.in_switch_ranks == 0) return false;
+  switch (t.kind) {
+    case TransferKind::kAllReduce:
+      return !t.byte_sums;
+    case TransferKind::kReduceScatter:
+      return !t.byte_sums && t.ranks <= kMostParts;
+    case TransferKind::kAllGather:
+      return t.ranks <= kMostParts;
+    default:
+      return false;
+  }
+}
+
+/// An all-reduce goes up and down at once; a gather or scatter has one way, of which the part of
+/// the rank itself is no gain.
+Seconds nominal_nvls(const ProtocolsConfig& c, const Traffic& t) {
+  const double others = static_cast<double>(t.ranks - 1) / t.ranks;
+  const double share = t.kind == TransferKind::kAllReduce ? 1 : others;
+  const Seconds line = t.bytes / (t.line * t.efficiency);
+  return Seconds((kNvls + kNvlsNet * std::min(1, t.steps.scale_out)) * 1e-6) +
+         line / (c.nominal_nvls.value * share);
 }
 
 /// The library has one way to send messages: each to its receiver. Connections between systems have
@@ -212,11 +235,8 @@ std::optional<Seconds> nominal_time(const ProtocolsConfig& config, Protocol prot
   if (t.traffic_class == TrafficClass::kMessages)
     return nominal_messages(config, protocol, algorithm, t, wire);
   if (algorithm == "nvls") {
-    // Gathers and scatters only from buffers that are registered with the library.
     if (!has_in_switch(config, t) || t.ranks < config.in_switch_ranks) return {};
-    const Seconds line = t.bytes / (t.line * t.efficiency);
-    return Seconds((kNvls + kNvlsNet * std::min(1, t.steps.scale_out)) * 1e-6) +
-           line / config.nominal_nvls.value;
+    return nominal_nvls(config, t);
   }
   if (algorithm == "nvls_tree") {
     if (!has_in_switch(config, t)) return {};

@@ -11,6 +11,17 @@ std::vector<std::uint64_t> count_calls(const Program& program, const Role& role)
   return calls;
 }
 
+/// Calls `visit(kernel, runs)` with the runs on all ranks of all roles.
+template <class Visit>
+void each_kernel(const Program& program, Visit visit) {
+  for (const Role& role : program.roles) {
+    const auto ranks = static_cast<double>(role.ranks.size());
+    each_run(count_executions(program, role).kernels, [&](std::size_t id, std::uint64_t runs) {
+      visit(program.kernels[id], static_cast<double>(runs) * ranks);
+    });
+  }
+}
+
 }  // namespace
 
 ExecutionCounts count_executions(const Program& program, const Role& role) {
@@ -32,14 +43,18 @@ ExecutionCounts count_executions(const Program& program, const Role& role) {
 
 std::map<Precision, Flops> executed_matrix_flops(const Program& program) {
   std::map<Precision, Flops> flops;
-  for (const Role& role : program.roles) {
-    const auto ranks = static_cast<double>(role.ranks.size());
-    each_run(count_executions(program, role).kernels, [&](std::size_t id, std::uint64_t runs) {
-      const Kernel& kernel = program.kernels[id];
-      if (kernel.matrix_flops.base() > 0)
-        flops[kernel.precision] += kernel.matrix_flops * static_cast<double>(runs) * ranks;
-    });
-  }
+  each_kernel(program, [&](const Kernel& kernel, double runs) {
+    if (kernel.matrix_flops.base() > 0) flops[kernel.precision] += kernel.matrix_flops * runs;
+  });
+  return flops;
+}
+
+Flops executed_recurrence_flops(const Program& program) {
+  Flops flops;
+  each_kernel(program, [&](const Kernel& kernel, double runs) {
+    const bool on_lanes = kernel.kind == KernelClass::kScan && kernel.matrix_flops.base() == 0;
+    if (on_lanes) flops += kernel.vector_flops * runs;
+  });
   return flops;
 }
 

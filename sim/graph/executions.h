@@ -31,4 +31,7 @@ void each_run(const std::vector<std::uint64_t>& runs, Visit visit) {
 /// their operands.
 std::map<Precision, Flops> executed_matrix_flops(const Program& program);
 
+/// FLOPs of recurrences that run on vector lanes whole, over all ranks of all roles.
+Flops executed_recurrence_flops(const Program& program);
+
 }  // namespace orrery

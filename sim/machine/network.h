@@ -31,6 +31,8 @@ struct PricedTransfer {
   std::optional<std::uint32_t> bottleneck;  ///< the link (index into Costs::links) of that load
   BytesByKind bytes;
   Bytes memory;  ///< bytes that the busiest rank moves in its memory, to send and receive
+  /// A broadcast or reduction is carried out as an all-reduce.
+  bool as_all_reduce = false;
 };
 
 /// Prices transfers between the ranks of `copies` of a system.

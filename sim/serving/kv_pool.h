@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <optional>
@@ -33,6 +34,8 @@ struct KvRules {
   /// Layers with a sliding window keep the latest tokens of a sequence alone.
   std::int64_t window = 0;   ///< tokens of the longest window; 0: no such layers
   double window_blocks = 0;  ///< blocks that a full window takes
+  /// Tokens that a sequence keeps at most, where all layers have windows; 0: it keeps all.
+  std::int64_t most_kept = 0;
 };
 
 /// Blocks of keys and values of an instance (Kwon et al. 2023, PagedAttention). A request holds
@@ -51,8 +54,9 @@ class KvPool {
   /// Blocks that somebody may take: those that nobody holds, kept pieces included.
   std::int64_t available() const { return free_ + idle_; }
   std::int64_t used() const { return rules_.blocks - available(); }
-  /// Blocks that so many tokens fill or begin.
+  /// Blocks that a sequence of so many tokens fills or begins.
   std::int64_t blocks_of(std::int64_t tokens) const {
+    if (rules_.most_kept > 0) tokens = std::min(tokens, rules_.most_kept);
     return (tokens + rules_.block_tokens - 1) / rules_.block_tokens;
   }
   /// Whether a request fits when it is alone, at its longest: its last token needs no place.

@@ -34,7 +34,8 @@ const DeclaredMetric kTokensPerSPerAccelerator{
      "tokens of the step over its time and the accelerator packages", "training, inference",
      Follows::kRate}};
 const DeclaredMetric kHardwareFlopsUtilization{{"hardware_flops_utilization", "1",
-                                                "FLOPs executed over the dense peak",
+                                                "FLOPs of matrix units and recurrences "
+                                                "that are executed over the dense peak",
                                                 "training, inference, layers", Follows::kRate}};
 const DeclaredMetric kMemoryShortfallBytes{
     {"memory_shortfall_bytes", "B",
@@ -282,7 +283,7 @@ void report_cost(const StepExperiment& experiment, double tokens_per_s, RunRecor
 }
 
 struct ExecutedFlops {
-  Flops flops;          ///< matrix work of all ranks
+  Flops flops;          ///< work of all ranks of the kinds that a model's FLOPs have
   FlopsPerSecond peak;  ///< rate of one rank
 };
 
@@ -298,6 +299,7 @@ ExecutedFlops executed_flops(const StepExperiment& experiment, const Program& pr
     least += flops / std::max(of_step, matrix_peak(device, precision));
   }
   if (least > Seconds(0)) executed.peak = executed.flops / least;
+  executed.flops += executed_recurrence_flops(program);
   return executed;
 }
 

@@ -95,11 +95,12 @@ RandomExperiment draw_operator(Draw& draw) {
 }
 
 RandomExperiment draw_collective(Draw& draw) {
-  const std::string kind =
-      draw.of({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"});
+  const std::string kind = draw.of({"all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+                                    "broadcast", "reduce", "send_receive"});
+  const std::int64_t ranks = draw.power(2, 512);
   return {"collective",
-          {set("nodes", draw.power(1, 4)), set("collective.ranks", draw.power(2, 512)),
-           "collective.kind=" + kind,
+          {set("nodes", draw.power(1, 4)),
+           set("collective.ranks", kind == "send_receive" ? 2 : ranks), "collective.kind=" + kind,
            "collective.bytes=" + std::to_string(draw.spread(1024, 4e9)) + " B"}};
 }
 

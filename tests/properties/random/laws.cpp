@@ -71,6 +71,10 @@ class Inspection {
               std::string(name) + " is at most 1",
               figures("it is", share, "time", duration(record_)));
     }
+    const double model = value("model_flops_utilization");
+    const double executed = value("hardware_flops_utilization");
+    require(std::isnan(model) || std::isnan(executed) || model <= executed * (1 + 1e-9),
+            "hardware executes the FLOPs of the model", figures("MFU", model, "HFU", executed));
     for (const LinkUse& link : record_.link_classes)
       require(link.peak_share <= 1 + 1e-9, "links carry at most their rate", link.name);
   }
@@ -170,6 +174,21 @@ bool one_clock_for_many_windows(const MachineExperiment& e, const RunRecord& rec
   return e.kind != "operator" && held && duration(record) > a.power.response.value.base();
 }
 
+std::string label(const RunRecord& record, const std::string& name) {
+  for (const Label& l : record.labels)
+    if (l.name == name) return l.value;
+  return {};
+}
+
+/// Fewer links of the same hardware: one that the collective waits for is down.
+void add_dead_link(const MachineExperiment& experiment, const RunRecord& record,
+                   std::vector<Comparison>& all) {
+  const std::string busiest = label(record, "bottleneck");
+  if (experiment.kind != "collective" || busiest.empty() || busiest == "latency") return;
+  all.push_back(
+      {"a dead link makes nothing faster", {"faults=[{link: \"" + busiest + "\"}]"}, true});
+}
+
 /// More work on the same hardware.
 std::vector<Comparison> more_work(const MachineExperiment& experiment) {
   std::vector<Comparison> all;
@@ -193,12 +212,6 @@ std::vector<Comparison> more_work(const MachineExperiment& experiment) {
                    true,
                    1.0 / e->system.accelerator.dies});
   return all;
-}
-
-std::string label(const RunRecord& record, const std::string& name) {
-  for (const Label& l : record.labels)
-    if (l.name == name) return l.value;
-  return {};
 }
 
 /// Whether NCCL goes from a ring of LL among more ranks than were measured to the switches. Its
@@ -257,6 +270,7 @@ Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
       compare(experiment, record, better, trial.violations);
     }
     comparisons = more_work(loaded.as<MachineExperiment>());
+    add_dead_link(loaded.as<MachineExperiment>(), record, comparisons);
     if (!comparisons.empty()) compare(experiment, record, draw.of(comparisons), trial.violations);
   } catch (const config::ConfigError&) {
     trial.outcome = Trial::Outcome::kRefused;

@@ -27,7 +27,7 @@ struct Trial {
 /// - parts of the step add up to it, energy is power times time, utilisations and shares of limits
 ///   and of links are at most 1, quantiles stand in order;
 /// - in the steady state, average power stays below the cap of all packages;
-/// - better hardware is not slower, more work not faster;
+/// - better hardware is not slower, more work and a dead link not faster;
 /// - the memory of training steps keeps the laws of inspect_memory().
 Trial try_experiment(const RandomExperiment& experiment, Draw& draw);
 

@@ -14,6 +14,7 @@
 #include <map>
 
 #include "sim/app/cli/progress.h"
+#include "tests/properties/random/alone.h"
 #include "tests/properties/random/better_hardware.h"
 #include "tests/properties/random/fleets.h"
 #include "tests/properties/random/memory_laws.h"
@@ -22,8 +23,8 @@ namespace orrery {
 namespace {
 
 /// Every ninth experiment is a fleet, whose law takes dozens of runs, another ninth the start of an
-/// engine, and two further ones compare better hardware.
-constexpr std::uint64_t kFleets = 9, kStart = 4, kHardware = 2, kHardwareToo = 7;
+/// engine, one a request alone, and two further ones compare better hardware.
+constexpr std::uint64_t kFleets = 9, kStart = 4, kAlone = 5, kHardware = 2, kHardwareToo = 7;
 
 struct Tally {
   std::uint64_t ran = 0, refused = 0, infeasible = 0, violations = 0;
@@ -56,6 +57,10 @@ std::pair<RandomExperiment, Trial> try_one(std::uint64_t seed, bool better_hardw
   if (kind == kStart) {
     const RandomExperiment start = draw_start(draw);
     return {start, try_start(start)};
+  }
+  if (kind == kAlone) {
+    const RandomExperiment alone = draw_alone(draw);
+    return {alone, try_alone(alone)};
   }
   if (kind == kHardware || kind == kHardwareToo) {
     const RandomExperiment as_sold = draw_as_sold(draw);

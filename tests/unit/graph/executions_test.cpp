@@ -72,5 +72,14 @@ TEST(Executions, HaveTheFlopsOfAllRanksOfTheirRole) {
               ElementsAre(Pair(Precision::kBf16, Flops(90 + 230))));
 }
 
+TEST(Executions, RecurrencesOnVectorLanesCountAsOnesOfMatrixUnits) {
+  Program program = two_roles();
+  program.kernels[1].kind = KernelClass::kScan;
+  program.kernels[1].vector_flops = Flops(7);
+  EXPECT_EQ(executed_recurrence_flops(program), Flops());  // its products run on matrix units
+  program.kernels[1].matrix_flops = Flops();
+  EXPECT_EQ(executed_recurrence_flops(program), Flops(2 * 7));
+}
+
 }  // namespace
 }  // namespace orrery::executions_test

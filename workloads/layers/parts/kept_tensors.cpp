@@ -178,6 +178,7 @@ Bytes gradient_flow(const LayerTask& task) {
 }
 
 void makes(StepList& steps, const LayerTask& task, std::initializer_list<KeptTensor> tensors) {
+  if (!steps.tells_tensors()) return;  // the passes of parts alone have no tensors to ask for
   for (const KeptTensor tensor : tensors) {
     const bool again = tensor(task).role == TensorRole::kWorking;
     if (again == (task.forward == Forward::kAgain))

@@ -80,6 +80,13 @@ std::int64_t block_tokens_beside(const StateMemory& states, const EngineMemory& 
 /// @param fixed of a sequence: windows and states
 void divide_cache(const StateMemory& states, const EngineMemory& engine, Bytes token, Bytes fixed,
                   int shards, ServingMemory& memory) {
+  if (const Bytes windows = fixed - states.sequence;
+      memory.window_tokens > 0 && token.base() == 0 && windows.base() >= 1) {
+    // No layer keeps all tokens: blocks hold the latest ones alone.
+    token = windows / static_cast<double>(memory.window_tokens);
+    fixed = states.sequence;
+    memory.most_kept = memory.window_tokens + memory.window_chunk;
+  }
   const bool in_blocks = states.sequence.base() > 0 && engine.states_in_blocks;
   const bool alone = states.sequence.base() > 0 && token.base() == 0;
   if (alone || in_blocks) fixed -= states.sequence;
@@ -162,7 +169,11 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
                            std::size_t stage) {
   const EngineMemory engine = group.engine->memory();
   const InferenceConfig step = serving_step(group);
-  const MixedBatch largest{{{engine.most_tokens, 0, 1, true}}, {}};
+  // As few prompts as the model's positions allow.
+  const std::int64_t longest =
+      llm.positions > 0 ? std::min(llm.positions, engine.most_tokens) : engine.most_tokens;
+  const std::int64_t prompts = (engine.most_tokens + longest - 1) / longest;
+  const MixedBatch largest{{{longest, 0, prompts, true}}, {}};
   const MemoryUse use = use_of(llm, step, largest, stage);
   const LlmConfig cached = cached_model(llm, engine);
   const auto cache = [&](double context) {
@@ -236,6 +247,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
 
 double ServingMemory::requests(std::int64_t tokens) const {
   if (states_alone()) return static_cast<double>(blocks);
+  if (most_kept > 0) tokens = std::min(tokens, most_kept);
   const auto length = static_cast<double>(tokens);
   double taken =
       static_cast<double>(state_blocks) + std::ceil(length / static_cast<double>(block_tokens));
@@ -325,6 +337,7 @@ KvRules kv_rules(const ServingGroup& group, const ServingMemory& memory, std::in
     rules.window = memory.window_tokens;
     rules.window_blocks = memory.window / memory.block;
   }
+  rules.most_kept = memory.most_kept;
   return rules;
 }
 

@@ -34,11 +34,17 @@ KvPort port_of(const LlmConfig& llm, const ServingGroup& group, const ServingMem
   port.latency =
       transfer.start + (transfer.over == KvLinks::kScaleUp ? group.system.scale_up.latency.value
                                                            : group.system.scale_out.latency.value);
-  if (!memory.states_alone())
-    port.size.token = memory.block / static_cast<double>(memory.block_tokens) * ranks;
-  port.size.window = (memory.set_aside / static_cast<double>(engine.most_sampled) + memory.window +
-                      memory.states) *
-                     ranks;
+  Bytes windows = memory.window;
+  if (!memory.states_alone()) {
+    const Bytes token = memory.block / static_cast<double>(memory.block_tokens);
+    if (memory.most_kept > 0)
+      windows = token * static_cast<double>(memory.window_tokens);
+    else
+      port.size.token = token * ranks;
+  }
+  port.size.window =
+      (memory.set_aside / static_cast<double>(engine.most_sampled) + windows + memory.states) *
+      ranks;
   port.size.window_tokens = memory.window_tokens;
   // A state is whole from the first token on.
   if (holds_states(llm)) port.size.window_tokens = 1;

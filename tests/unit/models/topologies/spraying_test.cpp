@@ -135,8 +135,24 @@ TEST(Spraying, DiesThatSharePackageLinksEqualTheNaiveEnumeration) {
   expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
 }
 
-TEST(Spraying, ACubeMeshEqualsTheNaiveEnumeration) {
-  expect_all_pairs_sprayed_evenly(FlowModel(dgx_1(), 1));
+// The one way that NCCL finds, of two links where there are (src/graph/paths.cc): 0 and 7 have two
+// such ways, and 0 and 5 two of one link, of which that over 1 ends on two.
+TEST(Spraying, ACubeMeshRelaysByOnePeer) {
+  const FlowModel network(dgx_1(), 1);
+  const auto way = [&](int source, int destination) {
+    std::vector<std::string> links;
+    for (const Hop& hop : network.route(source, destination)) {
+      EXPECT_EQ(hop.share, 1);
+      const std::string name = network.topology().bundle_name(hop.bundle);
+      links.push_back({name[std::string("system0/node0/accelerator").size()], name.back()});
+    }
+    return links;
+  };
+  using Links = std::vector<std::string>;
+  EXPECT_EQ(way(0, 1), Links{"01"});
+  EXPECT_EQ(way(0, 5), (Links{"01", "15"}));
+  EXPECT_EQ(way(4, 1), (Links{"45", "51"}));
+  EXPECT_EQ(way(0, 7), (Links{"03", "37"}));
 }
 
 TEST(Spraying, AGraphOfSwitchesEqualsTheNaiveEnumeration) {

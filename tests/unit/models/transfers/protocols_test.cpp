@@ -63,6 +63,24 @@ TEST(Protocols, SwitchesReduceFromAThresholdOnAndNoBytes) {
   EXPECT_EQ(network.price(sums).algorithm, "ring");
 }
 
+/// Whether some gather of a few MiB goes by the switches.
+bool gathers_by_switches(const SystemConfig& system, int ranks) {
+  const FlowModel network(with_nccl(system), 1);
+  for (double bytes = 1 << 20; bytes <= 1 << 28; bytes *= 1.25) {
+    const Transfer gather = transfer(TransferKind::kAllGather, Bytes(bytes), {range(0, ranks)});
+    if (network.price(gather).algorithm == "nvls") return true;
+  }
+  return false;
+}
+
+// NCCL's tuner: 25 us and 0.85 of the channels one way, against 0.6 us a hop of LL and 0.39 of the
+// line: 8 ranks never, 16 from 4.4 to 10.8 MB of 371 GB/s; more than 32 have no buffers for it.
+TEST(Protocols, GathersGoBySwitchesWhereTheTunerExpectsLessOfThem) {
+  EXPECT_FALSE(gathers_by_switches(dgx_h100(), 8));
+  EXPECT_TRUE(gathers_by_switches(nvl72(), 16));
+  EXPECT_FALSE(gathers_by_switches(nvl72(), 64));
+}
+
 TEST(Protocols, SumsOfBytesTakeLongerAndGathersOfBytesDoNot) {
   const FlowModel network(with_nccl(dgx_h100()), 1, "ring", "simple");
   for (const TransferKind kind : {TransferKind::kReduceScatter, TransferKind::kAllGather}) {
