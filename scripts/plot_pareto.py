@@ -6,7 +6,7 @@
   scripts/plot_pareto.py sweep.db --maximize tokens_per_s_per_user --maximize tokens_per_s_per_accelerator -o front.svg
 
 A front for each value of --by (a path of the configuration, or name). Bars are p10 to p90 of points on the front.
---where is SQL over the view v_runs: "peak_memory_bytes < 80e9". Needs Debian's python3-matplotlib.
+--where is a condition as of `orrery pareto`: "peak_memory_bytes < 80 GB". Needs Debian's python3-matplotlib.
 """
 
 import argparse
@@ -37,15 +37,22 @@ def front(points, better):
     return kept
 
 
+def texts_at(store, rows, path):
+    """The value of a path of the configuration for each row; None without."""
+    bases = read_bases(store, rows)
+    varied = {row["point"]: row["text"] for row in store.execute("SELECT point, text FROM varied WHERE axis = ?", (path,))}
+    return [varied.get(row["point"], bases.get(row["base"], {}).get(path)) for row in rows]
+
+
 def groups_of(store, rows, by):
     if not by:
         return {"": list(range(len(rows)))}
     if by == "name":
         texts = [row["name"] for row in rows]
     else:
-        bases = read_bases(store, rows)
-        varied = {row["point"]: row["text"] for row in store.execute("SELECT point, text FROM varied WHERE axis = ?", (by,))}
-        texts = [varied.get(row["point"], bases.get(row["base"], {}).get(by)) for row in rows]
+        texts = texts_at(store, rows, by)
+        if all(text is None for text in texts):  # "system" is "system.system"
+            texts = texts_at(store, rows, "%s.%s" % (by, by.rpartition(".")[2]))
         if all(text is None for text in texts):
             fail("--by %s: no configuration of this store has it" % by)
     groups = {}
@@ -100,7 +107,7 @@ def main():
     parser.add_argument("--maximize", action=Objectives, metavar="METRIC", help="better where it is more")
     parser.add_argument("--minimize", action=Objectives, metavar="METRIC", help="better where it is less")
     parser.add_argument("--by", default="", help="path of the configuration, or name: a front for each value")
-    parser.add_argument("--where", default="", help="SQL over the view v_runs")
+    parser.add_argument("--where", default="", help="condition as of orrery pareto: 'peak_memory_bytes < 80 GB'")
     parser.add_argument("-o", "--output", default="pareto.png", help="picture to write (default: pareto.png)")
     parser.set_defaults(objectives=[])
     arguments = parser.parse_args()

@@ -7,7 +7,7 @@
   scripts/plot_sensitivity.py step.json -o tornado.svg
 
 Of a store: means over groups of points that differ in one input alone, a mark for each of its values, from the store alone;
---where is SQL over the view v_runs. Of an experiment: each number less and more, all others as they are. Needs Debian's
+--where is a condition as of `orrery sensitivity`. Of an experiment: each number less and more, all others as they are. Needs Debian's
 python3-matplotlib.
 """
 
@@ -95,7 +95,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="result store, or JSON of `orrery sensitivity EXPERIMENT METRIC --json`")
     parser.add_argument("metric", nargs="?", default="", help="metric of a store")
-    parser.add_argument("--where", default="", help="SQL over the view v_runs")
+    parser.add_argument("--where", default="", help="condition as of orrery sensitivity")
     parser.add_argument("--top", type=int, default=20, help="inputs to draw (default: 20)")
     parser.add_argument("-o", "--output", default="sensitivity.png", help="picture to write (default: sensitivity.png)")
     arguments = parser.parse_args()

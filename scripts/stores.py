@@ -4,6 +4,8 @@
 import json
 import os
 import sqlite3
+import subprocess
+import sys
 
 from plots import fail
 
@@ -25,8 +27,22 @@ def open_store(path, hint):
     return store
 
 
+def identities_that(path, where):
+    """Identities of the points that keep a condition, in the language of orrery, which is asked for them."""
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    program = os.environ.get("ORRERY", os.path.join(root, "build", "release", "orrery"))
+    try:
+        answer = subprocess.run([program, "export", path, "--jsonl", "--where", where], capture_output=True, text=True)
+    except OSError as error:
+        fail("--where needs the program orrery: %s: %s; ORRERY=PATH names another" % (program, error.strerror))
+    if answer.returncode != 0:
+        print(answer.stderr, end="", file=sys.stderr)
+        sys.exit(2)
+    return {json.loads(line)["identity"] for line in answer.stdout.splitlines()}
+
+
 def read_results(store, path, metrics, where, hint):
-    """Rows of v_runs that have all metrics, with their point; `where` is SQL over v_runs."""
+    """Rows of v_runs that have all metrics, with their point; `where` is a condition as of orrery pareto."""
     known = [row["name"] for row in store.execute("SELECT name FROM pragma_table_info('v_runs')")]
     for metric in metrics:
         if metric not in known:
@@ -39,12 +55,10 @@ def read_results(store, path, metrics, where, hint):
     condition = " AND ".join('v."%s" IS NOT NULL' % metric for metric in metrics)
     sql = ("SELECT p.point, p.base, p.identity, p.name, %s FROM v_runs v JOIN points p USING (identity)"
            " WHERE v.status = 'ok' AND v.engine_version = ? AND %s" % (quoted, condition))
+    rows = store.execute(sql + " ORDER BY p.identity", (newest,)).fetchall()
     if where:
-        sql += " AND identity IN (SELECT identity FROM v_runs WHERE %s)" % where
-    try:
-        rows = store.execute(sql + " ORDER BY p.identity", (newest,)).fetchall()
-    except sqlite3.Error as error:
-        fail("--where '%s': %s" % (where, error))
+        kept = identities_that(path, where)
+        rows = [row for row in rows if row["identity"] in kept]
     if not rows:
         fail("%s: no result has %s and keeps the condition; %s" % (path, " and ".join(metrics), hint))
     return rows

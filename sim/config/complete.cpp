@@ -185,11 +185,16 @@ class Completer {
   }
 
   std::optional<Node> list(const Node& node, const Type& type) {
+    Node completed = Node::sequence(node.origin());
+    if (node.is_scalar() && type.element->kind == TypeKind::kText) {  // `algorithms: ring`
+      completed.append(node);
+      return completed;
+    }
     if (!node.is_sequence()) {
-      error(node, "expected a list, got " + description(node));
+      error(node, "expected a list, got " + description(node),
+            node.is_scalar() ? "[" + node.text() + "]" : std::string());
       return std::nullopt;
     }
-    Node completed = Node::sequence(node.origin());
     for (const Node& item : node.items()) {
       auto element = value(item, *type.element, "item", {item.origin(), item.length()});
       if (element) completed.append(std::move(*element));

@@ -102,6 +102,12 @@ class Binder {
     number.type.dimension = other.type.dimension;
   }
 
+  /// What a number without a unit stands for beside a term: `tokens_per_s / ranks >= 2` has the
+  /// unit of tokens_per_s.
+  static double bare_of(const Term& term) {
+    return term.type.dimension == Dimension{} ? 1 : term.type.bare;
+  }
+
   bool same(Term& a, Term& b, const std::string& verb) {
     take_unit(a, b);
     take_unit(b, a);
@@ -173,11 +179,14 @@ class Binder {
     if (!require(a, Kind::kNumber, who) || !require(b, Kind::kNumber, who)) return false;
     if (term.op == Operator::kMultiply) {
       term.type.dimension = a.type.dimension + b.type.dimension;
+      term.type.bare = bare_of(a) * bare_of(b);
     } else if (term.op == Operator::kDivide) {
       term.type.dimension = a.type.dimension - b.type.dimension;
+      term.type.bare = bare_of(b) == 0 ? 0 : bare_of(a) / bare_of(b);
     } else {
+      if (!same(a, b, term.op == Operator::kRemainder ? "divided" : "added")) return false;
       term.type.dimension = a.type.dimension;
-      return same(a, b, term.op == Operator::kRemainder ? "divided" : "added");
+      term.type.bare = bare_of(a);
     }
     return true;
   }

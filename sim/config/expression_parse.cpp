@@ -295,10 +295,15 @@ class Parser {
     const std::size_t last = unit_end(unit);
     const std::string word = text_.substr(unit, last - unit);
     const bool none = word.empty() || word == "and" || word == "or";
+    const bool counts = unit == end && (word == "k" || word == "M" || word == "G" || word == "T");
     try {
       if (none) {
         at_ = end;
         return constant(at, parse_number(text_.substr(at, end - at)), {});
+      }
+      if (counts) {
+        at_ = last;
+        return constant(at, parse_number(text_.substr(at, last - at)), {});
       }
       const auto known = find_unit(word);
       if (!known) fail(unit, word.size(), "unknown unit '" + word + "'");

@@ -128,7 +128,7 @@ class JsonSchemaWriter {
       case TypeKind::kReal:
         return number_schema("number", bounds);
       case TypeKind::kInteger:
-        return number_schema("integer", bounds);
+        return count_schema(bounds);
       case TypeKind::kFlag:
         return {{"type", "boolean"}};
       // Unquoted text may look like a number to the editor.
@@ -145,7 +145,7 @@ class JsonSchemaWriter {
       case TypeKind::kChoice:
         return choice_schema(type.choices(), form);
       case TypeKind::kList:
-        return {{"type", "array"}, {"items", type_schema(*type.element, bounds, Form::kWhole)}};
+        return list_schema(type, bounds);
       case TypeKind::kMap:
         return map_schema(type, bounds, form);
       case TypeKind::kFact:
@@ -154,6 +154,22 @@ class JsonSchemaWriter {
         break;
     }
     return {{"anyOf", Json::array({type_schema(*type.element, bounds, form), {{"type", "null"}}})}};
+  }
+
+  /// Texts may stand for a list of one.
+  Json list_schema(const Type& type, const Bounds& bounds) {
+    const Json item = type_schema(*type.element, bounds, Form::kWhole);
+    const Json list = {{"type", "array"}, {"items", item}};
+    return type.element->kind == TypeKind::kText ? Json{{"anyOf", Json::array({list, item})}}
+                                                 : list;
+  }
+
+  /// An integer, or "15T". Bounds hold for the former, the pattern for the latter.
+  Json count_schema(const Bounds& bounds) const {
+    Json schema = number_schema("integer", bounds);
+    schema["type"] = Json::array({"integer", "string"});
+    schema["pattern"] = "^[-+]?[0-9]+(\\.[0-9]+)?[kMGT]$";
+    return schema;
   }
 
   Json record_or_shorthand(const Record& record, Form form) {

@@ -91,6 +91,7 @@ std::optional<PointColumn> PointTable::column(const std::string& name) const {
   if (!column) column = property(name);
   if (!column) column = quantile(name);
   if (!column) column = configured(name);
+  if (!column) column = configured(name + "." + name.substr(name.rfind('.') + 1));
   return column;
 }
 

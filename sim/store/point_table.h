@@ -41,8 +41,9 @@ class PointTable {
 
   /// Columns of what names stand for, each at its place; none where nothing is called so. A name is
   /// a metric or label ("step_time_s"), a quantile of a metric ("step_time_s.p90"), a path of the
-  /// configuration ("parallel.tp"), or one of name, identity, status, reason, exit_code,
-  /// experiment, engine_version.
+  /// configuration ("parallel.tp"), one of name, identity, status, reason, exit_code, experiment,
+  /// engine_version, or a part of the machine or model that has a name ("system" is
+  /// "system.system").
   std::vector<std::optional<PointColumn>> columns(const std::vector<std::string>& names) const;
   std::optional<PointColumn> column(const std::string& name) const;
 

@@ -182,7 +182,15 @@ const DimensionText& known_dimension(Dimension dimension) {
 
 }  // namespace
 
-double parse_number(std::string_view text) { return to_double(parse_decimal(text), 0, text); }
+/// Counts may end in k, M, G or T, as people write them: "15T".
+double parse_number(std::string_view text) {
+  constexpr std::string_view kSuffixes = "kMGT";
+  const std::size_t end = text.empty() ? 0 : text.size() - 1;
+  const bool counts = end > 0 && kDigits.find(text[end - 1]) != std::string_view::npos;
+  const std::size_t suffix = counts ? kSuffixes.find(text[end]) : std::string_view::npos;
+  if (suffix == std::string_view::npos) return to_double(parse_decimal(text), 0, text);
+  return to_double(parse_decimal(text.substr(0, end)), 3 * (static_cast<int>(suffix) + 1), text);
+}
 
 double parse_quantity(std::string_view text, Dimension dimension) {
   const std::size_t space = text.find(' ');

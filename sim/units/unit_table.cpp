@@ -39,6 +39,8 @@ constexpr std::array kUnits = {
     NamedUnit{"ps", {kTime, -12}},
     NamedUnit{"min", {kTime, 0, 60}},
     NamedUnit{"h", {kTime, 0, 3600}},
+    NamedUnit{"d", {kTime, 0, 86400}},
+    NamedUnit{"y", {kTime, 0, 31'536'000}},  // 8,760 h, as costs and energy are counted
     NamedUnit{"Hz", {kFrequency}},
     NamedUnit{"kHz", {kFrequency, 3}},
     NamedUnit{"MHz", {kFrequency, 6}},
@@ -116,7 +118,8 @@ const std::vector<DimensionText>& dimension_texts() {
        {"FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s", "EFLOP/s"}},
       {kEnergy - kData, "energy per data", {"40 pJ/B", "5 pJ/bit"}, "J/B", {"pJ/B", "nJ/B", "J/B"}},
       {kEnergy - kWork, "energy per FLOP", {"0.5 pJ/FLOP"}, "J/FLOP", {"pJ/FLOP", "J/FLOP"}},
-      {kMoney - kTime, "cost per time", {"2.5 USD/h"}, "USD/s", {"USD/h"}},
+      {kMoney - kTime, "cost per time", {"2.5 USD/h", "20000 USD/y"}, "USD/s", {"USD/h"}},
+      {Dimension{} - kEnergy, "count per energy", {"5 /J"}, "/J", {"/J"}},
   };
   return texts;
 }
@@ -127,8 +130,8 @@ const Unit* find_simple(std::string_view name) {
   return found == kUnits.end() ? nullptr : &found->unit;
 }
 
-/// Quotients offered to the user: per second, per hour, per byte, per bit, per FLOP.
-constexpr std::array<std::string_view, 5> kDenominators = {"s", "h", "B", "bit", "FLOP"};
+/// Quotients offered to the user: per second, hour, day and year, per byte, per bit, per FLOP.
+constexpr std::array<std::string_view, 7> kDenominators = {"s", "h", "d", "y", "B", "bit", "FLOP"};
 
 }  // namespace
 
@@ -141,7 +144,8 @@ double Unit::in_base_units() const {
 std::optional<Unit> find_unit(std::string_view name) {
   const std::size_t slash = name.find('/');
   static constexpr Unit kCount{};  // "10 /s": so many of something
-  const Unit* above = slash == 0 ? &kCount : find_simple(name.substr(0, slash));
+  const bool counts = slash == 0 || (slash == 1 && name[0] == '1');  // "1/s" as metrics have it
+  const Unit* above = counts ? &kCount : find_simple(name.substr(0, slash));
   if (above == nullptr) return std::nullopt;
   if (slash == std::string_view::npos) return *above;
   const Unit* below = find_simple(name.substr(slash + 1));
@@ -160,7 +164,7 @@ const DimensionText* find_dimension(Dimension dimension) {
 
 std::vector<std::string> unit_names(Dimension dimension) {
   std::vector<std::string> names;
-  if (dimension == kFrequency) names = {"/s", "/min", "/h"};
+  if (dimension == kFrequency) names = {"/s", "/min", "/h", "/d", "/y"};
   for (const NamedUnit& unit : kUnits) {
     if (unit.unit.dimension == dimension) names.emplace_back(unit.name);
     for (const std::string_view denominator : kDenominators) {

@@ -23,7 +23,7 @@ class PlottingScripts : public InFolder {
     if (std::system("python3 --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
   }
   static Outcome script(const std::string& words) {
-    return shell("python3 " + std::string(ORRERY_SOURCE_DIR) + "/scripts/" + words);
+    return shell("ORRERY=" ORRERY_BINARY " python3 " ORRERY_SOURCE_DIR "/scripts/" + words);
   }
   /// What a program that uses the scripts prints, through `pipe`.
   static Outcome python(const std::string& program, const std::string& pipe = "") {
@@ -200,13 +200,30 @@ TEST_F(PlottingScripts, OfStoresSayWhatIsMissing) {
   EXPECT_EQ(metric.code, 2);
   EXPECT_THAT(metric.out, HasSubstr("s.db: no result has the metric 'tme'"));
   const Outcome where =
-      script("plot_pareto.py " + path("s.db") + words + " --where 'time_s < 5 ms'");
+      script("plot_pareto.py " + path("s.db") + words + " --where 'time_s < 5 GB'");
   EXPECT_EQ(where.code, 2);
-  EXPECT_THAT(where.out, HasSubstr("--where 'time_s < 5 ms': near \"ms\""));
+  EXPECT_THAT(where.out, HasSubstr("--where:1:"));
+  const Outcome none = script("plot_pareto.py " + path("s.db") + words + " --where 'time_s > 5 s'");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.out, HasSubstr("keeps the condition"));
   const Outcome json = script("plot_sensitivity.py " + write("other.json", "{}"));
   EXPECT_EQ(json.code, 2);
   EXPECT_THAT(json.out, HasSubstr("other.json: has no sensitivities of an experiment"));
   EXPECT_THAT(metric.out, Not(HasSubstr("Traceback")));
+}
+
+TEST_F(PlottingScripts, TakeTheConditionsThatTheProgramTakes) {
+  const std::string sweep = write(
+      "s.yaml",
+      "sweep: s\ncases:\n  - name: a\n    base: {experiment: operator, system: dgx_h100, operator: "
+      "{kind: gemm, m: 64, n: 64, k: 64}}\n    axes: {grid: {operator.m: [64, 128, 8192]}}\n");
+  ASSERT_EQ(orrery("sweep run " + sweep + " --db " + path("s.db")).code, 0);
+  const Outcome read =
+      shell("cd " ORRERY_SOURCE_DIR "/scripts && ORRERY=" ORRERY_BINARY
+            " PYTHONDONTWRITEBYTECODE=1 python3 -c \"from stores import *; store = open_store('" +
+            path("s.db") + "', ''); print(len(read_results(store, '" + path("s.db") +
+            "', ['time_s'], 'operator.m <= 128 and time_s < 1 s', '')))\"");
+  EXPECT_EQ(read.out, "2\n");
 }
 
 TEST_F(PlottingScripts, FindTheEffectsThatTheProgramFinds) {

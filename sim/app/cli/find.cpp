@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/cli/find.h"
 
-#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/questions/find_capacity.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
 
@@ -15,12 +15,8 @@ namespace {
 
 /// "ttft_p99=2s,tpot_p99=50ms" as settings.
 void add_bounds(const std::string& slo, std::vector<std::string>& settings) {
-  for (std::size_t begin = 0; begin < slo.size();) {
-    const std::size_t end = std::min(slo.find(',', begin), slo.size());
-    const std::size_t word = std::min(slo.find_first_not_of(' ', begin), end);
-    settings.push_back("serving.slo." + slo.substr(word, end - word));
-    begin = end + 1;
-  }
+  for (const std::string_view bound : comma_separated(slo))
+    settings.push_back("serving.slo." + std::string(bound));
 }
 
 Capacity capacity_of(const std::string& what) {

@@ -33,6 +33,7 @@ struct SweepArguments {
     execution.take(options);
     options.option("--where", running.where,
                    "condition that points must keep, beside those of the file");
+    options.columns(running.columns);
     options.json(json);
   }
 

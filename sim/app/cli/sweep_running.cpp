@@ -20,7 +20,7 @@ void SweepRunning::take(Options& options) {
 
 Sweep SweepRunning::load() const {
   expect_kind(file, "sweep");
-  return load_sweep(file, where);
+  return load_sweep(file, where, columns);
 }
 
 std::string SweepRunning::store_of(const Sweep& sweep) const {

@@ -14,8 +14,9 @@ namespace orrery {
 /// What verbs that run points of a sweep have in common: its file, its store, workers, progress.
 struct SweepRunning {
   std::string file, db, progress = "auto";
-  std::string where;  ///< a condition beside those of the file; not an option of all verbs
-  int jobs = 0;       ///< 0: one for each processor
+  std::string where;    ///< a condition beside those of the file; not an option of all verbs
+  std::string columns;  ///< columns of tables in the place of those of the file; not of all verbs
+  int jobs = 0;         ///< 0: one for each processor
 
   void take(Options& options);
   /// The sweep of the file. @throws UsageError for a file of another kind, config::ConfigError

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/cheap_figures.h"
 
-#include <algorithm>
-
 namespace orrery {
 namespace {
 
@@ -94,13 +92,17 @@ std::vector<CheapFigure> cheap_figures(const Experiment& experiment) {
   return figures;
 }
 
+std::string figure_help(const std::string& name) {
+  for (const auto& figures : {machine_figures(), model_figures()})
+    for (const CheapFigure& figure : figures)
+      if (figure.name == name) return figure.help;
+  return {};
+}
+
 std::string missing_figure(const Experiment& experiment, const std::string& name) {
-  std::vector<CheapFigure> all = machine_figures();
-  for (CheapFigure& figure : model_figures()) all.push_back(std::move(figure));
-  const auto known = std::find_if(all.begin(), all.end(),
-                                  [&](const CheapFigure& figure) { return figure.name == name; });
-  if (known == all.end()) return {};
-  return "an experiment of kind " + experiment.kind + " cannot tell " + name + " (" + known->help +
+  const std::string help = figure_help(name);
+  if (help.empty()) return {};
+  return "an experiment of kind " + experiment.kind + " cannot tell " + name + " (" + help +
          ") without being simulated";
 }
 

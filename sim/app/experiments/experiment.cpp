@@ -41,6 +41,18 @@ void refuse_without_kind(const config::Node& node, config::Diagnostics& diagnost
   diagnostics.throw_if_errors();
 }
 
+/// @throws config::ConfigError for a calibration that is not there: no value goes with that, so it
+/// is no contradiction of values
+void require_calibration(const LoadedExperiment& loaded) {
+  const auto* e = dynamic_cast<const MachineExperiment*>(loaded.experiment.get());
+  if (e == nullptr) return;
+  try {
+    calibration_file(e->calibration, e->system.accelerator);
+  } catch (const config::KeyError& error) {
+    config::throw_located(error, loaded.node);
+  }
+}
+
 /// Checks what keys say together, first without the machine, then with it.
 void check_and_bind(LoadedExperiment& loaded, config::Diagnostics& diagnostics) {
   Experiment& e = *loaded.experiment;
@@ -66,7 +78,6 @@ void strip_system_names(nlohmann::ordered_json& system) {
 }
 
 void MachineExperiment::bind_machines() {
-  calibration_file(calibration, system.accelerator);
   machine_ = std::make_shared<const Machine>(system, nodes, calibration, part());
   system = machine_->system();
 }
@@ -157,6 +168,7 @@ LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagn
                                                              *loaded.record, diagnostics);
   if (diagnostics.error_count() > broken) diagnostics.throw_if_errors();
   if (broken == 0) {
+    require_calibration(loaded);
     loaded.experiment->complete(loaded.node, diagnostics);
     check_and_bind(loaded, diagnostics);
   }

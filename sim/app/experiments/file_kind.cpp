@@ -50,6 +50,29 @@ bool is_plan(const std::string& path) {
   return !ignored.has_errors() && kind_of(node) == kPlanKind;
 }
 
+/// Says of a file in JSON that is neither a model nor a plan what each of the two would have.
+void refuse_other_json(const std::string& path) {
+  config::Diagnostics diagnostics;
+  const config::Node node = own_keys(path, diagnostics);
+  if (diagnostics.has_errors() || !node.is_map())
+    return;  // the check of a model says what is wrong
+  const std::vector<std::string> telling = {"model_type", "architectures"};
+  for (const std::string& key : telling)
+    if (node.find(key) != nullptr) return;
+  const std::string message =
+      "cannot tell what this is: a model's config.json has the key model_type, an execution plan "
+      "of "
+      "MSCCL++ has collective and gpus";
+  for (const config::Node::Entry& entry : node.entries()) {
+    const std::string meant = nearest_name(entry.key, {"model_type", "collective", "gpus"});
+    if (meant.empty()) continue;
+    diagnostics.error(entry.key_origin.location(), static_cast<int>(entry.key.size()) + 2, message,
+                      meant == entry.key ? "" : meant);
+    diagnostics.throw_if_errors();
+  }
+  throw config::ConfigError(path + ": " + message);
+}
+
 bool exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
@@ -122,8 +145,11 @@ std::string file_kind(const std::string& path) {
     config::load_file(path, diagnostics);  // says what is wrong with it
   diagnostics.throw_if_errors();
   if (is_plan(path)) return kPlanKind;
-  for (const auto& [name, kind] : registry())
-    if (!kind.ending.empty() && path.ends_with(kind.ending)) return name;
+  for (const auto& [name, kind] : registry()) {
+    if (kind.ending.empty() || !path.ends_with(kind.ending)) continue;
+    if (kind.ending == ".json") refuse_other_json(path);
+    return name;
+  }
   std::string current = path;
   for (int depth = 0; depth < 16; ++depth) {
     const config::Node node = own_keys(current, diagnostics);

@@ -168,8 +168,11 @@ TableView LayersExperiment::table() const {
   constexpr Table::Align kRight = Table::Align::kRight;
   using R = RunRecord;
   return {
-      {{{"batch", kRight}, [this](const R&) { return batch_cell(*this); }, true},
-       {{"precision"}, [this](const R&) { return std::string(to_string(precision)); }, true},
+      {{{"batch", kRight}, [this](const R&) { return batch_cell(*this); }, true, {"batch", "dp"}},
+       {{"precision"},
+        [this](const R&) { return std::string(to_string(precision)); },
+        true,
+        {"precision"}},
        {{"step", kRight}, [](const R& r) { return time_cell(r, "step_time_s"); }},
        {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "step_time_s"); }},
        {{"samples/s/acc", kRight},

@@ -57,6 +57,8 @@ bool ModelExperiment::has_experts() const { return orrery::has_experts(model); }
 
 void ModelExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   StepExperiment::complete(node, diagnostics);
+  if (!model.hf.path.empty())
+    model.build();  // mistakes in that file are no contradiction of values
   warn_of_checkpoint(model, node, diagnostics);
 }
 
@@ -123,8 +125,12 @@ TableView ModelExperiment::table() const {
   constexpr Table::Align kRight = Table::Align::kRight;
   using R = RunRecord;
   return {
-      {{{"plan"}, [this](const R&) { return plan_text(*this); }, true},
-       {{"batch", kRight}, [this](const R&) { return batch_text(); }, true},
+      {{{"plan"},
+        [this](const R&) { return plan_text(*this); },
+        true,
+        {"parallel.tp", "parallel.pp", "parallel.vpp", "parallel.cp", "parallel.dcp", "parallel.dp",
+         "parallel.ep", "parallel.etp"}},
+       {{"batch", kRight}, [this](const R&) { return batch_text(); }, true, {"batch.global"}},
        {{"step", kRight}, [](const R& r) { return time_cell(r, "step_time_s"); }},
        {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "step_time_s"); }},
        {{"tokens/s/acc", kRight},

@@ -266,7 +266,10 @@ TableView OperatorExperiment::table() const {
   constexpr Table::Align kRight = Table::Align::kRight;
   using R = RunRecord;
   return {{{{"operator"}, [this](const R&) { return operator_cell(*this); }, true},
-           {{"precision"}, [this](const R&) { return std::string(to_string(precision)); }, true},
+           {{"precision"},
+            [this](const R&) { return std::string(to_string(precision)); },
+            true,
+            {"precision"}},
            {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
            {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
            {{"work", kRight}, [](const R& r) { return metric_cell(r, "flops_per_s", "FLOP/s"); }},

@@ -50,12 +50,17 @@ std::optional<PriceList> price_list(const std::string& prices) {
   return config::load<PriceList>(file, config::default_library(), "prices");
 }
 
-void require_prices(const std::string& prices, const std::string& key) {
-  if (const std::string file = price_file(prices); file.empty() || std::filesystem::exists(file))
+void require_prices(const std::string& prices, const std::string& key, const config::Node& node) {
+  const std::string file = price_file(prices);
+  if (file.empty()) return;
+  if (std::filesystem::exists(file)) {
+    config::load<PriceList>(file, config::default_library(), "prices");  // finds its mistakes
     return;
+  }
   const std::vector<std::string> names = config::default_library().names("prices");
-  throw config::KeyError(key, "nothing named '" + prices + "' in configs/prices",
-                         {nearest_name(prices, names), {}});
+  config::throw_located(config::KeyError(key, "nothing named '" + prices + "' in configs/prices",
+                                         {nearest_name(prices, names), {}}),
+                        node);
 }
 
 namespace {

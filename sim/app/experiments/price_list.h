@@ -40,8 +40,9 @@ std::string price_file(const std::string& prices);
 /// @throws config::ConfigError for what is wrong with it
 std::optional<PriceList> price_list(const std::string& prices);
 
-/// @param key of the name
-/// @throws config::KeyError for a name that does not exist
-void require_prices(const std::string& prices, const std::string& key);
+/// @param key of the name in `node`
+/// @throws config::ConfigError for a name that does not exist and for mistakes in the list: no
+/// value goes with them, so they are no contradiction of values
+void require_prices(const std::string& prices, const std::string& key, const config::Node& node);
 
 }  // namespace orrery

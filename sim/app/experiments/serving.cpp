@@ -122,6 +122,9 @@ bool ServingExperiment::has_experts() const { return orrery::has_experts(model);
 
 void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   warn_of_checkpoint(model, node, diagnostics);
+  require_prices(serving.prices, "serving.prices", node);
+  if (!model.hf.path.empty())
+    model.build();  // mistakes in that file are no contradiction of values
   config::Node* fleet = node.find("serving")->find("fleet");
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     ServingGroup& group = serving.fleet[i];
@@ -153,7 +156,6 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
     return;
   }
   try {
-    require_prices(serving.prices, "serving.prices");
     Routers::at("router", serving.router, "serving.router");
     Routers::at("router", serving.kv_transfer.router, "serving.kv_transfer.router");
     require_transfers(serving);
@@ -229,7 +231,7 @@ ServingFleet ServingExperiment::fleet() const {
 
 void ServingExperiment::run(const SimulateOptions& options, RunRecord& record) const {
   const ServingFleet all = fleet();
-  const std::vector<Instance> instances = serve(all, {}, record, options);
+  const std::vector<Instance> instances = serve(all, {}, record, options).instances;
   report_trust(all, instances, record, options);
 }
 
@@ -269,11 +271,10 @@ void report_work(const ServingConfig& serving, const ServingFleet& fleet, const 
 
 }  // namespace
 
-/// @return the instances once they have served; none where there was no memory for them
-std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
-                                               const std::vector<Slowness>& slowness,
-                                               RunRecord& record,
-                                               const SimulateOptions& options) const {
+ServingExperiment::Served ServingExperiment::serve(const ServingFleet& fleet,
+                                                   const std::vector<Slowness>& slowness,
+                                                   RunRecord& record,
+                                                   const SimulateOptions& options) const {
   std::unique_ptr<Timeline> timeline;
   if (!options.trace.empty()) timeline = std::make_unique<Timeline>(options.trace);
   const std::vector<ServingMemory> memory = fleet.memory(serving.fleet);
@@ -314,7 +315,7 @@ std::vector<Instance> ServingExperiment::serve(const ServingFleet& fleet,
     report_work(serving, fleet, {instances, service, log, window, scales ? &autoscaler : nullptr},
                 record);
   if (handover) report_handover(*handover, record);
-  return instances;
+  return {std::move(instances), std::move(log)};
 }
 
 /// Names of the calibrations of all groups.
@@ -347,9 +348,14 @@ void ServingExperiment::report_trust(const ServingFleet& fleet,
   widen_by_power(record, serving.fleet);
 }
 
-/// What the memory of a rank of each group holds.
+/// What limits the service, and what the memory of a rank of each group holds.
 void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
-  const std::vector<ServingMemory> memory = fleet().memory(serving.fleet);
+  const ServingFleet all = fleet();
+  RunRecord record;
+  const Served served = serve(all, {}, record, {});
+  if (record.status == RunStatus::kOk)
+    explain_load(serving, served.instances, served.log, record, explanation);
+  const std::vector<ServingMemory> memory = all.memory(serving.fleet);
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < memory.size(); ++i) {
     rows.push_back(

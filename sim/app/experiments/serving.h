@@ -10,6 +10,8 @@
 #include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/simulate.h"
 #include "workloads/models/config/model_config.h"
+#include "sim/serving/serving_log.h"
+#include "workloads/llm/model_config.h"
 
 namespace orrery {
 
@@ -50,8 +52,13 @@ struct ServingExperiment final : Experiment {
              const SimulateOptions& options = {}) const;
 
  private:
-  std::vector<Instance> serve(const ServingFleet& fleet, const std::vector<Slowness>& slowness,
-                              RunRecord& record, const SimulateOptions& options) const;
+  /// The instances once they have served; none where there was no memory for them.
+  struct Served {
+    std::vector<Instance> instances;
+    ServingLog log;
+  };
+  Served serve(const ServingFleet& fleet, const std::vector<Slowness>& slowness, RunRecord& record,
+               const SimulateOptions& options) const;
   void report_trust(const ServingFleet& fleet, const std::vector<Instance>& instances,
                     RunRecord& record, const SimulateOptions& options) const;
   std::string calibrations() const;

@@ -43,16 +43,12 @@ void StepExperiment::complain(config::Diagnostics& diagnostics, const config::No
 
 void StepExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   complete_algorithms(algorithms, node.find("algorithms"), diagnostics);
+  require_prices(prices, "prices", node);
 }
 
 void StepExperiment::check_step(const config::Node& node, config::Diagnostics& diagnostics) const {
   check_noise(*this, node, diagnostics);
   check_algorithms(algorithms, "algorithms", node, diagnostics);
-  try {
-    require_prices(prices, "prices");
-  } catch (const config::KeyError& error) {
-    config::report(error, node, diagnostics);
-  }
 }
 
 void StepExperiment::check_machine(const config::Node& node,

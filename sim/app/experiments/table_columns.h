@@ -18,6 +18,7 @@ struct SweepColumn {
   /// What it says of a result; "-" where the result does not have it.
   std::function<std::string(const RunRecord& record)> cell;
   bool of_input = false;  ///< says what was asked for: stands there for points without a result too
+  std::vector<std::string> tells = {};  ///< configuration paths whose values the cell says
 };
 
 /// How tables of sweeps show the results of a kind of experiment.

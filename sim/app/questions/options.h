@@ -43,6 +43,11 @@ class Options {
   /// Command lines that show what it is for; they stand below its help.
   virtual void examples(const std::vector<std::string>& lines) { static_cast<void>(lines); }
 
+  /// `--columns`, which every verb with a table of points has.
+  void columns(std::string& value) {
+    option("--columns", value,
+           "columns of the table, with commas: metrics, quantiles, paths of the configuration");
+  }
   /// `--json`, which every verb has.
   void json(bool& value) { flag("--json", value, "print JSON"); }
   /// `--set path=value`.

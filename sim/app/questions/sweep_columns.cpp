@@ -14,8 +14,9 @@ namespace {
 std::string text_of(const RunRecord& record, const std::string& name) {
   const Metric* metric = record.find(name);
   if (metric == nullptr) {
+    const std::string named = name + "." + name.substr(name.rfind('.') + 1);  // of model: its name
     for (const Parameter& parameter : record.parameters())
-      if (parameter.path == name) return parameter.text;
+      if (parameter.path == name || parameter.path == named) return parameter.text;
     return "-";
   }
   const std::string unit = find_metric(name)->unit;

@@ -8,9 +8,12 @@
 #include <set>
 #include <utility>
 
+#include "sim/app/questions/points/shown_points.h"
 #include "sim/app/questions/sweep_columns.h"
+#include "sim/app/questions/sweep_rows.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/config/library.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -21,104 +24,6 @@ std::string number(const char* format, double value) {
   return text.data();
 }
 
-/// The records of one name of one case, in order.
-struct Row {
-  std::string name;
-  std::vector<const RunRecord*> records;
-  std::vector<const SweepPoint*> points;
-};
-
-/// The name of its variant and what it has of the axes that have rows.
-std::string row_name(const SweepPoint& point, const SweepCaseConfig& described) {
-  const std::vector<std::string>& keys = described.table.rows;
-  if (keys.empty()) return *point.name;
-  const auto is_other = [&keys](const config::Assignment& setting) {
-    return std::find(keys.begin(), keys.end(), setting.path) == keys.end();
-  };
-  SweepPoint of_rows = point;
-  of_rows.of_variant = 0;
-  std::erase_if(of_rows.settings, is_other);
-  const bool variant = *point.name != described.name;
-  return (variant ? *point.name + ": " : std::string()) + Sweep::axes(of_rows);
-}
-
-std::vector<Row> rows_of(const Sweep& sweep, const SweepResults& results, std::size_t case_index) {
-  std::vector<Row> rows;
-  for (const PointResult& result : results.kept) {
-    if (result.point.case_index != case_index) continue;
-    const std::string name = row_name(result.point, sweep.config.cases[case_index]);
-    auto row = rows.begin();
-    while (row != rows.end() && row->name != name) ++row;
-    if (row == rows.end()) row = rows.insert(rows.end(), {name, {}, {}});
-    row->records.push_back(&result.record);
-    row->points.push_back(&result.point);
-  }
-  return rows;
-}
-
-/// Why a row has no point to show: nothing fits, or nothing keeps the limits.
-std::string no_choice(const Row& row) {
-  for (const RunRecord* record : row.records) {
-    if (record->status == RunStatus::kOk) return "no point keeps the limits of this table";
-  }
-  return row.records.front()->reason;
-}
-
-const SweepPoint& point_of(const Row& row, const RunRecord* chosen) {
-  for (std::size_t i = 0; i < row.records.size(); ++i) {
-    if (row.records[i] == chosen) return *row.points[i];
-  }
-  return *row.points.front();
-}
-
-/// Whether the points of a row differ in the number of nodes, so that the chosen one is worth
-/// saying.
-bool nodes_vary(const Row& row) {
-  const auto nodes = row.records.front()->parameter("nodes");
-  return std::any_of(row.records.begin(), row.records.end(), [&nodes](const RunRecord* record) {
-    return record->parameter("nodes") != nodes;
-  });
-}
-
-/// The records that the table shows: what `choose` optimises, or all of it that keep the limits. At
-/// least one: the first stands for a row without any.
-std::vector<const RunRecord*> shown(const ChooseConfig& choice, const Row& row) {
-  std::vector<const RunRecord*> records;
-  if (!choice.maximize.empty() || !choice.minimize.empty()) {
-    if (const RunRecord* chosen = choose(choice, row.records)) records.push_back(chosen);
-  } else {
-    for (const RunRecord* record : row.records)
-      if (record->status != RunStatus::kOk || keeps_limits(choice, *record))
-        records.push_back(record);
-  }
-  if (records.empty()) records.push_back(row.records.front());
-  return records;
-}
-
-std::string title(const Row& row, const RunRecord& record, bool one_of_many) {
-  const std::string axes = Sweep::axes(point_of(row, &record));
-  if (one_of_many && !axes.empty()) return row.name + ", " + axes;
-  if (!nodes_vary(row)) return row.name;
-  return row.name + " (" + std::to_string(static_cast<int>(record.parameter("nodes").value_or(1))) +
-         ")";
-}
-
-/// Reasons of what the table shows without a result, and of points that cannot be.
-std::string notes_of(const ChooseConfig& choice, const Row& row,
-                     const std::vector<const RunRecord*>& shown) {
-  std::string notes;
-  const bool none = shown.size() == 1 && !keeps_limits(choice, *shown.front());
-  if (none) notes += "  " + row.name + ": " + no_choice(row) + "\n";
-  for (std::size_t i = 0; i < row.records.size(); ++i) {
-    const RunRecord& record = *row.records[i];
-    if (record.status == RunStatus::kOk || (none && row.records.size() == 1)) continue;
-    const bool listed = std::find(shown.begin(), shown.end(), &record) != shown.end();
-    if (listed || cannot_be(record))
-      notes += "  " + title(row, record, true) + ": " + record.reason + "\n";
-  }
-  return notes;
-}
-
 /// A result that breaks the limits of the table stands there as "none".
 std::string cell(const SweepColumn& column, const RunRecord& record, bool fits) {
   if (!fits && record.status == RunStatus::kOk && !column.of_input)
@@ -127,64 +32,151 @@ std::string cell(const SweepColumn& column, const RunRecord& record, bool fits) 
 }
 
 /// Whether some of the results shown were measured and others not, so that each says it.
-bool differ_in_trust(const SweepCaseConfig& description, const std::vector<Row>& rows) {
+bool differ_in_trust(const SweepCaseConfig& description, const std::vector<SweepTableRow>& rows) {
   std::set<std::string> all;
-  for (const Row& row : rows)
-    for (const RunRecord* record : shown(description.choose, row))
+  for (const SweepTableRow& row : rows)
+    for (const RunRecord* record : shown_records(description.choose, row))
       if (record->status == RunStatus::kOk) all.insert(rests_on(*record));
   return all.size() > 1;
 }
 
-void add_case(const Sweep& sweep, const SweepCaseConfig& description, const std::vector<Row>& rows,
-              Answer& answer) {
-  const LoadedExperiment first = sweep.load(*rows.front().points.front());
-  const TableView view = first.experiment->table();
-  std::vector<Table::Column> titles = {{"system"}};
-  for (const SweepColumn& column : sweep_columns(description.table, view))
-    titles.push_back(column.title);
-  Gains gains(description.table);
-  for (Table::Column& column : gains.titles()) titles.push_back(std::move(column));
-  const bool trust = differ_in_trust(description, rows);
-  if (trust) titles.push_back({"rests on"});
-  Table table(std::move(titles));
-  std::string notes;
-  for (const Row& row : rows) {
-    const auto records = shown(description.choose, row);
-    for (const RunRecord* record : records) {
-      const LoadedExperiment loaded = sweep.load(point_of(row, record));
-      const bool fits = keeps_limits(description.choose, *record);
-      std::vector<std::string> cells = {title(row, *record, records.size() > 1)};
-      const TableView of_point = loaded.experiment->table();
-      for (const SweepColumn& column : sweep_columns(description.table, of_point))
-        cells.push_back(cell(column, *record, fits));
-      for (std::string& gain : gains.next(*record, fits)) cells.push_back(std::move(gain));
-      if (trust) cells.push_back(record->status == RunStatus::kOk ? rests_on(*record) : "-");
-      table.add_row(std::move(cells));
-    }
-    notes += notes_of(description.choose, row, records);
+/// The table of one case.
+class CaseTable {
+ public:
+  /// @param rows at least one with a point
+  CaseTable(const Sweep& sweep, const SweepCaseConfig& described,
+            const std::vector<SweepTableRow>& rows)
+      : sweep_(sweep),
+        described_(described),
+        chosen_(paths_without_column(rows)),
+        trust_(differ_in_trust(described, rows)),
+        gains_(described.table),
+        table_(titles()) {
+    for (const SweepTableRow& row : rows) add(row);
   }
+
+  Table table() && { return std::move(table_); }
+  std::string notes() const { return excluded_ + reasons_.lines("  "); }
+
+ private:
+  /// Paths that `choose` picked a value of and no other column says.
+  std::vector<std::string> paths_without_column(const std::vector<SweepTableRow>& rows) {
+    const auto any = std::find_if(rows.begin(), rows.end(),
+                                  [](const SweepTableRow& row) { return !row.points.empty(); });
+    const LoadedExperiment first = sweep_.load(*any->points.front());
+    std::set<std::string> told(described_.table.columns.begin(), described_.table.columns.end());
+    for (const SweepColumn& column : sweep_columns(described_.table, first.experiment->table())) {
+      columns_.push_back(column.title);
+      told.insert(column.tells.begin(), column.tells.end());
+    }
+    std::vector<std::string> paths = chosen_paths(described_, rows);
+    std::erase_if(paths, [&](const std::string& path) { return told.count(path) > 0; });
+    return paths;
+  }
+
+  std::vector<Table::Column> titles() const {
+    std::vector<Table::Column> titles = {{"system"}};
+    for (const std::string& path : chosen_)
+      titles.push_back({column_title(path, chosen_), Table::Align::kRight});
+    titles.insert(titles.end(), columns_.begin(), columns_.end());
+    for (Table::Column& column : gains_.titles()) titles.push_back(std::move(column));
+    if (trust_) titles.push_back({"rests on"});
+    return titles;
+  }
+
+  void add(const SweepTableRow& row) {
+    if (row.records.empty()) {
+      std::vector<std::string> cells(titles().size(), "-");
+      cells.front() = row.name;
+      table_.add_row(std::move(cells));
+      excluded_ += "  " + row.name + ": all points are excluded: " + row.excluded + "\n";
+      return;
+    }
+    const auto records = shown_records(described_.choose, row);
+    for (const RunRecord* record : records) {
+      const LoadedExperiment loaded = sweep_.load(point_of(row, *record));
+      const bool fits = keeps_limits(described_.choose, *record);
+      std::vector<std::string> cells = {title_of(row, *record, records.size() > 1)};
+      for (const std::string& path : chosen_) cells.push_back(value_at(row, *record, path));
+      const TableView view = loaded.experiment->table();
+      for (const SweepColumn& column : sweep_columns(described_.table, view))
+        cells.push_back(cell(column, *record, fits));
+      for (std::string& gain : gains_.next(*record, fits)) cells.push_back(std::move(gain));
+      if (trust_) cells.push_back(record->status == RunStatus::kOk ? rests_on(*record) : "-");
+      table_.add_row(std::move(cells));
+    }
+    add_reasons(described_.choose, row, reasons_);
+  }
+
+  const Sweep& sweep_;
+  const SweepCaseConfig& described_;
+  std::vector<Table::Column> columns_;  ///< those that the case asks for, or the usual ones
+  std::vector<std::string> chosen_;
+  bool trust_;
+  Gains gains_;
+  Table table_;
+  Reasons reasons_;
+  std::string excluded_;
+};
+
+void add_case(const Sweep& sweep, const SweepCaseConfig& description,
+              const std::vector<SweepTableRow>& rows, Answer& answer) {
+  const bool any = std::any_of(rows.begin(), rows.end(),
+                               [](const SweepTableRow& row) { return !row.points.empty(); });
+  if (!any) return;
+  CaseTable table(sweep, description, rows);
   answer.add(description.name + "\n");
-  answer.add(std::move(table));
-  answer.add(notes + "\n");
+  answer.add(std::move(table).table());
+  answer.add(table.notes() + "\n");
+}
+
+/// How to get the best of each row of a case whose table is not printed.
+std::string instead_of_table(const SweepCaseConfig& described, const std::string& store) {
+  const ChooseConfig& choice = described.choose;
+  if (!choice.optimises()) return "orrery export " + store + " --csv";
+  std::string text = "orrery best " + store +
+                     (choice.maximize.empty() ? " --minimize " + choice.minimize
+                                              : " --maximize " + choice.maximize);
+  if (choice.at == ChooseAt::kP90) text += " --at p90";
+  std::string where;
+  for (const bool upper : {true, false})
+    for (const auto& [name, limit] : upper ? choice.at_most : choice.at_least)
+      where += (where.empty() ? "" : " and ") + name + (upper ? " <= " : " >= ") + limit.text();
+  const auto& rows = described.table.rows;
+  text += " --by " + (rows.empty() ? "name" : rows.front());
+  return where.empty() ? text : text + " --where \"" + where + "\"";
+}
+
+/// A line for each case of a sweep that is too large for tables.
+std::string lines_instead_of_tables(const Sweep& sweep, const std::string& store) {
+  std::string text;
+  for (const SweepCaseConfig& described : sweep.config.cases)
+    text += described.name + ": a table shows at most " + print_grouped(SweepResults::kMostKept) +
+            " places, and the plan has " + print_grouped(static_cast<double>(sweep.places())) +
+            "; try: " + instead_of_table(described, store) + "\n";
+  return text;
 }
 
 /// How many places of the plan each rule excludes, a line each.
 std::string excluded_lines(const Sweep& sweep, const SweepResults& results) {
   std::string text;
-  for (std::size_t i = 0; i < results.excluded.size(); ++i)
-    for (std::size_t rule = 0; rule < results.excluded[i].size(); ++rule)
-      if (const std::uint64_t count = results.excluded[i][rule])
-        text += "excluded: " + std::to_string(count) + " by " + sweep.rules[i].where[rule].text +
-                (results.excluded.size() > 1 ? " (" + sweep.config.cases[i].name + ")" : "") + "\n";
+  const auto& cases = sweep.config.cases;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    for (const std::string& rule : excluded_by(sweep, results, variants_of(sweep, i)))
+      text += "excluded: " + rule + (cases.size() > 1 ? " (" + cases[i].name + ")" : "") + "\n";
   return text;
 }
 
 nlohmann::ordered_json excluded_json(const Sweep& sweep, const SweepResults& results,
                                      std::size_t case_index) {
   nlohmann::ordered_json excluded = nlohmann::ordered_json::array();
-  for (std::size_t rule = 0; rule < results.excluded[case_index].size(); ++rule)
-    excluded.push_back({{"rule", sweep.rules[case_index].where[rule].text},
-                        {"places", results.excluded[case_index][rule]}});
+  const auto& rules = sweep.rules[case_index].where;
+  for (std::size_t rule = 0; rule < rules.size(); ++rule) {
+    std::uint64_t places = 0;
+    for (const std::size_t variant : variants_of(sweep, case_index))
+      places += results.excluded[variant][rule];
+    excluded.push_back({{"rule", rules[rule].text}, {"places", places}});
+  }
   return excluded;
 }
 
@@ -214,7 +206,9 @@ nlohmann::ordered_json to_json(const Sweep& sweep, const SweepResults& results,
   nlohmann::ordered_json cases = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < sweep.config.cases.size(); ++i) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    for (const Row& row : results.all_kept ? rows_of(sweep, results, i) : std::vector<Row>{}) {
+    const auto table =
+        results.all_kept ? table_rows(sweep, results, i) : std::vector<SweepTableRow>{};
+    for (const SweepTableRow& row : table) {
       const RunRecord* chosen = choose(sweep.config.cases[i].choose, row.records);
       nlohmann::ordered_json points = nlohmann::ordered_json::array();
       for (const RunRecord* record : row.records) {
@@ -247,6 +241,7 @@ std::string counts_of(const SweepResults& results) {
                      std::to_string(results.simulated) + " simulated in " +
                      number("%.1f s", results.seconds);
   if (results.impossible > 0) text += ", " + std::to_string(results.impossible) + " that cannot be";
+  if (results.infeasible > 0) text += ", " + std::to_string(results.infeasible) + " infeasible";
   if (results.failed > 0) text += ", " + std::to_string(results.failed) + " FAILED";
   if (!results.stopped.empty()) text += "; stopped: " + results.stopped;
   return text;
@@ -255,19 +250,22 @@ std::string counts_of(const SweepResults& results) {
 Answer sweep_report(const Sweep& sweep, const SweepResults& results, const SweepFiles& files) {
   Answer answer;
   for (std::size_t i = 0; results.all_kept && i < sweep.config.cases.size(); ++i) {
-    const std::vector<Row> rows = rows_of(sweep, results, i);
+    const std::vector<SweepTableRow> rows = table_rows(sweep, results, i);
     if (!rows.empty()) add_case(sweep, sweep.config.cases[i], rows, answer);
   }
+  if (!results.all_kept) answer.add(lines_instead_of_tables(sweep, files.store) + "\n");
   const std::string remark = any_experiment(sweep)->table().remark;
   answer.add(
       counts_of(results) + "\n" + excluded_lines(sweep, results) + remark +
       (remark.empty() ? "" : "\n") +
       "p10 to p90: what the calibrations of kernels and collectives leave open; on priors, how "
       "far published figures of such devices lie apart.\n");
+  Reasons failures;
   for (const PointResult& result : results.kept) {
-    if (result.record.status == RunStatus::kFailed)
-      answer.add("failed: " + result.record.name + ": " + result.record.reason + "\n");
+    const std::string& name = result.record.name;
+    if (result.record.status == RunStatus::kFailed) failures.add(name, name, result.record.reason);
   }
+  answer.add(failures.lines("failed: "));
   answer.add(hints(sweep, files.sweep, files.store));
   return answer;
 }

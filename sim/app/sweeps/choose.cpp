@@ -98,6 +98,13 @@ bool has_metric(const std::string& kind, const MetricInfo& metric) {
   return list.find(", " + kind + ",") != std::string::npos;
 }
 
+/// Whether configurations have a path, or a part of the machine or model that has a name there.
+bool has_path(const std::vector<std::string>& paths, const std::string& name) {
+  const std::string named = name + "." + name.substr(name.rfind('.') + 1);
+  return std::any_of(paths.begin(), paths.end(),
+                     [&](const std::string& path) { return path == name || path == named; });
+}
+
 /// Finds fault with a name. @return whether it is right
 bool check_name(const std::string& name, const config::Node& where, const PointNames& names,
                 config::Diagnostics& diagnostics) {
@@ -117,7 +124,7 @@ bool check_name(const std::string& name, const config::Node& where, const PointN
   }
   std::vector<std::string> known = metric_names();
   known.insert(known.end(), paths.begin(), paths.end());
-  if (std::find(paths.begin(), paths.end(), name) != paths.end()) return true;
+  if (has_path(paths, name)) return true;
   diagnostics.error(where.where(), where.length(), "unknown metric '" + name + "'",
                     nearest_name(name, known),
                     {paths.empty() ? "`orrery describe metrics` lists them"
@@ -193,12 +200,12 @@ void check_objectives(const config::Node& written, const PointNames& names,
 void check_table(const config::Node& written, const PointNames& names,
                  config::Diagnostics& diagnostics) {
   if (const config::Node* rows = written.find("rows"))
-    for (const config::Node& row : rows->items())
-      if (std::find(names.paths.begin(), names.paths.end(), row.text()) == names.paths.end())
+    for (const config::Node& row : items_of(*rows))
+      if (!has_path(names.paths, row.text()))
         diagnostics.error(row.where(), row.length(), "unknown key '" + row.text() + "'",
                           nearest_name(row.text(), names.paths));
   if (const config::Node* columns = written.find("columns"))
-    for (const config::Node& column : columns->items())
+    for (const config::Node& column : items_of(*columns))
       check_name(column.text(), column, names, diagnostics);
   if (const config::Node* gain = written.find("gain"))
     for (const auto& entry : gain->entries())

@@ -83,8 +83,9 @@ class SweepRun {
         best_(sweep.config) {
     tally_.places = places_looked_at(sweep, options);
     results_.all_kept = options.keep_all || sweep.places() <= SweepResults::kMostKept;
+    for (const SweepRow& row : sweep.rows)
+      results_.excluded.emplace_back(sweep.rules[row.case_index].where.size());
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
-      results_.excluded.emplace_back(sweep.rules[i].where.size());
       limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
       point_limits_.push_back(limits_.back().of_point());
       allowed_.push_back(limits_.back().failures_allowed(places_of(i)));
@@ -186,7 +187,7 @@ class SweepRun {
   }
 
   void count_excluded() {
-    results_.excluded[plan_.case_index()][plan_.rule()] += plan_.covers();
+    results_.excluded[plan_.row_index()][plan_.rule()] += plan_.covers();
     tally_.excluded += plan_.covers();
   }
 
@@ -204,6 +205,7 @@ class SweepRun {
     if (!status || (*status == RunStatus::kFailed && simulates())) return false;
     ++results_.from_store;
     if (!results_.all_kept) {
+      if (*status == RunStatus::kInfeasible) ++results_.infeasible;
       ++tally_.done;
       tell();
       return true;
@@ -229,6 +231,7 @@ class SweepRun {
       run = timed_record(std::get<std::string>(outcome.result));
       describe(settled_, run.record);
     } else if (cannot) {
+      refuse_broken_file(failure->message);
       if (options_.cannot_be) options_.cannot_be(outcome.point);
       return finish(settled_,
                     without_result(settled_, RunStatus::kInfeasible, impossible(failure->message)));
@@ -250,6 +253,18 @@ class SweepRun {
     finish(settled_, std::move(run.record));
   }
 
+  /// @throws config::ConfigError where a file that the settled point reads is broken: that is no
+  /// contradiction of its values
+  void refuse_broken_file(const std::string& message) {
+    if (message.starts_with(sweep_.path)) return;
+    const LoadedExperiment loaded = sweep_.load_whole(settled_.point());
+    for (const InputFile& file : loaded.files) {
+      if (!message.starts_with(file.path + ":")) continue;
+      save();
+      throw config::ConfigError(message, {config::Diagnostic{}});
+    }
+  }
+
   void count_failure() {
     const std::uint32_t index = settled_.case_index();
     const auto allowed = allowed_[index];
@@ -263,7 +278,7 @@ class SweepRun {
   void finish(const PlanCursor& at, RunRecord record) {
     ++tally_.done;
     tally_.last = record.name;
-    best_.look_at(record, [&] {
+    best_.look_at(record, at.case_index(), [&] {
       const std::string axes = Sweep::axes(at.point());
       return record.name + (axes.empty() ? "" : ", " + axes);
     });
@@ -271,6 +286,7 @@ class SweepRun {
     const bool cannot = cannot_be(record);
     if (failed) ++results_.failed;
     if (cannot) ++results_.impossible;
+    if (record.status == RunStatus::kInfeasible && !cannot) ++results_.infeasible;
     tell();
     const bool shown =
         (failed && results_.failed <= kMostShown) || (cannot && results_.impossible <= kMostShown);

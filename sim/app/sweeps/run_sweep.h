@@ -35,8 +35,9 @@ struct SweepResults {
   std::uint64_t from_store = 0;
   std::uint64_t simulated = 0;
   std::uint64_t failed = 0;
-  std::uint64_t impossible = 0;
-  /// Places that each rule of `where` excludes, by case.
+  std::uint64_t impossible = 0;  ///< points whose values cannot stand together
+  std::uint64_t infeasible = 0;  ///< other points without a result: those that do not fit in memory
+  /// Places that each rule of `where` excludes, by variant (Sweep::rows).
   std::vector<std::vector<std::uint64_t>> excluded;
   std::string stopped;  ///< why points are left; empty: none are
   double seconds = 0;

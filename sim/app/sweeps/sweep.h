@@ -26,6 +26,8 @@ struct SweepRow {
 struct PlanRule {
   std::string text;
   config::Node written;
+  /// The condition with the figures in it explained: "memory.fits (whether every rank fits ...)".
+  std::string explained() const;
 };
 
 /// The conditions of a case.
@@ -88,8 +90,10 @@ struct Sweep {
 
 /// Reads a sweep and checks what can be wrong with it: each key, each value of an axis, conditions.
 /// @param where a condition beside those of the file, of `--where`; empty: none
+/// @param columns columns of every table, of `--columns`, with commas; empty: those of the file
 /// @throws config::ConfigError with everything that is wrong
 Sweep load_sweep(const std::string& path, const std::string& where = {},
+                 const std::string& columns = {},
                  const config::Library& library = config::default_library());
 
 }  // namespace orrery

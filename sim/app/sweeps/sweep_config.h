@@ -126,6 +126,8 @@ struct ChooseConfig {
   ChooseAt at = ChooseAt::kP50;
   std::map<std::string, config::Node> at_most;
   std::map<std::string, config::Node> at_least;
+  /// Whether one point of a row is the best; else all that keep the limits are shown.
+  bool optimises() const { return !maximize.empty() || !minimize.empty(); }
   static const config::Schema<ChooseConfig>& schema();
 };
 
@@ -185,6 +187,11 @@ bool keeps_limits(const ChooseConfig& choice, const RunRecord& record);
 /// How far a result is beyond the limits: the sum of its shares of each limit; 0 where it keeps
 /// them, infinite where it is no result or has not what is limited.
 double excess_over_limits(const ChooseConfig& choice, const RunRecord& record);
+
+/// The items of a list of texts, or the text that stands for a list of one.
+inline std::vector<config::Node> items_of(const config::Node& list) {
+  return list.is_scalar() ? std::vector<config::Node>{list} : list.items();
+}
 
 /// What results of a case can be told and compared by.
 struct PointNames {

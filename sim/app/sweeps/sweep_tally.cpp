@@ -16,11 +16,13 @@ ObjectiveConfig first_objective(const SweepConfig& config) {
 
 }  // namespace
 
-BestSoFar::BestSoFar(const SweepConfig& config) : objective_(first_objective(config)) {}
+BestSoFar::BestSoFar(const SweepConfig& config)
+    : config_(config), objective_(first_objective(config)) {}
 
-void BestSoFar::look_at(const RunRecord& record, const std::function<std::string()>& name) {
+void BestSoFar::look_at(const RunRecord& record, std::size_t case_index,
+                        const std::function<std::string()>& name) {
   const std::string& objective = objective_.name();
-  if (objective.empty() || record.status != RunStatus::kOk) return;
+  if (objective.empty() || !keeps_limits(config_.cases[case_index].choose, record)) return;
   std::optional<NamedValue> found = value_of(record, objective);
   if (!found) return;
   const bool most = !objective_.maximize.empty();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -40,14 +41,18 @@ struct SweepTally {
 class BestSoFar {
  public:
   /// The objective is the first of the first case, else what its `choose` optimises.
+  /// @param config has to outlive this
   explicit BestSoFar(const SweepConfig& config);
 
-  /// Looks at a result; those without a value of the objective are none. @param name of the point,
-  /// asked where it is the best
-  void look_at(const RunRecord& record, const std::function<std::string()>& name);
+  /// Looks at a result of a case. Results that break the limits of the case's `choose`, and those
+  /// without a value of the objective, do not count. @param name of the point, asked where it is
+  /// the best
+  void look_at(const RunRecord& record, std::size_t case_index,
+               const std::function<std::string()>& name);
   const std::optional<BestResult>& result() const { return best_; }
 
  private:
+  const SweepConfig& config_;
   ObjectiveConfig objective_;
   std::optional<BestResult> best_;
 };

@@ -66,11 +66,11 @@ TEST(BestSoFar, FollowsTheFirstObjectiveOfTheFirstCase) {
   BestSoFar best(config);
   const auto name = [] { return std::string("tp 8"); };
   EXPECT_FALSE(best.result().has_value());
-  best.look_at(result_of(3), name);
-  best.look_at(result_of(2), name);
-  best.look_at(result_of(4), name);
-  best.look_at(result_of(1, RunStatus::kInfeasible), name);
-  best.look_at(RunRecord{}, name);
+  best.look_at(result_of(3), 0, name);
+  best.look_at(result_of(2), 0, name);
+  best.look_at(result_of(4), 0, name);
+  best.look_at(result_of(1, RunStatus::kInfeasible), 0, name);
+  best.look_at(RunRecord{}, 0, name);
   ASSERT_TRUE(best.result().has_value());
   EXPECT_EQ(best.result()->value, 3);
   EXPECT_EQ(best.result()->unit, "s");
@@ -83,8 +83,23 @@ TEST(BestSoFar, IsWhatChooseOptimisesWhereNothingElseIsSought) {
   config.cases.emplace_back();
   config.cases.front().choose.maximize = "step_time_s";
   BestSoFar best(config);
-  for (const double time : {3.0, 5.0, 4.0}) best.look_at(result_of(time), [] { return ""; });
+  for (const double time : {3.0, 5.0, 4.0}) best.look_at(result_of(time), 0, [] { return ""; });
   EXPECT_EQ(best.result()->value, 5);
+}
+
+// The fastest point may be one that the table does not choose.
+TEST(BestSoFar, KeepsTheLimitsOfThePointsCase) {
+  SweepConfig config;
+  config.cases.resize(2);
+  config.cases[0].choose.maximize = "step_time_s";
+  config.cases[0].choose.at_most["step_time_s"] = config::Node::scalar("4 s", {});
+  BestSoFar best(config);
+  best.look_at(result_of(5), 0, [] { return "beyond the limit"; });
+  EXPECT_FALSE(best.result().has_value());
+  best.look_at(result_of(3), 0, [] { return "within"; });
+  EXPECT_EQ(best.result()->value, 3);
+  best.look_at(result_of(6), 1, [] { return "of a case without limits"; });
+  EXPECT_EQ(best.result()->value, 6);
 }
 
 }  // namespace

@@ -90,6 +90,21 @@ TEST(Expression, NothingMakesNothing) {
   EXPECT_FALSE(holds("min(nothing, 1) == 1"));
 }
 
+// `tokens_per_s / ranks >= 2` has the unit of tokens_per_s.
+TEST(Expression, ANumberHasTheUnitOfAQuotientOfNamesBesideIt) {
+  for (const char* text : {"ttft_ms / 2 <= 1k", "ttft_ms + ttft_ms <= 4k", "2 * ttft_ms <= 4000",
+                           "ttft_ms / ttft_ms < 2"}) {
+    Diagnostics diagnostics;
+    auto expression = Expression::parse(text, {"--where", 1, 1}, diagnostics);
+    ASSERT_TRUE(expression) << text;
+    const auto type = [](const std::string&) -> std::optional<ExpressionType> {
+      return ExpressionType{ExpressionType::Kind::kNumber, {.time = 1}, {}, 1e-3};
+    };
+    ASSERT_TRUE(expression->bind(type, {"ttft_ms"}, diagnostics)) << text;
+    EXPECT_TRUE(expression->holds([](std::size_t) { return ExpressionValue(1.9); })) << text;
+  }
+}
+
 // p99_ttft_ms says its unit; a path of the configuration does not.
 TEST(Expression, ANumberHasTheUnitOfTheNameBesideIt) {
   for (const char* text : {"ttft_ms <= 2000", "ttft_ms <= 2 s", "2000 >= ttft_ms"}) {

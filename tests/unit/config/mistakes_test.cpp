@@ -110,7 +110,7 @@ const Mistake kMistakes[] = {
     {"TextIsNothing", with_chip("name: ~\n"), "2:7", "expected text, got nothing"},
     // Structure.
     {"SectionIsText", "chip:\n  memory: lots\n", "2:11", "expected a map with the keys of memory"},
-    {"ListIsNumber", with_chip("links: 4\n"), "2:8", "expected a list, got '4'"},
+    {"ListIsNumber", with_chip("links: 4\n"), "2:8", "expected a list, got '4'", "[4]"},
     {"MapIsList", with_chip("delays: [1 s]\n"), "2:9", "expected a map, got a list"},
     {"ItemOfList", with_chip("links: [4, four]\n"), "2:12", "expected an integer, got 'four'"},
     {"TopIsList", "- a\n", "1:1", "expected a map with the keys of rack, got a list"},

@@ -119,7 +119,8 @@ TEST(JsonSchema, DescribesTheFilesForEditors) {
   EXPECT_EQ(rack["additionalProperties"], false);
   EXPECT_EQ(rack["required"], Json::array({"chip"}));
   EXPECT_FALSE(rack["properties"].contains("extends"));
-  EXPECT_EQ(rack["properties"]["chips"], Json::parse(R"({"type": "integer", "minimum": 1.0,
+  EXPECT_EQ(rack["properties"]["chips"], Json::parse(R"({"type": ["integer", "string"],
+      "minimum": 1.0, "pattern": "^[-+]?[0-9]+(\\.[0-9]+)?[kMGT]$",
       "description": "accelerators", "default": 8})"));
   EXPECT_EQ(rack["properties"]["format"]["enum"], Json::array({"bf16", "fp8", "int8"}));
   EXPECT_EQ(rack["properties"]["cooled"]["type"], "boolean");

@@ -141,6 +141,25 @@ TEST(UnitText, NumbersThatYamlDialectsReadDifferentlyAreRefused) {
   EXPECT_EQ(error_of("1e308 GB", Bytes::dimension), "'1e308 GB' is outside the range of a double");
 }
 
+TEST(UnitText, CountsMayEndInTheLettersThatPeopleWrite) {
+  EXPECT_EQ(parse_number("15T"), 15e12);
+  EXPECT_EQ(parse_number("1.5k"), 1500);
+  EXPECT_EQ(parse_number("-2M"), -2e6);
+  EXPECT_EQ(parse_number("7G"), 7e9);
+  EXPECT_EQ(number_error_of("T"), "expected a number, got 'T'");
+  EXPECT_EQ(number_error_of("15 T"), "expected a number, got '15 T'");
+  EXPECT_EQ(number_error_of("15kk"), "expected a number, got '15kk'");
+}
+
+TEST(UnitText, DaysYearsAndRatesOfThemAreUnits) {
+  EXPECT_EQ(parse<Seconds>("2 d"), Seconds(172800));
+  EXPECT_EQ(parse<Seconds>("1 y"), Seconds(8760 * 3600.0));
+  EXPECT_EQ(parse<DollarsPerSecond>("8760 USD/y").base(),
+            parse<DollarsPerSecond>("1 USD/h").base());
+  EXPECT_EQ(parse<Hertz>("100 1/s"), parse<Hertz>("100 /s"));
+  EXPECT_EQ(parse<Hertz>("60 /min"), Hertz(1));
+}
+
 TEST(UnitText, NumbersMayHaveSignFractionAndExponent) {
   EXPECT_EQ(parse_number("-1.5e3"), -1500);
   EXPECT_EQ(parse_number("+2"), 2);

@@ -2,7 +2,9 @@
 #include "sim/app/experiments/serving/metrics.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/serving/request_times.h"
@@ -247,6 +249,82 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
   add_metric(record, kIterations, iterations);
   add_metric(record, kSimulatedTime, to_seconds(service.now()).base());
   add_metric(record, kEvents, static_cast<double>(service.events()));
+}
+
+namespace {
+
+nlohmann::ordered_json part_row(const std::string& part, double time, double all) {
+  return {{"part", part}, {"time_s", time}, {"share", all > 0 ? time / all : 0}};
+}
+
+/// Mean time of a request from its arrival to its last token.
+nlohmann::ordered_json request_parts(const ServingLog& log) {
+  double queue = 0, prefill = 0, transfer = 0, decode = 0;
+  for (const ServedRequest& a : log.answers()) {
+    const Picoseconds goes_on = a.moved == kNotYet ? a.first_token : a.moved;
+    queue += to_seconds(a.started - a.arrival).base();
+    prefill += to_seconds(a.first_token - a.started).base();
+    transfer += to_seconds(goes_on - a.first_token).base();
+    decode += to_seconds(a.last_token - goes_on).base();
+  }
+  const auto requests = static_cast<double>(log.answers().size());
+  const double all = queue + prefill + transfer + decode;
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const auto& [part, time] : {std::pair{"queue", queue}, std::pair{"prefill", prefill},
+                                   std::pair{"transfer", transfer}, std::pair{"decode", decode}})
+    if (time > 0) rows.push_back(part_row(part, time / requests, all / requests));
+  return rows;
+}
+
+/// Time of the instances of a group: iterations with prompts and without as devices take for them,
+/// what iterations take longer (the host, the slowest rank), and idle time.
+void add_instance_parts(const ServingGroup& group, const Instance* first, double duration,
+                        nlohmann::ordered_json& rows) {
+  double prefill = 0, decode = 0, busy = 0;
+  for (int i = 0; i < group.replicas; ++i) {
+    const Instance& instance = first[i];
+    const auto at_once = static_cast<double>(instance.ranks() * instance.lanes());
+    prefill += instance.iteration_kinds().prompts.seconds() / at_once;
+    decode += instance.iteration_kinds().decodes.seconds() / at_once;
+    busy += to_seconds(instance.busy_time()).base();
+  }
+  const double all = duration * group.replicas;
+  const double host = std::max(0.0, busy - prefill - decode);
+  rows.push_back(part_row(group.name + ": iterations with prompts", prefill, all));
+  rows.push_back(part_row(group.name + ": iterations of decode alone", decode, all));
+  rows.push_back(part_row(group.name + ": host, and waits for the slowest rank", host, all));
+  rows.push_back(part_row(group.name + ": idle", std::max(0.0, all - busy), all));
+}
+
+/// What the largest part of a request's time comes from.
+std::string limit_text(const nlohmann::ordered_json& parts, const RunRecord& record) {
+  const nlohmann::ordered_json* largest = &parts.front();
+  for (const nlohmann::ordered_json& part : parts)
+    if (part.at("share") > largest->at("share")) largest = &part;
+  std::string text = largest->at("part");
+  const Metric* preemptions = record.find("preemptions");
+  if (preemptions != nullptr && preemptions->value > 0)
+    text += "; the KV cache is full at times: " + print_number(preemptions->value) + " preemptions";
+  return text;
+}
+
+}  // namespace
+
+void explain_load(const ServingConfig& serving, const std::vector<Instance>& instances,
+                  const ServingLog& log, const RunRecord& record,
+                  nlohmann::ordered_json& explanation) {
+  const Metric* duration = record.find("duration_s");
+  if (duration == nullptr) return;
+  nlohmann::ordered_json parts = request_parts(log);
+  explanation["limit"] = limit_text(parts, record);
+  explanation["request_time"] = std::move(parts);
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  const Instance* first = instances.data();
+  for (const ServingGroup& group : serving.fleet) {
+    add_instance_parts(group, first, duration->value, rows);
+    first += group.replicas;
+  }
+  explanation["instance_time"] = std::move(rows);
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <vector>
 
 #include "sim/app/experiments/serving/fleet.h"
@@ -22,6 +23,12 @@ bool was_stopped(const RunRecord& record);
 /// costs for them.
 void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,
                     const std::vector<Instance>& instances, RunRecord& record);
+
+/// Says where the mean time of a request and the time of the instances of each group go, and what
+/// the largest part of the former is: the queue, prefill, transfer of the cache or decode.
+void explain_load(const ServingConfig& serving, const std::vector<Instance>& instances,
+                  const ServingLog& log, const RunRecord& record,
+                  nlohmann::ordered_json& explanation);
 
 /// What caches that went from one instance to another took.
 void report_handover(const Handover& handover, RunRecord& record);

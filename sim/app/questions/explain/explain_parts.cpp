@@ -342,6 +342,10 @@ Answer explanation_parts(const ordered_json& explanation, bool configuration) {
   const std::string of_role = role.empty() ? "" : " of " + role;
   Answer answer;
   add_time(explanation, answer);
+  if (explanation.contains("limit"))
+    answer.add("limited by: " + explanation.at("limit").get<std::string>() + "\n");
+  add_shares(explanation, "request_time", "part", "mean time of a request", answer);
+  add_shares(explanation, "instance_time", "part", "time of the instances", answer);
   add_shares(explanation, "breakdown", "part", "where the time goes" + of_role, answer);
   add_shares(explanation, "bounds", "bound", "kernels by what limits them", answer);
   add_shares(explanation, "classes", "class", "kernels by class", answer);

@@ -63,6 +63,10 @@ std::vector<std::string> told_axes(const PointTable& table) {
   axes.erase(std::remove_if(axes.begin(), axes.end(),
                             [](const std::string& path) { return is_label(path); }),
              axes.end());
+  // Of machine and model the name is enough, and is wanted where there is one alone, too.
+  const std::vector<std::string> paths = table.paths();
+  for (const char* name : {"system.system", "model.model"})
+    if (std::find(paths.begin(), paths.end(), name) != paths.end()) axes.emplace_back(name);
   return axes;
 }
 

@@ -9,7 +9,7 @@
 #include "sim/app/questions/points/front.h"
 #include "sim/app/questions/points/shown_points.h"
 #include "sim/app/questions/question.h"
-#include "sim/units/text.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -17,17 +17,10 @@ namespace {
 /// Rows of the points that have all objectives, by group.
 using Groups = std::map<std::string, std::vector<std::size_t>>;
 
-std::string text_of(const PointColumn& column, std::size_t row) {
-  if (!column.has(row)) return "-";
-  if (column.kind == PointColumn::Kind::kWord) return column.word(row);
-  if (column.kind == PointColumn::Kind::kFlag) return column.numbers[row] != 0 ? "true" : "false";
-  return value_text(column.numbers[row], column.unit);
-}
-
 struct ParetoQuestion {
   StoreChoice choice;
   std::vector<std::string> maximize, minimize;
-  std::string by;
+  std::string by, picked;
   Quantile quantile;
 
   void take(Options& options) {
@@ -46,7 +39,8 @@ struct ParetoQuestion {
          "<= "
          "80 GB\" --by system.system"});
     quantile.take(options);
-    options.option("--by", by, "path or metric of which each value has a front of its own");
+    take_by(options, by, "a front of its own");
+    options.columns(picked);
   }
 
   Answer answer() const {
@@ -56,12 +50,13 @@ struct ParetoQuestion {
           "a front needs an objective, or several: `pareto STORE --maximize tokens_per_s_per_user "
           "--maximize tokens_per_s_per_accelerator`");
     const StoredPoints stored(choice);
-    const std::vector<PointColumn> columns = compared_numbers(stored, objectives, quantile);
+    const std::vector<PointColumn> compared = compared_numbers(stored, objectives, quantile);
     std::size_t without = 0;
-    const Groups groups = groups_of(stored, columns, without);
+    const Groups groups = groups_of(stored, compared, without);
     ShownPoints shown;
     shown.by = by;
-    for (const auto& [group, rows] : groups) add_front(rows, columns, objectives, group, shown);
+    for (const std::string_view name : comma_separated(picked)) shown.columns.emplace_back(name);
+    for (const auto& [group, rows] : groups) add_front(rows, compared, objectives, group, shown);
     constexpr std::size_t kMostRows = 60;
     Answer answer = shown_points(stored, shown, objectives, kMostRows);
     answer.add(considered(stored, shown.rows.size(), "on the front") + lacking(without) +
@@ -80,18 +75,14 @@ struct ParetoQuestion {
   Groups groups_of(const StoredPoints& stored, const std::vector<PointColumn>& columns,
                    std::size_t& without) const {
     Groups groups;
-    std::vector<PointColumn> of_by;
-    if (!by.empty()) of_by.push_back(stored.column(by));
-    std::vector<std::size_t>& all = groups[""];
+    const auto group_of = groups_by(stored, by);
     for (const std::size_t row : stored.rows()) {
       const bool has = std::all_of(columns.begin(), columns.end(),
                                    [row](const PointColumn& column) { return column.has(row); });
       if (!has) {
         ++without;
-      } else if (of_by.empty()) {
-        all.push_back(row);
       } else {
-        groups[text_of(of_by.front(), row)].push_back(row);
+        groups[group_of(row)].push_back(row);
       }
     }
     return groups;
@@ -125,6 +116,7 @@ struct ParetoQuestion {
     std::string text = "scripts/plot_pareto.py " + choice.store;
     for (const Objective& objective : objectives)
       text += (objective.maximize ? " --maximize " : " --minimize ") + objective.name;
+    if (!choice.where.empty()) text += " --where \"" + choice.where + "\"";
     return by.empty() ? text : text + " --by " + by;
   }
 };

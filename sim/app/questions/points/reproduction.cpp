@@ -4,11 +4,14 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "sim/app/experiments/exit_codes.h"
 #include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/settings.h"
 #include "sim/config/library.h"
+#include "sim/config/load.h"
 #include "sim/config/type.h"
 #include "sim/results/version.h"
 #include "sim/units/text.h"
@@ -31,7 +34,8 @@ bool is_plain_key(const std::string& key) {
 /// is in lists in braces.
 class Writer {
  public:
-  explicit Writer(const RunRecord& record) {
+  /// @param named top-level keys of which the name in the library is written
+  Writer(const RunRecord& record, const std::set<std::string>& named) : named_(named) {
     for (const Parameter& parameter : record.parameters())
       origins_.emplace(parameter.path, parameter.origin);
   }
@@ -39,7 +43,9 @@ class Writer {
   std::string whole(const Json& json, const Record& record) {
     for (const auto& [key, value] : json.items()) {
       const config::Field* field = record.find(key);
-      if (was_written(value, key))
+      if (named_.count(key) > 0) {
+        text_ += key_text(key) + ": " + value.at(key).get<std::string>() + "\n";
+      } else if (was_written(value, key))
         write(key, value, field != nullptr ? field->type : nullptr, key, 0);
     }
     return std::move(text_);
@@ -170,8 +176,39 @@ class Writer {
   }
 
   std::map<std::string, std::string> origins_;
+  const std::set<std::string>& named_;
   std::string text_;
 };
+
+/// Whether a text is an experiment with the identity of a point.
+bool is_of_point(const std::string& text, const std::string& identity) {
+  try {
+    config::Diagnostics diagnostics;
+    const std::string file = "reproduction.yaml";
+    const config::Node node = config::parse_yaml(text, file, diagnostics);
+    return load_point_with_settings(node, {}, file, diagnostics, config::default_library())
+               .identity == identity;
+  } catch (const std::exception&) {
+    return false;  // a name that the library does not have, or a map that it has otherwise
+  }
+}
+
+/// Top-level keys that are something of the library as it is there: a name says all of them.
+std::set<std::string> keys_of_library(const RunRecord& record, const Json& configuration,
+                                      const Record& keys) {
+  std::set<std::string> named;
+  for (const config::Field& field : keys.fields()) {
+    const auto value = configuration.find(field.key);
+    const bool has_name = value != configuration.end() && value->is_object() &&
+                          value->contains(field.key) && value->at(field.key).is_string() &&
+                          is_plain_key(value->at(field.key).get<std::string>());
+    if (field.library.empty() || !has_name) continue;
+    named.insert(field.key);
+    if (!is_of_point(Writer(record, named).whole(configuration, keys), record.identity))
+      named.erase(field.key);
+  }
+  return named;
+}
 
 }  // namespace
 
@@ -181,8 +218,10 @@ std::string reproduction(const RunRecord& record) {
   const auto kind = experiment_kinds().find(record.experiment);
   if (kind == experiment_kinds().end())
     throw UsageError("there are no experiments of kind '" + record.experiment + "' any more");
+  const Record& keys = kind->second.record();
+  const std::set<std::string> named = keys_of_library(record, configuration, keys);
   return "# Repeats point " + record.identity + "\n" +
-         Writer(record).whole(configuration, kind->second.record());
+         Writer(record, named).whole(configuration, keys);
 }
 
 std::string obstacle_to(const RunRecord& record, const std::string& file) {

@@ -22,7 +22,21 @@ struct ShownPoints {
   std::vector<std::size_t> rows;    ///< rows of the table, in the order of showing
   std::vector<std::string> groups;  ///< what each belongs to; empty: nothing was asked
   std::string by;                   ///< path that groups are by
+  /// Names of columns in the place of the usual ones: what tells points apart, and the objectives.
+  std::vector<std::string> columns;
 };
+
+/// `--by` of a question.
+void take_by(Options& options, std::string& by, const std::string& what);
+/// The value of `by` of a row of the table; empty: all rows are one group.
+std::function<std::string(std::size_t row)> groups_by(const StoredPoints& stored,
+                                                      const std::string& by);
+
+/// The last part of a path, or all of it where others end alike.
+std::string column_title(const std::string& path, const std::vector<std::string>& paths);
+
+/// A value of a column for people, with its unit; "-" without.
+std::string text_of(const PointColumn& column, std::size_t row);
 
 /// `--maximize` and `--minimize` of a question.
 std::vector<Objective> objectives_of(const std::vector<std::string>& maximize,

@@ -16,6 +16,7 @@ Amount parse_amount(const std::string& text) {
   if (digit == std::string::npos || unit == std::string::npos || text[digit + 1] == '.')
     return {parse_number(text), {}};
   const std::string name = text.substr(unit);
+  if (name == "k" || name == "M" || name == "G" || name == "T") return {parse_number(text), {}};
   const auto known = find_unit(name);
   if (!known) throw UnitError("'" + text + "' has the unknown unit '" + name + "'");
   return {parse_quantity(text, known->dimension), known->dimension};

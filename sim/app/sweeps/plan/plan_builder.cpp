@@ -76,7 +76,7 @@ class CaseBuilder {
       for (const config::Node& item : list->items())
         rules.when.push_back({item.find("if")->text(), *item.find("if")});
     for (const config::Node* list : written(sweep_, described_, "where"))
-      for (const config::Node& item : list->items()) rules.where.push_back({item.text(), item});
+      for (const config::Node& item : items_of(*list)) rules.where.push_back({item.text(), item});
     if (rules.when.size() > kMostConditions) {
       const config::Node& last = rules.when.back().written;
       diagnostics_.error(last.where(), last.length(),

@@ -51,7 +51,8 @@ class PlanCursor {
   std::size_t rule() const { return rule_; }
   std::size_t block_index() const { return block_; }
   std::uint32_t case_index() const { return row().case_index; }
-  const SweepRow& row() const { return sweep_.rows[block().row]; }
+  const SweepRow& row() const { return sweep_.rows[row_index()]; }
+  std::uint32_t row_index() const { return block().row; }  ///< index of row() in Sweep::rows
 
   /// The experiment that the point is one of; null: it is known by loading it alone.
   const std::shared_ptr<PointGroup>& group() const { return group_; }
