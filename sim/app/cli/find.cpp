@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/questions/find_capacity.h"
@@ -15,10 +16,14 @@ namespace {
 
 /// "ttft_p99=2s,tpot_p99=50ms" as settings.
 void add_bounds(const std::string& slo, std::vector<std::string>& settings) {
+  std::set<std::string> named;
   for (std::size_t begin = 0; begin < slo.size();) {
     const std::size_t end = std::min(slo.find(',', begin), slo.size());
     const std::size_t word = std::min(slo.find_first_not_of(' ', begin), end);
-    settings.push_back("serving.slo." + slo.substr(word, end - word));
+    const std::string bound = slo.substr(word, end - word);
+    const std::string name = bound.substr(0, bound.find_first_of("= "));
+    if (!named.insert(name).second) throw UsageError("--slo has '" + name + "' twice");
+    settings.push_back("serving.slo." + bound);
     begin = end + 1;
   }
 }
