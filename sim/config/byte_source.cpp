@@ -9,16 +9,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "sim/config/diagnostics.h"
+#include "sim/config/text_check.h"
 #include "sim/units/sha256.h"
 
 namespace orrery {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // no data
 constexpr std::size_t kStep = std::size_t{1} << 18U;
 
 [[noreturn]] void refuse_source(const std::string& path, const std::string& reason) {
@@ -144,6 +147,7 @@ ByteSource::ByteSource(const std::string& path)
   if (::fstat(stream_->descriptor, &status) == 0 && S_ISDIR(status.st_mode))
     throw config::ConfigError(path + ": is a directory, not a file");
   stream_->begin();
+  if (peek(kByteOrderMark.size()) == kByteOrderMark) take(kByteOrderMark.size());
 }
 
 ByteSource::ByteSource(std::string path, std::string_view text)
@@ -151,6 +155,7 @@ ByteSource::ByteSource(std::string path, std::string_view text)
   stream_->raw.assign(text.begin(), text.end());
   stream_->hash.add(text);
   stream_->begin();
+  if (peek(kByteOrderMark.size()) == kByteOrderMark) take(kByteOrderMark.size());
 }
 
 ByteSource::~ByteSource() = default;
@@ -177,5 +182,56 @@ std::string_view ByteSource::next() {
 }
 
 std::string ByteSource::sha256() const { return stream_->hash.hex(); }
+
+namespace {
+
+constexpr std::size_t kMostOfLine = std::size_t{1} << 16U;
+
+/// A line of a file, as far as messages may quote it.
+struct Line {
+  int number = 1;
+  std::uint64_t begin = 0;  ///< bytes of the file before it
+  std::string text;
+};
+
+/// The line that has a byte.
+Line line_with(ByteSource& source, std::uint64_t offset) {
+  Line line;
+  while (!source.at_end()) {
+    const std::string_view piece = source.peek(kMostOfLine);
+    const std::size_t end = std::min(piece.find('\n'), piece.size());
+    const bool ends = end < piece.size();
+    if (line.text.size() < kMostOfLine) line.text += piece.substr(0, end);
+    source.take(end);
+    const bool passed = ends ? source.offset() >= offset : source.offset() > offset;
+    if (passed && (ends || line.text.size() >= kMostOfLine)) return line;
+    if (!ends) continue;
+    source.take(1);
+    line = {line.number + 1, source.offset(), {}};
+  }
+  return line;
+}
+
+/// Whether a line whose end may be cut off is text.
+bool is_text(const std::string& line) {
+  constexpr int kLongestCharacter = 4;
+  const auto fault = config::find_text_fault(line, true);
+  return !fault || fault->column + kLongestCharacter > static_cast<int>(kMostOfLine);
+}
+
+}  // namespace
+
+void refuse_at_byte(const std::string& path, std::uint64_t offset, const std::string& message) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) {  // others give their bytes once
+    ByteSource source(path);
+    const Line line = line_with(source, offset);
+    if (is_text(line.text))
+      config::throw_error(std::string(static_cast<std::size_t>(line.number - 1), '\n') + line.text,
+                          {path, line.number, static_cast<int>(offset - line.begin) + 1}, 1,
+                          message);
+  }
+  throw config::ConfigError(path + ": at byte " + std::to_string(offset) + ": " + message);
+}
 
 }  // namespace orrery

@@ -48,4 +48,11 @@ class ByteSource {
   std::uint64_t offset_ = 0;
 };
 
+/// An error in a file that is read as a stream: by line and column where it stands in a text, else
+/// by its byte.
+/// @param offset unpacked bytes before it
+/// @throws config::ConfigError
+[[noreturn]] void refuse_at_byte(const std::string& path, std::uint64_t offset,
+                                 const std::string& message);
+
 }  // namespace orrery

@@ -77,6 +77,9 @@ class Completer {
       } else if (is_one_too_many(*given, field)) {
         error(*given, "expected one value of '" + field.key + "', got a list", {},
               {*one_only(field.key)});
+      } else if (field.required && is_blank(*given)) {
+        error(*given, "'" + field.key + "' in " + record.name() + " is empty", {},
+              {field.key + ": " + field.help});
       } else if (auto value = reference(*given, field, anchor_of(node, field.key))) {
         completed.set(field.key, std::move(*value), node.key_origin(field.key));
       }
@@ -87,6 +90,10 @@ class Completer {
   static bool is_one_too_many(const Node& given, const Field& field) {
     return given.is_sequence() && field.type->kind != TypeKind::kList &&
            one_only(field.key) != nullptr;
+  }
+
+  static bool is_blank(const Node& given) {
+    return given.is_scalar() && given.text().find_first_not_of(" \t\r\n") == std::string::npos;
   }
 
   static Anchor anchor_of(const Node& map, const std::string& key) {
@@ -177,10 +184,15 @@ class Completer {
       return std::nullopt;
     }
     if (const Record* chosen = choices.record_of(node)) return record(node, *chosen, anchor);
-    const Node& tag = *node.find(choices.tag);
     const std::vector<std::string> names = choices.names();
-    error(tag, "no " + choices.tag + " of " + name + " is " + description(tag),
-          tag.is_scalar() ? nearest_name(tag.text(), names) : std::string(), {allowed(names)});
+    const Node* tag = node.find(choices.tag);
+    if (tag == nullptr) {
+      diagnostics_.error(anchor.origin.location(), anchor.length,
+                         "missing key '" + choices.tag + "' in " + name, {}, {allowed(names)});
+    } else {
+      error(*tag, "no " + choices.tag + " of " + name + " is " + description(*tag),
+            tag->is_scalar() ? nearest_name(tag->text(), names) : std::string(), {allowed(names)});
+    }
     return std::nullopt;
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/config/input_files.h"
+#include "sim/units/spelling.h"
 
 namespace orrery::config {
 namespace {
@@ -19,7 +20,10 @@ CsvReader::CsvReader(std::string name, std::string text, CsvRecords records)
     position_ = line_start_ = kByteOrderMark.size();
   }
   while (row_.empty() && !at_end()) read_record();
-  if (row_.empty()) throw ConfigError(name_ + ": is empty; the first line names the columns");
+  if (row_.empty()) {
+    cells_ = {{{}, 1, 1}};
+    error(0, "the file is empty; the first line names the columns");
+  }
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     if (find(cells_[i].text))
       error(i, "column '" + std::string(cells_[i].text) + "' is there twice");
@@ -32,6 +36,11 @@ std::optional<std::size_t> CsvReader::find(std::string_view column) const {
   const auto found = std::find(columns_.begin(), columns_.end(), column);
   if (found == columns_.end()) return std::nullopt;
   return static_cast<std::size_t>(found - columns_.begin());
+}
+
+std::size_t CsvReader::column(const std::string& name) const {
+  if (const auto place = find(name)) return *place;
+  throw_error(text_, {name_, 1, 1}, 1, "no column '" + name + "'", nearest_name(name, columns_));
 }
 
 bool CsvReader::next() {

@@ -34,6 +34,8 @@ class CsvReader {
   const std::vector<std::string>& columns() const { return columns_; }
   /// Where the column stands; nothing if there is none of that name.
   std::optional<std::size_t> find(std::string_view column) const;
+  /// The same for one that must be there. @throws ConfigError
+  std::size_t column(const std::string& name) const;
 
   /// Goes to the next record with a cell for each column; records of another length are errors.
   /// False at the end.

@@ -2,8 +2,12 @@
 #include "sim/config/diagnostics.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <tuple>
+
+#include "sim/config/input_files.h"
 
 namespace orrery::config {
 namespace {
@@ -19,6 +23,37 @@ bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) ==
 std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  return text;
+}
+
+/// Whether messages may show what a file holds: a path may lead to any file of the machine, and
+/// only those that are named as files of ours are. Arguments and pipes are no files.
+bool may_be_shown(const std::string& file) {
+  constexpr std::string_view kEndings[] = {".yaml", ".yml", ".json", ".jsonl", ".csv"};
+  const std::string_view plain =
+      file.ends_with(".gz") ? std::string_view(file).substr(0, file.size() - 3) : file;
+  std::error_code ignored;
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [&](std::string_view ending) { return plain.ends_with(ending); }) ||
+         !std::filesystem::is_regular_file(file, ignored);
+}
+
+/// The text of a file that was read before; none of a pipe, which has been read to its end.
+std::string text_of(const std::string& file) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(file, ignored) ? input_files().read(file).text : "";
+}
+
+/// A message without what it quotes.
+std::string without_quotes(std::string_view message) {
+  std::string text;
+  while (!message.empty()) {
+    const std::size_t begin = message.find('\'');
+    const std::size_t end = begin == std::string_view::npos ? begin : message.find('\'', begin + 1);
+    if (end == std::string_view::npos) return text.append(message);
+    text.append(message.substr(0, begin)).append("'...'");
+    message.remove_prefix(end + 1);
+  }
   return text;
 }
 
@@ -97,6 +132,10 @@ void Diagnostics::add(Diagnostic diagnostic) {
     ++errors_;
     return;
   }
+  if (!may_be_shown(diagnostic.where.file)) {
+    diagnostic.message = without_quotes(diagnostic.message);
+    diagnostic.suggestion.clear();
+  }
   diagnostic.message = shortened(printable(std::move(diagnostic.message)), kMostMessageBytes);
   // A file that is referenced twice is checked twice.
   const bool known =
@@ -105,6 +144,8 @@ void Diagnostics::add(Diagnostic diagnostic) {
       });
   if (known) return;
   if (is_error) ++errors_;
+  if (const Location& where = diagnostic.where; where.line > 0 && sources_.count(where.file) == 0)
+    add_source(where.file, text_of(where.file));
   diagnostics_.push_back(std::move(diagnostic));
 }
 
@@ -131,7 +172,8 @@ std::string Diagnostics::render(const Diagnostic& diagnostic) const {
   if (!diagnostic.suggestion.empty()) text += "; did you mean '" + diagnostic.suggestion + "'?";
   text += "\n";
   const auto source = sources_.find(diagnostic.where.file);
-  if (source != sources_.end() && diagnostic.where.line > 0) {
+  if (source != sources_.end() && diagnostic.where.line > 0 &&
+      may_be_shown(diagnostic.where.file)) {
     text += quote(line_of(source->second, diagnostic.where.line), diagnostic);
   }
   for (const std::string& note : diagnostic.notes) text += "   = " + printable(note) + "\n";
@@ -170,6 +212,14 @@ std::string Diagnostics::render_warnings() const { return render_selected(false,
 
 void Diagnostics::throw_if_errors() const {
   if (has_errors()) throw ConfigError(render(), diagnostics_);
+}
+
+void throw_error(const std::string& text, Location where, int length, std::string message,
+                 std::string suggestion) {
+  Diagnostics diagnostics;
+  diagnostics.add_source(where.file, text);
+  diagnostics.error(std::move(where), length, std::move(message), std::move(suggestion));
+  throw ConfigError(diagnostics.render(), diagnostics.all());
 }
 
 }  // namespace orrery::config

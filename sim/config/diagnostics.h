@@ -102,4 +102,10 @@ class Diagnostics {
   int errors_ = 0;
 };
 
+/// One error in a text that somebody reads by itself, thrown at once.
+/// @param text that `where` is a place of
+/// @throws ConfigError
+[[noreturn]] void throw_error(const std::string& text, Location where, int length,
+                              std::string message, std::string suggestion = {});
+
 }  // namespace orrery::config

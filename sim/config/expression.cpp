@@ -28,6 +28,17 @@ using Kind = ExpressionType::Kind;
 bool is_comparison(Operator op) { return op >= Operator::kEqual && op <= Operator::kGreaterEqual; }
 bool is_logical(Operator op) { return op == Operator::kOr || op == Operator::kAnd; }
 
+using ValueOf = std::function<ExpressionValue(std::size_t)>;
+
+ExpressionValue evaluate(const Term& term, const ValueOf& value_of);
+
+/// Of a number that is made of constants alone.
+bool is_always_zero(const Term& term) {
+  const ExpressionValue value = evaluate(term, [](std::size_t) { return std::monostate{}; });
+  const double* number = std::get_if<double>(&value);
+  return number != nullptr && *number == 0;
+}
+
 /// "a bandwidth", "a number", "a flag".
 std::string described(const ExpressionType& type) {
   if (type.kind == Kind::kFlag) return "a flag";
@@ -177,6 +188,8 @@ class Binder {
       return may_be(a, b) && may_be(b, a);
     }
     if (!require(a, Kind::kNumber, who) || !require(b, Kind::kNumber, who)) return false;
+    const bool divides = term.op == Operator::kDivide || term.op == Operator::kRemainder;
+    if (divides && is_always_zero(b)) return error(term, "a division by 0");
     if (term.op == Operator::kMultiply) {
       term.type.dimension = a.type.dimension + b.type.dimension;
       term.type.bare = bare_of(a) * bare_of(b);
@@ -195,8 +208,6 @@ class Binder {
   const std::vector<std::string>& known_;
   Diagnostics& diagnostics_;
 };
-
-using ValueOf = std::function<ExpressionValue(std::size_t)>;
 
 double arithmetic(Operator op, double a, double b) {
   switch (op) {
@@ -230,8 +241,6 @@ bool compare(Operator op, const T& a, const T& b) {
       return a >= b;
   }
 }
-
-ExpressionValue evaluate(const Term& term, const ValueOf& value_of);
 
 bool is_nothing(const ExpressionValue& value) {
   return std::holds_alternative<std::monostate>(value);

@@ -148,6 +148,10 @@ Node load_file(const std::string& path, Diagnostics& diagnostics, const Library&
   return Loader(diagnostics, library).load(path, kind).value_or(Node());
 }
 
+Node load_referenced(const Node& reference, Diagnostics& diagnostics, const Library& library) {
+  return Loader(diagnostics, library).load_referenced(reference, {}).value_or(Node());
+}
+
 Node load_text(const std::string& text, const std::string& path, Diagnostics& diagnostics,
                const Library& library, const std::string& kind) {
   return Loader(diagnostics, library).load_text(path, text, kind).value_or(Node());
@@ -159,13 +163,6 @@ Node resolve_extends(Node node, const std::string& kind, Diagnostics& diagnostic
 }
 
 namespace {
-
-/// The lines of a file for messages; a pipe has been read to its end.
-void add_source(const Location& where, Diagnostics& diagnostics) {
-  std::error_code ignored;
-  if (where.line > 0 && fs::is_regular_file(where.file, ignored))
-    diagnostics.add_source(where.file, input_files().read(where.file).text);
-}
 
 /// `path` as it is below `within`; none where it leads elsewhere.
 std::optional<std::string> path_below(const std::string& path, std::string_view within) {
@@ -180,7 +177,6 @@ std::optional<std::string> path_below(const std::string& path, std::string_view 
 void report(const KeyError& finding, const Node& root, Diagnostics& diagnostics,
             Diagnostic::Severity severity) {
   const Place place = place_of(root, finding.paths());
-  add_source(place.where, diagnostics);
   // Elsewhere the message has to say what it is about.
   std::string message =
       place.exact ? finding.message() : finding.paths().front() + ": " + finding.message();

@@ -21,6 +21,10 @@ Node parse_yaml(const std::string& text, const std::string& name, Diagnostics& d
 Node load_file(const std::string& path, Diagnostics& diagnostics,
                const Library& library = default_library(), const std::string& kind = {});
 
+/// The same for the file that a scalar names, as `extends` does; what is wrong with the name is
+/// told where it stands.
+Node load_referenced(const Node& reference, Diagnostics& diagnostics, const Library& library);
+
 /// Loads a text that was read already. `path` is what messages call it, and where files
 /// beside it are looked for.
 Node load_text(const std::string& text, const std::string& path, Diagnostics& diagnostics,

@@ -12,7 +12,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kMostUnpacked = std::size_t{1} << 31;  // 1 MiB of gzip can unfold to 1 GiB
+/// Bytes of a file that is held whole, unpacked: 1 MiB of gzip can unfold to 1 GiB.
+constexpr std::size_t kMostHeld = 512 * config::InputFiles::kMebibyte;
 
 [[noreturn]] void refuse_packed(const std::string& path, const std::string& reason) {
   throw config::ConfigError(path + ": cannot be read: " + reason);
@@ -28,15 +29,18 @@ std::string without_mark(std::string text) {
 }  // namespace
 
 std::string read_input(const std::string& path) {
-  config::FileText file = config::input_files().read(path, kMostUnpacked);
-  if (file.fault.starts_with("larger")) refuse_packed(path, "it is larger than 2 GiB");
+  config::FileText file = config::input_files().read(path, kMostHeld);
+  if (file.fault.starts_with("larger")) refuse_packed(path, "it is " + file.fault);
   if (!file.fault.empty()) refuse_packed(path, file.fault);
   if (!file.text.starts_with("\x1f\x8b")) return without_mark(std::move(file.text));
   ByteSource packed(path, file.text);
   std::string text;
   for (std::string_view piece = packed.next(); !piece.empty(); piece = packed.next()) {
+    if (text.size() + piece.size() > kMostHeld)
+      refuse_packed(path, "it is larger than " +
+                              std::to_string(kMostHeld / config::InputFiles::kMebibyte) +
+                              " MiB unpacked");
     text += piece;
-    if (text.size() > kMostUnpacked) refuse_packed(path, "it is larger than 2 GiB");
   }
   return without_mark(std::move(text));
 }

@@ -130,7 +130,13 @@ const config::Schema<EngineRelease>& EngineRelease::schema() {
           .required("rules", &R::rules, "defaults by keys of the engine")
           .check(
               "expected a version such as 0.11",
-              [](const R& r) { return EngineVersion::of(r.version).has_value(); }, "version");
+              [](const R& r) { return EngineVersion::of(r.version).has_value(); }, "version")
+          .check(
+              "no engine has this name; `orrery describe schedulers` lists them",
+              [](const R& r) {
+                return config::Registered<SchedulerConfig>::items().count(r.engine) > 0;
+              },
+              "engine");
   return schema;
 }
 
@@ -273,6 +279,28 @@ std::string followed_text(const std::string& engine, const std::string& version,
 }
 
 }  // namespace
+
+void require_rules(const EngineRelease& release) {
+  config::Diagnostics diagnostics;
+  config::Node engine = config::Node::map({});
+  engine.set("kind", config::Node::scalar(release.engine, {}), {});
+  const config::Record& record = *SchedulerConfig::choices().record_of(engine);
+  const config::Node defaults =
+      config::complete(engine, record, diagnostics, config::default_library());
+  for (const auto& [key, rule] : release.rules) {
+    for (const RuleCase& one : rule.cases()) {
+      config::Node node = defaults;
+      if (config::Node* target = at_path(node, key)) {
+        set_open(*target, one.value);
+        config::fill(record.make().get(), node, record, diagnostics);
+      } else {
+        diagnostics.error(one.value.where(), one.value.length(),
+                          "no key of " + release.engine + " is called '" + key + "'");
+      }
+    }
+  }
+  diagnostics.throw_if_errors();
+}
 
 std::string follow_release(config::OneOf<SchedulerConfig>& engine, const EngineSite& site,
                            config::Node& node, config::Diagnostics& diagnostics) {

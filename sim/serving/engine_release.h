@@ -73,6 +73,10 @@ bool is_engine_release(const std::string& name);
 /// A release by its name in configs/software. @throws config::ConfigError
 EngineRelease load_engine_release(const std::string& name);
 
+/// What its rules say must be keys of the engine, and values that these take.
+/// @throws config::ConfigError
+void require_rules(const EngineRelease& release);
+
 /// Fills in the keys of an engine that nobody wrote, from the newest release that is not newer than
 /// its version. Each key then names the file as its origin. Engines without releases stay as they
 /// are.

@@ -179,7 +179,7 @@ struct SchedulerConfig {
   EngineAllReduce all_reduce;
 
   static const config::Choices& choices() {
-    return config::Registered<SchedulerConfig>::choices("kind", "vllm");
+    return config::Registered<SchedulerConfig>::choices("kind", "");
   }
   static const SchedulerConfig* view(const std::string& name, void* object) {
     return config::Registered<SchedulerConfig>::view(name, object);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/results/identity.h"
+#include "sim/store/record_reader.h"
 #include "sim/units/sha256.h"
 
 namespace orrery {
@@ -71,7 +72,8 @@ std::string old_digest(const RunRecord& record) {
 }  // namespace
 
 OldRecordReader::OldRecordReader(Database& database, const std::string& prefix)
-    : point_(database.prepare("SELECT point, identity, experiment, name, status, reason, "
+    : database_(database),
+      point_(database.prepare("SELECT point, identity, experiment, name, status, reason, "
                               "configuration, provenance, digest FROM " +
                               prefix + "points WHERE identity = ?")),
       next_(database.prepare("SELECT min(identity) FROM " + prefix + "points WHERE identity > ?")),
@@ -105,12 +107,14 @@ std::optional<RunRecord> OldRecordReader::find(std::string_view identity) {
   const std::string digest = point_.text(8);
   auto configuration = std::make_shared<Configuration>();
   try {
-    record.status = run_status_from(point_.text(4));
+    record.status = stored_status(database_, identity, point_.text(4));
     configuration->canonical = std::make_shared<const nlohmann::ordered_json>(
         nlohmann::ordered_json::parse(point_.text(6)));
     record.provenance = nlohmann::ordered_json::parse(point_.text(7));
+  } catch (const StoreError&) {
+    throw;
   } catch (const std::exception& error) {
-    throw StoreError(StoreFault::kCorrupt, "result " + record.identity + ": " + error.what());
+    database_.refuse(StoreFault::kCorrupt, "result " + record.identity + ": " + error.what());
   }
   read_metrics(point, record);
   read_classes(point, record);
@@ -121,7 +125,7 @@ std::optional<RunRecord> OldRecordReader::find(std::string_view identity) {
   // Only now: all reads of a connection see the state that its first open statement saw.
   point_.reset();
   if (old_digest(record) != digest) {
-    throw StoreError(StoreFault::kCorrupt, "result " + record.identity + " (" + record.name +
+    database_.refuse(StoreFault::kCorrupt, "result " + record.identity + " (" + record.name +
                                                ") does not match its digest");
   }
   return record;

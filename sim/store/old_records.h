@@ -32,6 +32,7 @@ class OldRecordReader {
   void read_links(std::int64_t point, const char* scope, std::vector<LinkUse>& links);
   std::vector<Parameter> read_parameters(std::int64_t point);
 
+  Database& database_;
   Statement point_, next_, engine_, metrics_, classes_, parameters_, runs_;
   std::optional<Statement> links_;  ///< stores before version 3 have none
 };

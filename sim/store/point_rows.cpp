@@ -83,7 +83,7 @@ PointList read_points(const Database& database, PointSpan range) {
   while (select.step()) {
     // SQLite goes from row to row and looks at no number: a changed one is another row's, too.
     if (!list.points.empty() && select.integer(0) <= list.points.back())
-      throw StoreError(StoreFault::kCorrupt, "the points are out of order: the store is damaged");
+      database.refuse(StoreFault::kCorrupt, "the points are out of order: the store is damaged");
     const PointKind group{select.text(1), select.text(2), select.text(3), select.integer(4)};
     if (list.groups.empty() || !(list.groups[list.group_of.back()] == group)) {
       const auto known = std::find(list.groups.begin(), list.groups.end(), group);

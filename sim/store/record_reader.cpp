@@ -37,6 +37,16 @@ const Parameter& base_parameter(const RunRecord& record, const std::string& path
 
 }  // namespace
 
+RunStatus stored_status(const Database& database, std::string_view identity,
+                        const std::string& word) {
+  try {
+    return run_status_from(word);
+  } catch (const std::invalid_argument& error) {
+    database.refuse(StoreFault::kForeign,
+                    "result " + std::string(identity) + " has an " + error.what());
+  }
+}
+
 RecordReader::RecordReader(Database& database)
     : database_(database),
       status_(database.prepare(
@@ -67,11 +77,7 @@ std::optional<RunStatus> RecordReader::status(std::string_view identity) {
   status_.reset();
   status_.bind(1, identity);
   std::optional<RunStatus> status;
-  try {
-    if (status_.step()) status = run_status_from(status_.text(0));
-  } catch (const std::logic_error& error) {
-    throw StoreError(StoreFault::kCorrupt, "result " + std::string(identity) + ": " + error.what());
-  }
+  if (status_.step()) status = stored_status(database_, identity, status_.text(0));
   status_.reset();
   return status;
 }
@@ -88,18 +94,18 @@ std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   const std::string digest = point_.text(9);
   const bool sealed = !seal_ || seal_->holds(point_.integer(0), identity);
   try {
-    record.status = run_status_from(point_.text(4));
+    record.status = stored_status(database_, identity, point_.text(4));
     record.provenance = ordered_json::parse(point_.text(8));
     read_all(record);
   } catch (const StoreError&) {
     throw;
   } catch (const std::exception& error) {
-    throw StoreError(StoreFault::kCorrupt, "result " + record.identity + ": " + error.what());
+    database_.refuse(StoreFault::kCorrupt, "result " + record.identity + ": " + error.what());
   }
   // Only now: all reads of a connection see the state that its first open statement saw.
   point_.reset();
   if (!sealed || result_digest(record) != digest) {
-    throw StoreError(StoreFault::kCorrupt, "result " + record.identity + " (" + record.name +
+    database_.refuse(StoreFault::kCorrupt, "result " + record.identity + " (" + record.name +
                                                ") does not match its digest");
   }
   return record;
@@ -152,7 +158,7 @@ std::shared_ptr<const Configuration> read_configuration(const Database& database
   Statement select = database.prepare("SELECT json, hash FROM configurations WHERE base = ?");
   select.bind(1, base);
   if (!select.step() || sha256_hex(select.text(0)) != select.text(1))
-    throw StoreError(StoreFault::kCorrupt, "a configuration does not match its hash");
+    database.refuse(StoreFault::kCorrupt, "a configuration does not match its hash");
   return std::make_shared<const Configuration>(configuration_of(select.text(0)));
 }
 

@@ -15,6 +15,10 @@
 
 namespace orrery {
 
+/// What a store says of a result. @throws StoreError (kForeign) for a word that is no status
+RunStatus stored_status(const Database& database, std::string_view identity,
+                        const std::string& word);
+
 /// Reads records from the tables of schema.h, one state of the file for each. What records share is
 /// read once.
 class RecordReader {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "sim/store/record_reader.h"
 #include "sim/store/row_groups.h"
 #include "sim/store/views.h"
 #include "sim/units/sha256.h"
@@ -123,7 +124,8 @@ std::optional<RecordWriter::Stored> RecordWriter::find(std::string_view identity
   find_.bind(1, identity);
   std::optional<Stored> stored;
   if (find_.step())
-    stored = Stored{find_.integer(0), run_status_from(find_.text(1)), find_.text(2)};
+    stored =
+        Stored{find_.integer(0), stored_status(database_, identity, find_.text(1)), find_.text(2)};
   find_.reset();
   return stored;
 }

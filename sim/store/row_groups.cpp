@@ -23,11 +23,11 @@ std::string range_text(std::int64_t number) {
          std::to_string((number + 1) * kPointsOfGroup - 1);
 }
 
-[[noreturn]] void throw_damaged(std::int64_t number) {
-  throw StoreError(StoreFault::kCorrupt,
-                   "the columns of " + range_text(number) +
-                       " are damaged; `orrery sweep gc STORE --yes` makes them again from the "
-                       "results");
+[[noreturn]] void throw_damaged(const Database& database, std::int64_t number) {
+  database.refuse(StoreFault::kCorrupt,
+                  "the columns of " + range_text(number) +
+                      " are damaged; `orrery sweep gc STORE --yes` makes them again from the "
+                      "results");
 }
 
 std::string bytes_of(const RowGroup& group) {
@@ -173,7 +173,8 @@ std::vector<RowGroup> read_row_groups(const Database& database) {
       database.prepare("SELECT row_group, content, digest FROM row_groups ORDER BY row_group");
   while (select.step()) {
     const std::string content = select.bytes(1);
-    if (digest_of(select.integer(0), content) != select.text(2)) throw_damaged(select.integer(0));
+    if (digest_of(select.integer(0), content) != select.text(2))
+      throw_damaged(database, select.integer(0));
     groups.push_back(group_of(select.integer(0), content));
   }
   return groups;
@@ -187,7 +188,7 @@ void read_columns(const Database& database, const RowGroup& group,
     const auto digest = group.digests.find(name);
     if (digest == group.digests.end()) continue;
     const auto content = whole_column(select, group, name, digest->second);
-    if (!content) throw_damaged(group.number);
+    if (!content) throw_damaged(database, group.number);
     from_bytes(*content, first, group.list.points.size(), *read.into);
   }
 }

@@ -43,8 +43,8 @@ std::vector<SearchRow> read_searches(const Database& database) {
     rows.push_back({select.text(0), select.text(1), select.integer(2), {}});
     const std::string places = select.text(3);
     if (digest_of(rows.back().key, places) != select.text(4))
-      throw StoreError(StoreFault::kCorrupt, "the beginning of the search " + rows.back().key +
-                                                 " does not match its digest");
+      database.refuse(StoreFault::kCorrupt, "the beginning of the search " + rows.back().key +
+                                                " does not match its digest");
     std::istringstream numbers(places);
     for (std::uint64_t place = 0; numbers >> place;) rows.back().begun_from.push_back(place);
   }

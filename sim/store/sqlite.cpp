@@ -175,6 +175,10 @@ Database::Database(const std::filesystem::path& path, Mode mode) {
   sqlite3_busy_handler(database, wait_for_lock, nullptr);
 }
 
+void Database::refuse(StoreFault fault, const std::string& what) const {
+  throw StoreError(fault, std::string(sqlite3_db_filename(handle_.get(), "main")) + ": " + what);
+}
+
 void Database::execute(const char* sql) {
   if (sqlite3_exec(handle_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK) {
     fail(handle_.get());

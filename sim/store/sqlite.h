@@ -95,6 +95,8 @@ class Database {
   std::string text(std::string_view sql) const;
   /// Row id of the last insertion.
   std::int64_t last_row() const;
+  /// Says what is wrong with what the file holds. @throws StoreError that names the file
+  [[noreturn]] void refuse(StoreFault fault, const std::string& what) const;
   /// Whether a transaction is open.
   bool in_transaction() const;
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/store_file.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -148,11 +152,13 @@ bool is_cut_off(const fs::path& path) {
          !has_content(path.string() + "-wal") && !has_content(path.string() + "-journal");
 }
 
-/// @throws StoreError where the file has lost its end
+/// @throws StoreError where the file is none or has lost its end
 void require_whole(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored))
+    throw StoreError(StoreFault::kUnreachable, path.string() + " is a directory, not a file");
   // Twice, because a commit may have ended between the looks of one.
   if (!is_cut_off(path) || !is_cut_off(path)) return;
-  std::error_code ignored;
   throw StoreError(StoreFault::kCorrupt,
                    path.string() + ": the file has lost its end: it has " +
                        std::to_string(fs::file_size(path, ignored)) + " of " +
@@ -169,6 +175,22 @@ Content checked_content(const Database& database, const fs::path& path) {
                      path.string() + " is not a SQLite database; choose another file",
                      error.sqlite_code());
   }
+}
+
+/// Too few file handles are found before a store is made, not by what is left of one: SQLite opens
+/// the file, its log, the memory shared of it and its folder.
+void require_handles(const fs::path& path) {
+  constexpr int kHandles = 4;
+  std::vector<int> taken;
+  while (taken.size() < kHandles) {
+    const int handle = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (handle < 0) break;
+    taken.push_back(handle);
+  }
+  const std::string reason = std::strerror(errno);
+  for (const int handle : taken) ::close(handle);
+  if (taken.size() < kHandles)
+    throw StoreError(StoreFault::kOther, path.string() + ": cannot be made: " + reason);
 }
 
 }  // namespace
@@ -198,6 +220,7 @@ std::unique_ptr<Database> open_store_to_read(const fs::path& path) {
 
 std::unique_ptr<Database> open_store_to_write(const fs::path& path, std::uint64_t max_bytes) {
   require_whole(path);
+  if (!has_content(path)) require_handles(path);
   auto database = std::make_unique<Database>(path, Database::Mode::kCreate);
   checked_content(*database, path);  // before anything that changes the file
   limit_size(*database, max_bytes);

@@ -44,8 +44,8 @@ std::vector<TileRow> read_tiles(const Database& database) {
     rows.push_back({select.text(0), select.text(1), select.text(2), select.text(3), select.text(4),
                     select.real(5), select.real(6), select.real(7), select.integer(8)});
     if (digest_of(rows.back()) != select.text(9)) {
-      throw StoreError(StoreFault::kCorrupt,
-                       "the tile result " + rows.back().key + " does not match its digest");
+      database.refuse(StoreFault::kCorrupt,
+                      "the tile result " + rows.back().key + " does not match its digest");
     }
   }
   return rows;

@@ -14,13 +14,12 @@ namespace orrery {
 namespace {
 
 double cell_number(config::CsvReader& csv, const std::string& column) {
-  const auto place = csv.find(column);
-  if (!place) throw config::ConfigError(csv.name() + ":1:1: error: no column '" + column + "'");
-  const std::string_view text = csv.cell(*place);
+  const std::size_t place = csv.column(column);
+  const std::string_view text = csv.cell(place);
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    csv.error(*place, "expected a number, got '" + std::string(text) + "'");
+    csv.error(place, "expected a number, got '" + std::string(text) + "'");
   return value;
 }
 
@@ -64,12 +63,11 @@ std::string rank_folder(const std::string& profile, int tp) {
 /// Times of each layer by one figure.
 std::map<std::string, GridTable> read_layers(const std::string& path, const std::string& column) {
   config::CsvReader csv(path, read_input(path));
-  const auto layer = csv.find("layer");
-  if (!layer) throw config::ConfigError(path + ":1:1: error: no column 'layer'");
+  const std::size_t layer = csv.column("layer");
   std::map<std::string, GridTable> tables;
   while (csv.next())
-    tables[std::string(csv.cell(*layer))].add({cell_number(csv, column), 0, 0, 0},
-                                              cell_number(csv, "time_us"));
+    tables[std::string(csv.cell(layer))].add({cell_number(csv, column), 0, 0, 0},
+                                             cell_number(csv, "time_us"));
   csv.throw_if_errors();
   return tables;
 }

@@ -116,12 +116,12 @@ double in_compared_unit(const PublishedRow& row) {
 /// The experiment that a ratio divides by.
 /// @throws config::ConfigError also where it is the row's own, of which every ratio is 1
 LoadedExperiment load_divisor(const PublishedPoint& point, SettingList settings,
-                              const config::Node& node, const std::string& path,
-                              config::Diagnostics& diagnostics, const config::Library& library) {
+                              const config::Node& node, config::Diagnostics& diagnostics,
+                              const config::Library& library) {
   for (config::Assignment& setting : settings_of(*node.find("over")))
     settings.push_back(std::move(setting));
   LoadedExperiment divisor =
-      load_point_with_settings(*node.find("experiment"), settings, path, diagnostics, library);
+      load_point_with_settings(*node.find("experiment"), settings, diagnostics, library);
   diagnostics.throw_if_errors();
   if (divisor.identity == point.loaded.identity)
     config::throw_located(config::KeyError("over", "changes nothing: the ratio would be 1"), node);
@@ -129,8 +129,8 @@ LoadedExperiment load_divisor(const PublishedPoint& point, SettingList settings,
   return divisor;
 }
 
-PublishedPoint load_point(const config::Node& node, const std::string& path,
-                          config::Diagnostics& diagnostics, const config::Library& library) {
+PublishedPoint load_row(const config::Node& node, config::Diagnostics& diagnostics,
+                        const config::Library& library) {
   PublishedPoint point;
   point.row = config::read<PublishedRow>(node, diagnostics, library);
   diagnostics.throw_if_errors();
@@ -151,12 +151,11 @@ PublishedPoint load_point(const config::Node& node, const std::string& path,
   }
   const config::Node* set = node.find("set");
   const SettingList settings = set != nullptr ? settings_of(*set) : SettingList{};
-  point.loaded =
-      load_point_with_settings(*node.find("experiment"), settings, path, diagnostics, library);
+  point.loaded = load_point_with_settings(*node.find("experiment"), settings, diagnostics, library);
   diagnostics.throw_if_errors();
   point.loaded.experiment->name = point.row.id;
   if (node.find("over") != nullptr)
-    point.over = load_divisor(point, settings, node, path, diagnostics, library);
+    point.over = load_divisor(point, settings, node, diagnostics, library);
   return point;
 }
 
@@ -174,7 +173,7 @@ std::vector<PublishedPoint> load_published(const std::string& path,
   std::vector<PublishedPoint> points;
   for (const config::Node& entry : file.items()) {
     for (const config::Node& node : instances(entry, path)) {
-      points.push_back(load_point(node, path, diagnostics, library));
+      points.push_back(load_row(node, diagnostics, library));
     }
   }
   return points;

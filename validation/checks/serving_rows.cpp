@@ -18,19 +18,19 @@ class ServingCells {
  public:
   explicit ServingCells(config::CsvReader& csv) : csv_(csv) {}
 
-  std::string text(const char* column) { return std::string(csv_.cell(place(column))); }
+  std::string text(const char* column) { return std::string(csv_.cell(csv_.column(column))); }
   /// Nothing where the table has no such column.
   std::string optional_text(const char* column) {
     const auto at = csv_.find(column);
     return at ? std::string(csv_.cell(*at)) : "";
   }
   double number(const char* column) {
-    const std::string_view cell = csv_.cell(place(column));
+    const std::string_view cell = csv_.cell(csv_.column(column));
     double value = 0;
     const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (code != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value) ||
         std::abs(value) > 1e12) {
-      csv_.error(place(column), "expected a number, got '" + std::string(cell) + "'");
+      csv_.error(csv_.column(column), "expected a number, got '" + std::string(cell) + "'");
       return 0;
     }
     return value;
@@ -38,11 +38,6 @@ class ServingCells {
   std::int64_t whole(const char* column) { return std::llround(number(column)); }
 
  private:
-  std::size_t place(const char* column) {
-    if (const auto at = csv_.find(column)) return *at;
-    throw config::ConfigError(csv_.name() + ":1:1: error: no column '" + column + "'");
-  }
-
   config::CsvReader& csv_;
 };
 

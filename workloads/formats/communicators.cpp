@@ -51,8 +51,7 @@ std::string read_communicators(const std::string& path, Communicators& communica
   try {
     groups = nlohmann::json::parse(file.text);
   } catch (const nlohmann::json::parse_error& error) {
-    throw config::ConfigError(path + ": at byte " + std::to_string(error.byte) +
-                              ": this is no JSON");
+    refuse_at_byte(path, error.byte, "this is no JSON");
   }
   if (!groups.is_object())
     throw config::ConfigError(path + R"(: expected groups of ranks, {"name": [ranks], ...})");

@@ -13,8 +13,12 @@ namespace {
 /// left out: all rows have the same.
 double azure_seconds(std::string_view cell) {
   constexpr std::array<std::size_t, 5> kPlaces = {0, 5, 8, 11, 14};
+  constexpr std::string_view kForm = "0000-00-00 00:00:00";
   constexpr std::size_t kSeconds = 17;
-  if (cell.size() < kSeconds + 2) throw std::invalid_argument("too short");
+  if (cell.size() < kForm.size()) throw std::invalid_argument("too short");
+  for (std::size_t i = 0; i < kForm.size(); ++i)
+    if (kForm[i] != '0' && cell[i] != kForm[i] && !(kForm[i] == ' ' && cell[i] == 'T'))
+      throw std::invalid_argument("no date");
   std::array<int, 5> parts{};
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const char* begin = cell.data() + kPlaces[i];
@@ -26,6 +30,9 @@ double azure_seconds(std::string_view cell) {
   const char* begin = cell.data() + kSeconds;
   if (std::from_chars(begin, cell.data() + cell.size(), seconds).ec != std::errc())
     throw std::invalid_argument("no seconds");
+  constexpr int kHours = 24, kMinutes = 60, kMostSeconds = 61;  // one may be a leap second
+  if (parts[3] >= kHours || parts[4] >= kMinutes || seconds >= kMostSeconds)
+    throw std::invalid_argument("no time of a day");
   using namespace std::chrono;  // NOLINT(google-build-using-namespace)
   const year_month_day date{year(parts[0]), month(static_cast<unsigned>(parts[1])),
                             day(static_cast<unsigned>(parts[2]))};

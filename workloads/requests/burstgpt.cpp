@@ -10,7 +10,7 @@ const TraceFormats::Register registered_burstgpt(
      [](const TraceText& trace) {
        const bool unit = trace.text.starts_with("Timestamp[s]");
        return read_trace_columns(trace, {unit ? "Timestamp[s]" : "Timestamp", "Request tokens",
-                                         "Response tokens", trace_number});
+                                         "Response tokens", trace_time});
      }});
 
 }  // namespace

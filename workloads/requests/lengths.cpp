@@ -107,7 +107,8 @@ std::int64_t Lengths::draw(std::uint64_t& state, const std::vector<std::int64_t>
 std::vector<std::int64_t> Lengths::values() const {
   std::vector<std::int64_t> all;
   if (empirical.empty()) return all;
-  std::istringstream lines(read_input(empirical.path));
+  const std::string text = read_input(empirical.path);
+  std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
@@ -116,8 +117,8 @@ std::vector<std::int64_t> Lengths::values() const {
     std::int64_t value = 0;
     const auto [end, code] = std::from_chars(line.data(), line.data() + line.size(), value);
     if (code != std::errc() || end != line.data() + line.size() || value < 1)
-      throw config::ConfigError(empirical.path + ":" + std::to_string(number) +
-                                ":1: error: expected a number of tokens, got '" + line + "'");
+      config::throw_error(text, {empirical.path, number, 1}, static_cast<int>(line.size()),
+                          "expected a number of tokens");
     all.push_back(value);
   }
   if (all.empty()) throw config::ConfigError(empirical.path + ": has no numbers");

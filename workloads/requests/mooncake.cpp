@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "sim/units/hash.h"
 #include "workloads/requests/trace_format.h"
@@ -13,11 +14,13 @@ constexpr double kMillisecond = 1e-3;
 /// Ids of pieces stand for their contents and for all before them.
 TracedRequest read_mooncake(const nlohmann::json& line) {
   TracedRequest traced{
-      line.at("timestamp").get<double>() * kMillisecond,
+      traced_time(line, "timestamp") * kMillisecond,
       {0, 0, traced_tokens(line, "input_length"), traced_tokens(line, "output_length")}};
   auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kTracedPieceTokens, {}});
+  const nlohmann::json ids = line.value("hash_ids", nlohmann::json::array());
+  if (!ids.is_array()) throw std::invalid_argument("'hash_ids' is no list");
   const auto whole = static_cast<std::size_t>(traced.request.prompt / kTracedPieceTokens);
-  for (const auto& id : line.at("hash_ids")) {
+  for (const auto& id : ids) {
     if (prefix->pieces.size() == whole) break;
     std::uint64_t mixed = piece_identifier(id);
     prefix->pieces.push_back(next_random(mixed));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "sim/units/hash.h"
 #include "workloads/requests/trace_format.h"
@@ -12,6 +13,7 @@ constexpr double kNanosecond = 1e-9;
 
 std::shared_ptr<const PrefixHashes> prefix_of(const nlohmann::json& ids) {
   auto prefix = std::make_shared<PrefixHashes>(PrefixHashes{kPieceIds, {}});
+  if (!ids.is_array()) throw std::invalid_argument("'input_tok_ids' is no list");
   std::uint64_t state = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     state ^= piece_identifier(ids[i]) + 1;
@@ -23,7 +25,7 @@ std::shared_ptr<const PrefixHashes> prefix_of(const nlohmann::json& ids) {
 
 TracedRequest read_token_ids(const nlohmann::json& line) {
   TracedRequest traced{
-      line.at("arrival_time_ns").get<double>() * kNanosecond,
+      traced_time(line, "arrival_time_ns") * kNanosecond,
       {0, 0, traced_tokens(line, "input_toks"), traced_tokens(line, "output_toks")}};
   if (line.contains("input_tok_ids")) traced.request.prefix = prefix_of(line["input_tok_ids"]);
   return traced;

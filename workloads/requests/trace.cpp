@@ -33,7 +33,7 @@ struct Trace final : RequestSourceConfig {
     using config::between;
     static const config::Schema<Trace> schema =
         source_schema<Trace>("trace", "recorded requests")
-            .required("trace", &Trace::trace, "file with the requests, plain or gzip")
+            .required("trace", &Trace::trace, "file with the requests, plain or gzip, of at most 512 MiB unpacked")
             .optional("format", &Trace::format,
                       "form of the file: auto (told by its beginning), or one of `orrery describe "
                       "traces`")
@@ -71,9 +71,9 @@ const TraceFormat& format_of(const TraceText& trace, const std::string& name) {
   const std::string_view head = std::string_view(trace.text).substr(0, kHead);
   for (const auto& [known, item] : TraceFormats::items())
     if (item.entry.recognises(head)) return item.entry;
-  throw config::ConfigError(trace.name +
-                            ":1:1: error: is a request trace of no form that is known" +
-                            "; there are: " + names_of_formats());
+  config::throw_error(
+      trace.text, {trace.name, 1, 1}, 1,
+      "this is a request trace of no form that is known; there are: " + names_of_formats());
 }
 
 std::unique_ptr<RequestSource> Trace::make() const {

@@ -44,14 +44,16 @@ struct TraceColumns {
 std::vector<TracedRequest> read_trace_columns(const TraceText& trace, const TraceColumns& columns);
 
 /// Requests from a text with a JSON object a line.
-/// @param request may throw what nlohmann::json does, and std::invalid_argument
+/// @param request may throw std::invalid_argument
 std::vector<TracedRequest> read_trace_lines(
     const TraceText& trace, const std::function<TracedRequest(const nlohmann::json&)>& request);
 
-/// A real number. @throws std::invalid_argument where a cell is none
-double trace_number(std::string_view cell);
+/// A time of a CSV that counts from its own beginning. @throws std::invalid_argument: it is none
+double trace_time(std::string_view cell);
 
-/// Tokens of a line's field. @throws nlohmann::json::exception, std::invalid_argument: it has none
+/// A time of a line's field. @throws std::invalid_argument: it has none
+double traced_time(const nlohmann::json& line, const char* field);
+/// Tokens of a line's field. @throws std::invalid_argument: it has none
 std::int64_t traced_tokens(const nlohmann::json& line, const char* field);
 
 /// What stands for a piece of a prompt. @throws std::invalid_argument where it is no integer

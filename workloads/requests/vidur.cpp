@@ -9,7 +9,7 @@ const TraceFormats::Register registered_vidur(
     {[](std::string_view head) { return head.find("num_prefill_tokens") < head.find('\n'); },
      [](const TraceText& trace) {
        return read_trace_columns(
-           trace, {"arrived_at", "num_prefill_tokens", "num_decode_tokens", trace_number});
+           trace, {"arrived_at", "num_prefill_tokens", "num_decode_tokens", trace_time});
      }});
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/cli/printable_stream.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/questions/question.h"
 #include "sim/results/version.h"
@@ -27,36 +28,39 @@ Verbs& registry() {
   return registered;
 }
 
+/// Texts that are given are not empty: an empty one would stand for an option that is not there.
+std::string fault_of_text(const std::string& text) { return text.empty() ? "is empty" : ""; }
+
 /// The options of a verb in the library that parses them.
 class ParsedOptions final : public Options {
  public:
   explicit ParsedOptions(CLI::App& app) : app_(app) {}
 
   void positional(const std::string& name, std::string& value, const std::string& help) override {
-    app_.add_option(name, value, help)->required();
+    app_.add_option(name, value, help)->required()->check(fault_of_text);
   }
   void positionals(const std::string& name, std::vector<std::string>& values,
                    const std::string& help) override {
-    app_.add_option(name, values, help)->required();
+    app_.add_option(name, values, help)->required()->check(fault_of_text);
   }
   void optional_positional(const std::string& name, std::string& value,
                            const std::string& help) override {
-    app_.add_option(name, value, help);
+    app_.add_option(name, value, help)->check(fault_of_text);
   }
   void optional_positionals(const std::string& name, std::vector<std::string>& values,
                             const std::string& help) override {
     app_.add_option(name, values, help);
   }
   void option(const std::string& names, std::string& value, const std::string& help) override {
-    app_.add_option(names, value, help);
+    app_.add_option(names, value, help)->check(fault_of_text);
   }
   void options(const std::string& names, std::vector<std::string>& values,
                const std::string& help) override {
-    app_.add_option(names, values, help);
+    app_.add_option(names, values, help)->check(fault_of_text);
   }
   void repeatable(const std::string& names, std::vector<std::string>& values,
                   const std::string& help) override {
-    app_.add_option(names, values, help)->allow_extra_args(false);
+    app_.add_option(names, values, help)->allow_extra_args(false)->check(fault_of_text);
   }
   void number(const std::string& names, int& value, const std::string& help, int low,
               int high) override {
@@ -190,6 +194,7 @@ std::map<std::string, Verb> all_verbs() {
 }
 
 ExitCode run_command_line(std::vector<std::string> words) {
+  const PrintableStream out(std::cout), errors(std::cerr);
   try {
     Command chosen;
     if (const auto ended = parse(std::move(words), chosen)) return *ended;

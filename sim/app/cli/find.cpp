@@ -3,6 +3,7 @@
 
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/questions/find_capacity.h"
@@ -15,8 +16,13 @@ namespace {
 
 /// "ttft_p99=2s,tpot_p99=50ms" as settings.
 void add_bounds(const std::string& slo, std::vector<std::string>& settings) {
-  for (const std::string_view bound : comma_separated(slo))
-    settings.push_back("serving.slo." + std::string(bound));
+  std::set<std::string> named;
+  for (const std::string_view word : comma_separated(slo)) {
+    const std::string bound(word);
+    const std::string name = bound.substr(0, bound.find_first_of("= "));
+    if (!named.insert(name).second) throw UsageError("--slo has '" + name + "' twice");
+    settings.push_back("serving.slo." + bound);
+  }
 }
 
 Capacity capacity_of(const std::string& what) {

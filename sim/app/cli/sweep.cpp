@@ -8,13 +8,15 @@
 #include "sim/app/cli/sweep_running.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/questions/sweep_report.h"
+#include "sim/app/sweeps/plan/check_sweep.h"
 
 namespace orrery {
 namespace {
 
-/// @throws UsageError where no point at all can be: then the file is wrong, not a point
-void require_any(const SweepResults& results) {
-  if (results.points == 0) throw UsageError("the rules of this sweep exclude all of its points");
+/// @throws config::ConfigError, UsageError where no point at all can be: then the file is wrong,
+/// not a point
+void require_any(const Sweep& sweep, const SweepResults& results) {
+  if (results.points == 0) refuse_rules(sweep);
   if (results.impossible < results.points) return;
   std::set<std::string> reasons;
   for (const PointResult& result : results.kept) reasons.insert(result.record.reason);
@@ -46,7 +48,7 @@ struct SweepArguments {
     });
     if (!found) return code;
     const SweepResults& results = *found;
-    require_any(results);
+    require_any(sweep, results);
     if (json) std::cerr << counts_of(results) << "\n";
     const SweepFiles files = {running.file, running.store_of(sweep)};
     print_answer(json ? sweep_points(sweep, results, files) : sweep_report(sweep, results, files),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/progress.h"
@@ -54,7 +55,8 @@ ExitCode SweepPlanArguments::run() const {
     options.progress = [&](std::uint64_t places) {
       progress.reach(static_cast<std::size_t>(places), "counting");
     };
-    report.exact = count_plan(sweep, *store, options);
+    PlanListing listing = count_plan(sweep, *store, options);
+    if (listing.whole) report.exact = std::move(listing);
   }
   print_answer(plan_report(sweep, report), json);
   return ExitCode::kOk;

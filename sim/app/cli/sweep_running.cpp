@@ -7,6 +7,7 @@
 #include "sim/app/cli/sweep_progress.h"
 #include "sim/app/experiments/file_kind.h"
 #include "sim/app/sweeps/executors/local_workers.h"
+#include "sim/app/sweeps/plan/check_sweep.h"
 
 namespace orrery {
 
@@ -20,7 +21,9 @@ void SweepRunning::take(Options& options) {
 
 Sweep SweepRunning::load() const {
   expect_kind(file, "sweep");
-  return load_sweep(file, where, columns);
+  Sweep sweep = load_sweep(file, where, columns);
+  require_points(sweep);  // before a store is made
+  return sweep;
 }
 
 std::string SweepRunning::store_of(const Sweep& sweep) const {

@@ -8,6 +8,7 @@
 #include "sim/app/cli/sweep_running.h"
 #include "sim/app/cli/verb.h"
 #include "sim/app/questions/search_report.h"
+#include "sim/app/sweeps/plan/check_sweep.h"
 
 namespace orrery {
 namespace {
@@ -36,8 +37,7 @@ struct SweepSearchArguments {
     search_objectives(sweep);  // or there is nothing to open a store for
     ResultStore store = running.open_store(sweep);
     const SearchResults results = search(levels, config, store);
-    if (results.evaluated.empty() && results.stopped.empty())
-      throw UsageError("the rules of this sweep exclude all of its points");
+    if (results.evaluated.empty() && results.stopped.empty()) refuse_rules(sweep);
     if (json) std::cerr << counts_of(results, sweep) << "\n";
     const SweepFiles files = {running.file, running.store_of(sweep)};
     print_answer(search_report(sweep, config, results, files), json);

@@ -119,7 +119,9 @@ std::string base_file(const config::Node& base, const std::string& from,
                       meant);
     diagnostics.throw_if_errors();
   }
-  throw config::ConfigError(path + ": " + message);
+  diagnostics.error({path, 1, 1}, 1, message);
+  diagnostics.throw_if_errors();
+  throw std::logic_error(message);
 }
 
 }  // namespace

@@ -51,8 +51,8 @@ double least_seconds(const StepSource& source, const Role& role) {
   const AcceleratorConfig accelerator = source.machine.accelerator();
   double seconds = 0;
   each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
-    seconds += static_cast<double>(runs) *
-               least_time(source.program.kernels[id], accelerator).base();
+    seconds +=
+        static_cast<double>(runs) * least_time(source.program.kernels[id], accelerator).base();
   });
   return seconds;
 }

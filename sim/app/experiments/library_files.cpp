@@ -237,7 +237,7 @@ const RegisterFileKind registered_engine_release(
                        [](const std::string& file) {
                          const auto release = config::load<EngineRelease>(
                              file, config::default_library(), "software");
-                         for (const auto& [key, rule] : release.rules) rule.cases();
+                         require_rules(release);
                          return std::string();
                        },
                        {},

@@ -48,7 +48,7 @@ class Complaints {
 /// @throws config::ConfigError with file and line
 Matrix read_matrix(const std::string& path) {
   const config::FileText read = config::input_files().read(path);
-  if (!read.fault.empty()) throw config::ConfigError(path + ": error: " + read.fault);
+  if (!read.fault.empty()) throw config::ConfigError(path + ": " + read.fault);
   std::istringstream file(read.text);
   Matrix matrix;
   std::string line;
@@ -60,11 +60,12 @@ Matrix read_matrix(const std::string& path) {
       try {
         row.emplace_back(parse_number(cell));
       } catch (const UnitError& error) {
-        throw config::ConfigError(path + ":" + std::to_string(number) + ": error: " + error.what());
+        config::throw_error(read.text, {path, number, 1}, static_cast<int>(line.size()),
+                            error.what(), error.suggestion());
       }
       if (row.back().base() >= 0) continue;
-      throw config::ConfigError(path + ":" + std::to_string(number) +
-                                ": error: bytes must not be negative");
+      config::throw_error(read.text, {path, number, 1}, static_cast<int>(line.size()),
+                          "bytes must not be negative");
     }
   }
   return matrix;

@@ -217,6 +217,7 @@ void ServingExperiment::check_plan(const config::Node& node,
   const LlmConfig llm = model.build();
   require_images(llm, serving);
   require_groups(llm, serving.fleet);
+  warn_of_idle_slots(serving, node, diagnostics);
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
     const PlacedPlan plan{group.parallel, group.system.ranks(), group_path(i) + "."};

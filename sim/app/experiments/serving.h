@@ -11,7 +11,6 @@
 #include "sim/app/experiments/simulate.h"
 #include "workloads/models/config/model_config.h"
 #include "sim/serving/serving_log.h"
-#include "workloads/llm/model_config.h"
 
 namespace orrery {
 

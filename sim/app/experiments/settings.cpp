@@ -13,12 +13,12 @@ SettingList settings_of(const config::Node& map) {
 }
 
 LoadedExperiment load_point_with_settings(const config::Node& experiment,
-                                          const SettingList& settings, const std::string& file,
+                                          const SettingList& settings,
                                           config::Diagnostics& diagnostics,
                                           const config::Library& library) {
   config::Node node;
   if (experiment.is_scalar()) {
-    node = config::load_file(config::relative_to(experiment.text(), file), diagnostics, library);
+    node = config::load_referenced(experiment, diagnostics, library);
   } else {
     node = config::resolve_extends(experiment, "experiments", diagnostics, library);
   }

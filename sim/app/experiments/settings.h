@@ -15,12 +15,12 @@ using SettingList = std::vector<config::Assignment>;
 /// The entries of a map `{path: value, ...}`.
 SettingList settings_of(const config::Node& map);
 
-/// Loads an experiment (a scalar: path relative to `file`; a map: inline) and lays settings over
-/// it. Values that cannot stand together are the `contradiction` of the result.
-/// @param diagnostics that know the text of `file`, to quote it
+/// Loads an experiment (a scalar: a path from the file that it stands in; a map: inline) and lays
+/// settings over it. Values that cannot stand together are the `contradiction` of the result.
+/// @param diagnostics that know the text of that file, to quote it
 /// @throws config::ConfigError for other mistakes
 LoadedExperiment load_point_with_settings(const config::Node& experiment,
-                                          const SettingList& settings, const std::string& file,
+                                          const SettingList& settings,
                                           config::Diagnostics& diagnostics,
                                           const config::Library& library);
 

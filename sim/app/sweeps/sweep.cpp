@@ -31,8 +31,8 @@ std::string PlanRule::explained() const {
 
 LoadedExperiment Sweep::load_whole(const SweepPoint& point) const {
   config::Diagnostics diagnostics = texts;
-  LoadedExperiment loaded = load_point_with_settings(base_of(point.case_index), point.settings,
-                                                     path, diagnostics, library);
+  LoadedExperiment loaded =
+      load_point_with_settings(base_of(point.case_index), point.settings, diagnostics, library);
   loaded.experiment->name = *point.name;
   return loaded;
 }
@@ -125,7 +125,7 @@ const RegisterFileKind registered_sweep(
               {"sweep"},
               [](const config::Node& own) { return own.find("sweep") != nullptr ? 60 : 0; },
               [](const std::string& path) {
-                load_sweep(path);
+                require_points(load_sweep(path));
                 return std::string();
               },
               {},

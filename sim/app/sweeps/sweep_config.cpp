@@ -170,16 +170,18 @@ const Schema<LimitsConfig>& LimitsConfig::schema() {
   static const auto schema =
       Schema<LimitsConfig>("limits", "what points and runs may take; without a limit all they want")
           .optional("point_timeout", &LimitsConfig::point_timeout,
-                    "time of one point, after which it has failed")
+                    "time of one point, after which it has failed", config::positive())
           .optional(
               "point_memory", &LimitsConfig::point_memory,
-              "memory of the process that simulates a point, above which the point has failed")
+              "memory of the process that simulates a point, above which the point has failed",
+              config::positive())
           .optional("worker_points", &LimitsConfig::worker_points,
                     "points after which a worker process is replaced by a new one; default: 10000",
                     at_least(1))
           .optional("worker_memory", &LimitsConfig::worker_memory,
                     "memory that a worker process may keep of its points before it is replaced; "
-                    "default: 1 GiB")
+                    "default: 1 GiB",
+                    config::positive())
           .optional("retries", &LimitsConfig::retries,
                     "further tries of a point whose process died", between(0, 100))
           .optional("max_failures", &LimitsConfig::max_failures,
@@ -236,6 +238,15 @@ const Schema<SweepConfig>& SweepConfig::schema() {
       Schema<SweepConfig>("sweep", "a design-space exploration into one store")
           .named("sweep", &SweepConfig::name)
           .required("cases", &SweepConfig::cases, "comparisons, in the order of the tables")
+          .check(
+              "a sweep is named as files are, without '/': its store is <name>.db",
+              [](const SweepConfig& s) {
+                return s.name.find_first_not_of(" \t") != std::string::npos &&
+                       s.name.find('/') == std::string::npos;
+              },
+              "sweep")
+          .check(
+              "a sweep has cases", [](const SweepConfig& s) { return !s.cases.empty(); }, "cases")
           .optional("search", &SweepConfig::search, "how `sweep search` looks for the best points")
           .optional("execution", &SweepConfig::execution,
                     "where points run: {executor: local}, slurm, command"));

@@ -140,7 +140,7 @@ struct SweepTableConfig {
 };
 
 /// One comparison: a base experiment, and variants of it (rows of the table), each crossed with the
-/// axes. A variant may have a `name`; variants of the same name are one row.
+/// axes. A variant has a `name`; variants of the same name are one row.
 struct SweepCaseConfig : SweepSpaceConfig {
   std::string name;
   config::Node base;  ///< path of an experiment, or an experiment

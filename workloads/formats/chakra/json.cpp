@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <list>
 #include <memory>
 
@@ -20,7 +21,9 @@ namespace {
 class ChakraJsonBytes {
  public:
   using Ch = char;
-  explicit ChakraJsonBytes(ByteSource& source) : source_(source) { refill(); }
+  explicit ChakraJsonBytes(ByteSource& source) : source_(source), before_(source.offset()) {
+    refill();
+  }
 
   // RapidJSON's names. NOLINTBEGIN(readability-identifier-naming)
   char Peek() const { return at_ == chunk_.size() ? '\0' : chunk_[at_]; }
@@ -45,15 +48,25 @@ class ChakraJsonBytes {
   }
 
   ByteSource& source_;
+  std::uint64_t before_;
   std::string_view chunk_;
   std::size_t at_ = 0;
-  std::uint64_t before_ = 0;
 };
 
 struct TypeWord {
   std::string_view word;
   ChakraType type;
 };
+constexpr std::string_view kTimes[] = {"runtime", "duration_micros", "durationMicros"};
+constexpr std::string_view kAmounts[] = {"num_ops", "tensor_size", "comm_size"};
+constexpr std::string_view kWholes[] = {"comm_type", "comm_src", "comm_dst", "comm_tag",
+                                        "stream",    "rf_id",    "root_rank"};
+
+template <std::size_t N>
+bool is_one_of(const std::string_view (&keys)[N], std::string_view key) {
+  return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+}
+
 constexpr TypeWord kTypeWords[] = {
     {"METADATA_NODE", ChakraType::kMetadata},     {"MEM_LOAD_NODE", ChakraType::kMemoryLoad},
     {"MEM_STORE_NODE", ChakraType::kMemoryStore}, {"COMP_NODE", ChakraType::kCompute},
@@ -81,6 +94,8 @@ class ChakraJsonHandler
       node_.clear();
       name_.clear();
       group_.clear();
+      fault_.clear();
+      has_id_ = false;
       for (std::string& text : tensors_) text.clear();
       kept_.clear();
       began_ = bytes_.Tell();
@@ -99,6 +114,8 @@ class ChakraJsonHandler
       node_.group = group_;
       node_.in = {tensors_[0], tensors_[1], tensors_[2]};
       node_.out = {tensors_[3], tensors_[4], tensors_[5]};
+      if (!has_id_) require(false, "has no Id");
+      if (!fault_.empty()) nodes_.refuse(node_, began_, fault_);
       nodes_.add(node_, began_);
     }
     --depth_;
@@ -132,9 +149,14 @@ class ChakraJsonHandler
   bool Int(int value) { return integer(value); }
   bool Uint(unsigned value) { return integer(value); }
   bool Int64(std::int64_t value) { return integer(value); }
-  bool Uint64(std::uint64_t value) { return integer(static_cast<std::int64_t>(value)); }
+  bool Uint64(std::uint64_t value) {
+    value_.set(static_cast<std::int64_t>(value));
+    form_ = Form::kWhole;
+    return scalar();
+  }
   bool Double(double value) {
     value_.set_real(value);
+    form_ = value >= 0 && std::isfinite(value) ? Form::kReal : Form::kOther;
     return scalar();
   }
   bool String(const char* text, rapidjson::SizeType length, bool) {
@@ -143,7 +165,9 @@ class ChakraJsonHandler
     // Protobuf prints numbers of 64 bits as texts.
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + length, number);
-    if (error == std::errc() && end == text_.data() + length) value_.set(number);
+    const bool is_number = error == std::errc() && end == text_.data() + length;
+    if (is_number) return integer(number);
+    form_ = Form::kOther;
     return scalar();
   }
 
@@ -152,8 +176,12 @@ class ChakraJsonHandler
   int node_depth() const { return list_depth_ > 0 ? 2 : -1; }
   bool in_attributes() const { return list_depth_ > 1 && list_key_ == "attr"; }
 
+  /// How the last scalar counts as a number.
+  enum class Form { kWhole, kBelowZero, kReal, kOther };
+
   bool integer(std::int64_t value) {
     value_.set(value);
+    form_ = value >= 0 ? Form::kWhole : Form::kBelowZero;
     return scalar();
   }
 
@@ -165,8 +193,11 @@ class ChakraJsonHandler
     }
     if (depth_ == node_depth() && list_depth_ > 1) {
       if (list_key_ == "data_deps" || list_key_ == "ctrl_deps" || list_key_ == "dataDeps" ||
-          list_key_ == "ctrlDeps")
+          list_key_ == "ctrlDeps") {
+        require(form_ == Form::kWhole,
+                "depends on what is no Id of a node: whole numbers from 0 on");
         node_.after.push_back(static_cast<std::uint64_t>(value_.integer));
+      }
       if (list_key_ == "involved_dim") flags_.push_back(value_.integer != 0);
       return true;
     }
@@ -189,14 +220,31 @@ class ChakraJsonHandler
         text_;
   }
 
+  /// Remembers what is wrong with a node; the first of it is told.
+  void require(bool holds, const std::string& fault) {
+    if (!holds && fault_.empty()) fault_ = fault;
+  }
+
+  void require_number(const std::string& key) {
+    const bool amount = form_ == Form::kWhole || form_ == Form::kReal;
+    if (is_one_of(kTimes, key)) require(amount, "has a " + key + " that is no time from 0 us on");
+    if (is_one_of(kAmounts, key)) require(amount, "has a " + key + " that is no number from 0 on");
+    if (is_one_of(kWholes, key))
+      require(form_ == Form::kWhole || form_ == Form::kBelowZero,
+              "has a " + key + " that is no whole number");
+  }
+
   void set(const std::string& key) {
+    require_number(key);
     if (key == "Id" || key == "id") {
+      has_id_ = true;
+      require(form_ == Form::kWhole, "has an Id that is no whole number from 0 on");
       node_.id = static_cast<std::uint64_t>(value_.integer);
     } else if (key == "Name" || key == "name") {
       name_ = text_;
     } else if (key == "NodeType" || key == "type") {
       node_.type = value_.text.empty() || value_.integer > 0 ? value_.integer : type_of_word(text_);
-    } else if (key == "runtime" || key == "duration_micros" || key == "durationMicros") {
+    } else if (is_one_of(kTimes, key)) {
       node_.duration_us = static_cast<std::uint64_t>(std::max<std::int64_t>(0, value_.integer));
     } else if (key == "pg_name") {
       group_ = value_.text.empty() ? std::to_string(value_.integer) : text_;
@@ -215,6 +263,9 @@ class ChakraJsonHandler
   std::array<std::string, 6> tensors_;  ///< texts of the inputs, then of the outputs
   std::list<std::string> kept_;         ///< texts that the node looks at
   ChakraValue value_;
+  Form form_ = Form::kOther;
+  bool has_id_ = false;
+  std::string fault_;  ///< what is wrong with the node; empty: nothing
   std::vector<bool> flags_;
   int depth_ = 0;
   int list_depth_ = 0;  ///< lists around the present place, that of the nodes included
@@ -238,10 +289,8 @@ class ChakraJsonFormat final : public GraphFormat {
     constexpr unsigned kFlags =
         rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag;  // no recursion
     const rapidjson::ParseResult result = reader.Parse<kFlags>(bytes, handler);
-    if (result.IsError()) {
-      throw config::ConfigError(source.path() + ": at byte " + std::to_string(result.Offset()) +
-                                ": " + rapidjson::GetParseError_En(result.Code()));
-    }
+    if (result.IsError())
+      refuse_at_byte(source.path(), result.Offset(), rapidjson::GetParseError_En(result.Code()));
     nodes.finish(notes);
   }
 };

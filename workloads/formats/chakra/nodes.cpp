@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
 #include "workloads/formats/chakra/classes.h"
 #include "workloads/formats/chakra/groups.h"
@@ -119,9 +120,10 @@ ChakraNodes::ChakraNodes(const std::string& file, const GraphReadOptions& option
       graph_(graph),
       operators_(graph) {}
 
-void ChakraNodes::refuse(const ChakraNode& node, const std::string& what) const {
-  throw config::ConfigError(file_ + ": at byte " + std::to_string(offset_) + ": node " +
-                            std::to_string(node.id) + " '" + std::string(node.name) + "' " + what);
+void ChakraNodes::refuse(const ChakraNode& node, std::uint64_t offset,
+                         const std::string& what) const {
+  refuse_at_byte(file_, offset,
+                 "node " + std::to_string(node.id) + " '" + std::string(node.name) + "' " + what);
 }
 
 std::uint16_t ChakraNodes::device_stream(const ChakraNode& node) {
@@ -146,6 +148,9 @@ std::uint16_t ChakraNodes::named_stream(const ChakraNode& node) {
 
 void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
   offset_ = offset;
+  for (const double amount : {node.flops, node.bytes, node.comm_bytes})
+    if (!(amount >= 0 && std::isfinite(amount)))
+      refuse(node, "has FLOPs or bytes that are no number from 0 on");
   const auto kept = [&](std::optional<std::uint16_t>& stream, const char* name) {
     if (!node.stream_name.empty()) return named_stream(node);
     if (!stream) stream = graph_.stream(name);
@@ -328,10 +333,10 @@ std::uint32_t ChakraNodes::group_of_dimensions(const std::vector<bool>& involved
     const std::string name = "dim" + std::to_string(d);
     const auto size = options_.dimensions.find(name);
     if (size == options_.dimensions.end()) {
-      throw config::ConfigError(file_ + ": at byte " + std::to_string(offset_) +
-                                ": a collective along some dimensions of a network; "
-                                "graph.dimensions has to say how large they are: " +
-                                name + " is missing");
+      refuse_at_byte(file_, offset_,
+                     "a collective along some dimensions of a network; graph.dimensions has to say "
+                     "how large they are: " +
+                         name + " is missing");
     }
     if (stride * size->second > kHighestRankOfTraces)
       throw config::ConfigError(file_ + ": graph.dimensions have too many ranks");

@@ -101,6 +101,10 @@ class ChakraNodes {
 
   /// @throws config::ConfigError with the place of the node for what it says that cannot be
   void add(const ChakraNode& node, std::uint64_t offset);
+  /// @param offset of the node
+  /// @throws config::ConfigError with the place of the node
+  [[noreturn]] void refuse(const ChakraNode& node, std::uint64_t offset,
+                           const std::string& what) const;
   /// What was not understood, and how often.
   void finish(std::vector<std::string>& notes);
 
@@ -119,7 +123,9 @@ class ChakraNodes {
   std::uint16_t group_stream(std::string_view group);
   std::uint16_t named_stream(const ChakraNode& node);
   Picoseconds recorded_time(const ChakraNode& node) const;
-  [[noreturn]] void refuse(const ChakraNode& node, const std::string& what) const;
+  [[noreturn]] void refuse(const ChakraNode& node, const std::string& what) const {
+    refuse(node, offset_, what);
+  }
 
   const std::string& file_;
   const GraphReadOptions& options_;

@@ -85,10 +85,10 @@ Header read_events(ByteSource& source, EventSink& sink, std::vector<std::string>
     // Chrome's form allows it, for programs that are ended while they write.
     notes.push_back(path + ": the array of events is not closed");
   } else if (result.IsError()) {
-    const std::string place = path + ": at byte " + std::to_string(text.offset()) + ": ";
-    if (!handler.problem().empty()) throw config::ConfigError(place + handler.problem());
-    if (text.at_end()) throw config::ConfigError(place + "the file ends too early");
-    throw config::ConfigError(place + "no JSON: " + rapidjson::GetParseError_En(result.Code()));
+    if (!handler.problem().empty()) refuse_at_byte(path, text.offset(), handler.problem());
+    if (text.at_end()) refuse_at_byte(path, text.offset(), "the file ends too early");
+    refuse_at_byte(path, text.offset(),
+                   std::string("no JSON: ") + rapidjson::GetParseError_En(result.Code()));
   }
   if (!handler.has_events())
     throw config::ConfigError(path + ": has no traceEvents: no trace of the PyTorch profiler");

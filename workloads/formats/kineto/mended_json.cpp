@@ -46,16 +46,13 @@ constexpr bool is_hexadecimal(char c) {
 }  // namespace
 
 MendedJson::MendedJson(ByteSource& source) : source_(source) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (source_.peek(kByteOrderMark.size()) == kByteOrderMark) source_.take(kByteOrderMark.size());
   begin_offset_ = static_cast<std::size_t>(source_.offset());
   at_ = end_ = text_.data();
   refill();
 }
 
 void MendedJson::refuse(std::size_t at, const std::string& reason) const {
-  throw config::ConfigError(source_.path() + ": at byte " + std::to_string(begin_offset_ + at) +
-                            ": " + reason);
+  refuse_at_byte(source_.path(), begin_offset_ + at, reason);
 }
 
 bool MendedJson::read_more() {

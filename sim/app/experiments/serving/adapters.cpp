@@ -5,6 +5,7 @@
 
 #include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/serving/transfer.h"
+#include "sim/config/load.h"
 #include "workloads/base/require.h"
 #include "workloads/steps/figures/memory.h"
 
@@ -38,6 +39,18 @@ void require_adapters(const ServingConfig& serving) {
             {"vllm", {}});
     require(group.system.accelerator.host_link.bandwidth.value.base() > 0, {path + ".lora"},
             group.system.name + " does not tell the bandwidth to its hosts, where adapters are");
+  }
+}
+
+void warn_of_idle_slots(const ServingConfig& serving, const config::Node& node,
+                        config::Diagnostics& diagnostics) {
+  if (serving.workload->adapters) return;
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    if (!serving.fleet[i].lora) continue;
+    const config::KeyError idle("serving.fleet." + std::to_string(i) + ".lora",
+                                "slots for adapters, which no request asks for",
+                                {{}, {"serving.workload.adapters: {count: 8}"}});
+    config::report(idle, node, diagnostics, config::Diagnostic::Severity::kWarning);
   }
 }
 

@@ -14,4 +14,8 @@ AdapterRules adapter_rules(const LlmConfig& llm, const ServingGroup& group);
 /// engine fills or no link leads to, below "serving"
 void require_adapters(const ServingConfig& serving);
 
+/// Warns of slots whose adapters no request asks for. @param node the experiment
+void warn_of_idle_slots(const ServingConfig& serving, const config::Node& node,
+                        config::Diagnostics& diagnostics);
+
 }  // namespace orrery

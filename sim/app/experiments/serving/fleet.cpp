@@ -192,7 +192,8 @@ ServingMemory stage_memory(const Machine& machine, const LlmConfig& llm, const S
   divide_cache(state_memory(llm, step, static_cast<int>(stage)), engine, token + draft.token, fixed,
                group.parallel.cache_shards(), memory);
   add_overheads(machine, llm, group, stage, use, memory);
-  const Bytes left = left_for_cache(engine, machine.usable_memory(0), memory);
+  memory.device = machine.usable_memory(0);
+  const Bytes left = left_for_cache(engine, memory.device, memory);
   memory.blocks = engine.blocks;
   if (engine.blocks == 0 && memory.block.base() > 0)
     memory.blocks = static_cast<std::int64_t>(std::max(0.0, left / memory.block));

@@ -17,6 +17,7 @@ namespace orrery {
 
 /// Memory of a rank of a group: of the pipeline stage that has the least room for blocks.
 struct ServingMemory {
+  Bytes device;   ///< memory of the device
   Bytes usable;   ///< what the engine may use
   Bytes weights;  ///< those of a model that guesses included
   /// The larger of activations of the largest iteration, and of logits from which it chooses the

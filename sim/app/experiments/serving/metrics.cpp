@@ -154,6 +154,17 @@ bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRe
   keep_least(record, kKvTokens, static_cast<double>(memory.blocks * memory.block_tokens));
   keep_least(record, kKvBytes, (memory.block * static_cast<double>(memory.blocks)).base());
   keep_most(record, kPeakMemoryBytes, memory.taken().base());
+  // Blocks that are given may be more than the share of an engine has room for, not more than the
+  // device has.
+  if (group.engine->memory().blocks > 0 && memory.taken() > memory.device) {
+    record.status = RunStatus::kInfeasible;
+    add_metric(record, kShortfall, (memory.taken() - memory.device).base());
+    record.reason = "does not fit: a rank of '" + group.name + "' takes " +
+                    format_si(memory.taken().base(), "B") + " with its " +
+                    std::to_string(memory.blocks) + " blocks, of " +
+                    format_si(memory.device.base(), "B") + " of device memory";
+    return false;
+  }
   const std::int64_t longest = group.engine->max_model_len;
   if (longest > 0 && memory.blocks > 0) {
     const double requests = memory.requests(longest);

@@ -36,9 +36,9 @@ const config::Schema<SlurmExecution>& SlurmExecution::schema() {
           .optional("account", &S::account, "account that pays")
           .optional("qos", &S::qos, "quality of service")
           .optional("time", &S::time, "limit of a task's time; without it that of the partition",
-                    config::at_least(0))
+                    config::positive())
           .optional("memory", &S::memory, "memory of a task; without it the default of the cluster",
-                    config::at_least(0))
+                    config::positive())
           .optional("array_parallelism", &S::array_parallelism,
                     "tasks of an array that run at a time; without it as many as can",
                     config::between(1, 1e6))

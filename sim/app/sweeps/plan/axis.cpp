@@ -18,6 +18,7 @@ namespace {
 
 /// More values than that of one axis are drawn, not listed.
 constexpr double kMostValues = 1e5;
+constexpr std::size_t kMostTableBytes = 256 * config::InputFiles::kMebibyte;
 /// Digits of made values: sums of steps such as 0.1 end as they began.
 constexpr int kDigits = 12;
 
@@ -227,8 +228,13 @@ std::vector<config::Node> AxisReader::logrange(const std::string& path, const co
 
 std::vector<config::Node> AxisReader::column(const config::Node& written, const AxisConfig& axis) {
   std::vector<config::Node> values;
-  config::CsvReader reader(axis.csv.path, config::input_files().read(axis.csv.path).text);
-  diagnostics_.add_source(axis.csv.path, config::input_files().read(axis.csv.path).text);
+  const config::FileText text = config::input_files().read(axis.csv.path, kMostTableBytes);
+  if (!text.fault.empty()) {
+    error(*written.find("csv"), axis.csv.path + " " + text.fault);
+    return values;
+  }
+  diagnostics_.add_source(axis.csv.path, text.text);
+  config::CsvReader reader(axis.csv.path, text.text);
   const auto index = reader.find(axis.column);
   if (!index) {
     const config::Node* named = written.find("column");
@@ -248,8 +254,7 @@ std::vector<config::Node> AxisReader::column(const config::Node& written, const 
 std::shared_ptr<const Axis> AxisReader::table(const config::Node& csv) {
   const std::string from = csv.origin().file ? *csv.origin().file : std::string();
   const std::string path = config::relative_to(csv.text(), from);
-  const config::FileText file =
-      config::input_files().read(path, 256 * config::InputFiles::kMebibyte);
+  const config::FileText file = config::input_files().read(path, kMostTableBytes);
   if (!file.fault.empty()) {
     error(csv, "'" + csv.text() + "': " + file.fault + " (looked for " + path + ")");
     return nullptr;

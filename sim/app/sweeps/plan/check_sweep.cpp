@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "sim/app/experiments/exit_codes.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
 
 namespace orrery {
@@ -152,5 +153,23 @@ class SweepCheck {
 }  // namespace
 
 void check_sweep(const Sweep& sweep) { SweepCheck(sweep).run(); }
+
+void require_points(const Sweep& sweep) {
+  PlanCursor cursor(sweep);
+  for (std::uint64_t looks = 0; !cursor.at_end(); cursor.next())
+    if (cursor.kind() == PlaceKind::kPoint || ++looks > kMostSought) return;
+  refuse_rules(sweep);
+}
+
+void refuse_rules(const Sweep& sweep) {
+  const std::string message = "the rules of this sweep exclude all of its points";
+  config::Diagnostics diagnostics = sweep.texts;
+  for (const PlanRules& rules : sweep.rules)
+    for (const auto* list : {&rules.where, &rules.when})
+      for (const PlanRule& rule : *list)
+        diagnostics.error(rule.written.where(), rule.written.length(), message);
+  diagnostics.throw_if_errors();
+  throw UsageError(sweep.path + ": " + message);
+}
 
 }  // namespace orrery

@@ -10,4 +10,10 @@ namespace orrery {
 /// @throws config::ConfigError with each mistake once; also where no point at all can be
 void check_sweep(const Sweep& sweep);
 
+/// @throws config::ConfigError where the first places, of a small sweep all, show that rules of
+/// `where` exclude each
+void require_points(const Sweep& sweep);
+/// Says where the rules stand that exclude all points. @throws config::ConfigError
+[[noreturn]] void refuse_rules(const Sweep& sweep);
+
 }  // namespace orrery

@@ -50,7 +50,13 @@ class CaseBuilder {
   void add_rows() {
     const config::Node* list = described_.find("variants");
     if (list == nullptr || list->items().empty()) return add_row({index_, config_.name, {}});
-    for (const config::Node& variant : list->items()) add_row(row_of(variant));
+    for (const config::Node& variant : list->items()) {
+      const config::Node* name = variant.find("name");
+      if (name == nullptr || name->text().find_first_not_of(' ') == std::string::npos)
+        diagnostics_.error(variant.where(), variant.length(), "a variant needs a name", {},
+                           {"name: the row of the table that its points stand in"});
+      add_row(row_of(variant));
+    }
   }
 
   SweepRow row_of(const config::Node& variant) const {
@@ -92,7 +98,7 @@ class CaseBuilder {
       config::Diagnostics diagnostics = sweep_.texts;
       const LoadedExperiment base =
           load_point_with_settings(*described_.find("base"), sweep_.rows[rows_.front()].settings,
-                                   sweep_.path, diagnostics, sweep_.library);
+                                   diagnostics, sweep_.library);
       leaves_ = base.leaves();
     }
     return std::any_of(leaves_.begin(), leaves_.end(), [&](const config::Leaf& leaf) {
@@ -212,8 +218,6 @@ void build_plan(Sweep& sweep) {
   for (std::uint32_t index = 0; index < sweep.config.cases.size(); ++index)
     CaseBuilder(sweep, index, diagnostics).build();
   diagnostics.throw_if_errors();
-  if (sweep.blocks.empty())
-    throw config::ConfigError("error: the sweep has no cases", {config::Diagnostic{}});
 }
 
 }  // namespace orrery

@@ -26,6 +26,8 @@ constexpr std::size_t kSimulated = 3;
 constexpr std::chrono::milliseconds kLongestTrial{3000};
 /// Places between two reports of progress.
 constexpr std::uint64_t kReported = 4096;
+/// A count ends after so long where it would take longer than the other.
+constexpr std::chrono::seconds kFirstCount{5}, kLongestCount{300};
 
 PlanCounts none_of(const Sweep& sweep) {
   PlanCounts counts;
@@ -103,6 +105,12 @@ void try_some(const Sweep& sweep, const std::vector<std::uint64_t>& places,
       std::to_string(tried) + (tried == 1 ? " point" : " points") + " simulated now";
 }
 
+/// Whether going through all places will take too long, by those that were gone through so far.
+bool takes_long(Clock::duration taken, std::uint64_t places, std::uint64_t all) {
+  const double share = static_cast<double>(places) / static_cast<double>(all);
+  return taken > kFirstCount && std::chrono::duration<double>(taken) / share > kLongestCount;
+}
+
 }  // namespace
 
 PlanEstimate estimate_plan(const Sweep& sweep, const ResultStore& store) {
@@ -143,13 +151,19 @@ PlanEstimate estimate_plan(const Sweep& sweep, const ResultStore& store) {
 
 PlanListing count_plan(const Sweep& sweep, const ResultStore& store,
                        const PlanCountOptions& options) {
-  PlanListing listing{none_of(sweep), {}};
-  std::uint64_t reported = 0;
+  PlanListing listing{none_of(sweep), {}, true};
+  const auto begin = Clock::now();
+  std::uint64_t reported = 0, steps = 0;
   for (PlanCursor cursor(sweep); !cursor.at_end(); cursor.next()) {
     add_place(cursor, store, cursor.covers(), listing.counts);
     if (cursor.kind() == PlaceKind::kExcluded && listing.excluded.size() < options.rows)
       listing.excluded.push_back({cursor.place(), cursor.case_index(), cursor.rule(),
                                   cursor.covers(), Sweep::axes(cursor.point())});
+    if (++steps % kReported == 0 &&
+        takes_long(Clock::now() - begin, listing.counts.places, sweep.places())) {
+      listing.whole = false;
+      break;
+    }
     if (options.progress && listing.counts.places - reported >= kReported) {
       reported = listing.counts.places;
       options.progress(reported);

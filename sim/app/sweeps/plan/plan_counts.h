@@ -56,9 +56,11 @@ struct PlanCountOptions {
 struct PlanListing {
   PlanCounts counts;
   std::vector<ExcludedPlace> excluded;
+  bool whole = true;  ///< false: there were too many places to go through
 };
 
-/// Counts every place, in one pass over the identities.
+/// Counts every place, in one pass over the identities. After some seconds it ends where the rest
+/// would take long.
 PlanListing count_plan(const Sweep& sweep, const ResultStore& store,
                        const PlanCountOptions& options);
 

@@ -111,6 +111,11 @@ ToldPoints::ToldPoints(const Sweep& sweep, ResultStore& store, std::string name)
 
 std::vector<ToldPoints::Placed> ToldPoints::read(const std::string& line,
                                                  config::Diagnostics& diagnostics) const {
+  const std::size_t first = line.find_first_not_of(" \t");
+  if (line[first] != '{' && line[first] != '[')  // of any file; it is not shown
+    diagnostics.error({name_, static_cast<int>(line_), static_cast<int>(first) + 1}, 1,
+                      "expected a point as JSON, {\"parameters\": {...}}, or a list of them");
+  diagnostics.throw_if_errors();
   const config::Node node =
       config::parse_yaml(std::string(line_ - 1, '\n') + line, name_, diagnostics);
   diagnostics.throw_if_errors();
