@@ -24,8 +24,8 @@ class GroupSink;
 class LoadSink;
 
 /// The flow-level network: a transfer is a latency (steps of its collective algorithm) and then
-/// bytes on links, sprayed ideally over all equal shortest paths of switches. See README.md for what that
-/// leaves out.
+/// bytes on links, sprayed ideally over all equal shortest paths of switches. See README.md for
+/// what that leaves out.
 class FlowModel final : public Network {
  public:
   static constexpr const char* kAuto = "auto";

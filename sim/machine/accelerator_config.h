@@ -150,8 +150,8 @@ struct EnergyConfig {
   static const config::Schema<EnergyConfig>& schema();
 };
 
-/// Parameters of the p-norm roofline (models/kernels/device/roofline.cpp): priors until a calibration
-/// replaces them.
+/// Parameters of the p-norm roofline (models/kernels/device/roofline.cpp): priors until a
+/// calibration replaces them.
 struct KernelConfig {
   std::map<Precision, Fact<double>> matrix_efficiency;  ///< achievable share of the matrix peak
   Fact<double> vector_efficiency;
@@ -191,7 +191,8 @@ struct AcceleratorConfig {
   KernelConfig kernel;
   /// What this description leaves out or takes for something else; `describe` prints it.
   std::vector<std::string> approximations;
-  /// Published results that are missed by more than the interval; runs that they concern print them.
+  /// Published results that are missed by more than the interval; runs that they concern print
+  /// them.
   std::vector<KnownError> known_errors;
   /// The calibration in the library that tells about this device; empty: none. What extends an
   /// accelerator keeps its calibration.

@@ -33,7 +33,8 @@ struct Trace final : RequestSourceConfig {
     using config::between;
     static const config::Schema<Trace> schema =
         source_schema<Trace>("trace", "recorded requests")
-            .required("trace", &Trace::trace, "file with the requests, plain or gzip, of at most 512 MiB unpacked")
+            .required("trace", &Trace::trace,
+                      "file with the requests, plain or gzip, of at most 512 MiB unpacked")
             .optional("format", &Trace::format,
                       "form of the file: auto (told by its beginning), or one of `orrery describe "
                       "traces`")

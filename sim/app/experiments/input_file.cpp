@@ -13,8 +13,8 @@
 namespace orrery {
 
 const std::vector<std::string>& names_of_accelerator() {
-  static const std::vector<std::string> names = {"name", "architecture", "year", "calibration",
-                                                 "approximations", "known_errors"};
+  static const std::vector<std::string> names = {"name",        "architecture",   "year",
+                                                 "calibration", "approximations", "known_errors"};
   return names;
 }
 

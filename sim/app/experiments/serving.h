@@ -9,8 +9,8 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/simulate.h"
-#include "workloads/models/config/model_config.h"
 #include "sim/serving/serving_log.h"
+#include "workloads/models/config/model_config.h"
 
 namespace orrery {
 

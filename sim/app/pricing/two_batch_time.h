@@ -38,7 +38,8 @@ struct TurnLayer {
 double alternating_time(const std::array<TurnLayer, 2>& batches, std::int64_t layers);
 
 /// The same where batches take turns by the five stages of a layer (next_turn() of
-/// workloads/layers/parts/layer_parts.h), the second two stages behind the first (SGLang's of decodes).
+/// workloads/layers/parts/layer_parts.h), the second two stages behind the first (SGLang's of
+/// decodes).
 double staged_time(const std::array<TurnLayer, 2>& batches, std::int64_t layers);
 
 }  // namespace orrery
