@@ -19,7 +19,7 @@ using test::load;
 std::string served(const std::string& model, const std::string& engine) {
   return "{experiment: serving, model: " + model +
          ", serving: {workload: {rate: 1 /s, requests: 2, input: 300, output: 3}, fleet: [{system: "
-         "{extends: dgx_h100, accelerator: {extends: h100_sxm, memory: {capacity: 20 TB}}}, "
+         "{extends: dgx_h100, accelerator: {extends: h100_sxm, memory: {capacity: 9 TB}}}, "
          "engine: " +
          engine + "}]}}";
 }
