@@ -24,8 +24,8 @@ class GroupSink;
 class LoadSink;
 
 /// The flow-level network: a transfer is a latency (steps of its collective algorithm) and then
-/// bytes on links, sprayed ideally over all equal shortest paths of switches. See README.md for what that
-/// leaves out.
+/// bytes on links, sprayed ideally over all equal shortest paths of switches. See README.md for
+/// what that leaves out.
 class FlowModel final : public Network {
  public:
   static constexpr const char* kAuto = "auto";
@@ -154,8 +154,8 @@ class FlowModel final : public Network {
   std::unique_ptr<Fabric> fabric_;
   std::vector<BytesPerSecond> capacities_;
   std::vector<BytesPerSecond> whole_capacities_;  ///< capacities without faults, if there are any
-  std::unique_ptr<const FlowModel> whole_;        ///< without faults, where a library chooses
-  std::optional<WayLengths> ways_;                ///< lengths of ways, where hops cost latency
+  std::unique_ptr<const FlowModel> whole_;  ///< network without faults, where a library chooses
+  std::optional<WayLengths> ways_;          ///< lengths of ways, where hops cost latency
 };
 
 /// A broadcast or reduction as the all-reduce that does no less.
