@@ -199,7 +199,7 @@ class GraphFabric final : public Fabric {
     }
   }
 
-  /// By vertex, what the widest of its shortest ways to the destination carries.
+  /// Capacities of the widest of the shortest ways to the destination, by vertex.
   std::vector<double> widths_to(int destination, const SystemWays& ways) const {
     const std::vector<int>& distance = ways.distances[index(destination)];
     std::vector<int> near(distance.size());

@@ -154,8 +154,8 @@ class FlowModel final : public Network {
   std::unique_ptr<Fabric> fabric_;
   std::vector<BytesPerSecond> capacities_;
   std::vector<BytesPerSecond> whole_capacities_;  ///< capacities without faults, if there are any
-  std::unique_ptr<const FlowModel> whole_;        ///< without faults, where a library chooses
-  std::optional<WayLengths> ways_;                ///< lengths of ways, where hops cost latency
+  std::unique_ptr<const FlowModel> whole_;  ///< network without faults, where a library chooses
+  std::optional<WayLengths> ways_;          ///< lengths of ways, where hops cost latency
 };
 
 /// A broadcast or reduction as the all-reduce that does no less.

@@ -19,7 +19,7 @@ using test::load;
 std::string served(const std::string& model, const std::string& engine) {
   return "{experiment: serving, model: " + model +
          ", serving: {workload: {rate: 1 /s, requests: 2, input: 300, output: 3}, fleet: [{system: "
-         "{extends: dgx_h100, accelerator: {extends: h100_sxm, memory: {capacity: 20 TB}}}, "
+         "{extends: dgx_h100, accelerator: {extends: h100_sxm, memory: {capacity: 9 TB}}}, "
          "engine: " +
          engine + "}]}}";
 }
@@ -54,7 +54,7 @@ TEST(ServedModels, WhereAllLayersHaveWindowsBlocksHoldTheLatestTokens) {
   EXPECT_LT(memory.requests(memory.most_kept), memory.requests(memory.most_kept / 2));
 }
 
-/// Of each engine whatever it reserves beside weights and cache is less than a device has.
+/// What an engine reserves besides weights and cache is less than a device has.
 TEST(ServedModels, NoEngineReservesMoreThanADeviceToWork) {
   for (const char* engine : {"vllm", "sglang", "tensorrt_llm", "sarathi", "orca", "static"}) {
     for (const char* model : {"phi_4_mini", "gemma_2_9b", "gemma_3_1b", "mistral_7b", "rwkv_7_1_5b",

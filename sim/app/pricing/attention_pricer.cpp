@@ -85,7 +85,7 @@ InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
 }
 
 bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
-  return a.mixer == b.mixer && a.window == b.window && a.chunk == b.chunk &&
+  return a.mixer == b.mixer && a.first == b.first && a.window == b.window && a.chunk == b.chunk &&
          a.variant == b.variant && a.attention == b.attention;
 }
 

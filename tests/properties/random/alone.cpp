@@ -12,7 +12,7 @@ namespace orrery {
 namespace {
 
 constexpr std::int64_t kPrompt = 512;
-constexpr double kRounding = 0.01;  ///< tables of steps are straight between their rows
+constexpr double kTables = 0.01;  ///< tables of steps are straight between their rows
 
 /// Assignments of a request alone, by their places.
 enum Place : std::size_t { kModel, kSystem, kPlan, kEngine };
@@ -38,7 +38,7 @@ RandomExperiment draw_alone(Draw& draw) {
                    "serving.fleet.0.system=" + draw.of(config::default_library().names("systems")),
                    "serving.fleet.0.parallel={tp: " + tp + of_experts + "}",
                    "serving.fleet.0.engine={kind: " + draw.of({"vllm", "sglang", "tensorrt_llm"}) +
-                       ", host: {}}",
+                       ", host: {}, fusions: {router: on, allreduce_norm: off, pdl: off}}",
                    "serving.workload={arrival: poisson, rate: 1 /s, requests: 1, input: " +
                        std::to_string(kPrompt) + ", output: 2}"};
   return e;
@@ -61,7 +61,7 @@ Trial try_alone(const RandomExperiment& experiment) {
          {std::pair{"mean_ttft_ms", prefill}, {"mean_tpot_ms", decode}}) {
       const double served = metric(record, name);
       if (std::isnan(served) || std::isnan(step)) continue;
-      if (std::abs(served / step - 1) > kRounding)
+      if (std::abs(served / step - 1) > kTables)
         trial.violations.push_back(
             {"a request alone takes its steps", figures(name, served, "step", step), {}});
     }

@@ -5,7 +5,8 @@
 
 namespace orrery {
 
-/// One request on any system, engine and plan inside a node, whose host takes no time.
+/// One request on any system, engine and plan inside a node, whose host takes no time. Fusions are
+/// written: serving has those that the times of engines' hosts were found with.
 RandomExperiment draw_alone(Draw& draw);
 
 /// A request alone takes the time of its steps: those of `inference` with the same engine.
