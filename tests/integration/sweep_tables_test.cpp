@@ -162,6 +162,17 @@ TEST_F(SweepTables, RowsOfModelsAreCalledByTheirNames) {
                              ContainsRegex("\nmodel qwen3_8b +8 ranks")));
 }
 
+TEST_F(SweepTables, AnExportHasTheNamesOfTheLibraryNotItsFiles) {
+  ASSERT_EQ(sweep(kDecode, "    axes: {grid: {batch.micro: [1, 2]}}\n").code, 0);
+  const Outcome csv = orrery("export " + path("s.db") + " --csv", false);
+  EXPECT_THAT(csv.out, AllOf(HasSubstr(",batch.micro,system.system,model.model,"),
+                             HasSubstr(",dgx_h100,llama_3_1_8b,")));
+  const std::string identity = csv.out.substr(csv.out.find('\n') + 1, 12);
+  const Outcome point = orrery("export " + path("s.db") + " --reproduce " + identity, false);
+  EXPECT_THAT(point.out, AllOf(HasSubstr("\nmodel: llama_3_1_8b\n"),
+                               HasSubstr("\nsystem: dgx_h100\n"), Not(HasSubstr("configs/"))));
+}
+
 TEST_F(SweepTables, LimitsAndConditionsTakeTheUnitsThatPeopleWrite) {
   const auto chosen = [&](const std::string& limit) {
     const Outcome run = sweep(kDecode,
