@@ -42,9 +42,10 @@ using ExpressionValue = std::variant<std::monostate, double, bool, std::string>;
 ///               | ("min" | "max") "(" or ("," or)* ")"
 ///   name:       letters, digits, '_' and '.': parallel.tp
 /// @endcode
-/// A unit follows its number ("50 ms", "8 TB/s", "5 /s"). A word that is compared with one needs no
-/// quotes. What cannot be compared, added or is neither true nor false is found before anything is
-/// asked. Nothing makes nothing, as in SQL: `not (x > 1)` does not hold where there is no x.
+/// A unit follows its number ("50 ms", "8 TB/s", "5 /s"), or k, M, G or T at once ("15T"). A word
+/// that is compared with one needs no quotes. What cannot be compared, added or is neither true nor
+/// false is found before anything is asked. Nothing makes nothing, as in SQL: `not (x > 1)` does
+/// not hold where there is no x.
 class Expression {
  public:
   /// A name as it first stands in the text.

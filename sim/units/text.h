@@ -24,6 +24,7 @@ class UnitError : public std::runtime_error {
 
 /// A finite decimal number as JSON writes it ("-1.5e3"). Octal, hexadecimal, grouped digits,
 /// infinities and NaN, which YAML dialects read differently, are errors that say what to write.
+/// k, M, G and T behind it are powers of 1,000: "15T".
 /// @throws UnitError
 double parse_number(std::string_view text);
 

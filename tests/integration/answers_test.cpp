@@ -228,5 +228,42 @@ TEST_F(Answers, ControlCharactersInNamesAreWrittenOut) {
   }
 }
 
+// Parts of a request's time and of an instance's add up; what is largest limits.
+TEST_F(Answers, ExplainOfAFleetSaysWhereTheTimeOfRequestsAndInstancesGoes) {
+  const std::string file = write(
+      "fleet.yaml",
+      "experiment: serving\nmodel: llama_3_1_8b\nserving:\n  workload: {arrival: poisson, rate: 4 "
+      "/s, requests: 60, input: {uniform: [400, 600]}, output: {uniform: [32, 96]}}\n"
+      "  fleet:\n    - {name: h100, system: dgx_h100, engine: {kind: vllm}}\n");
+  const Outcome run = orrery("explain --json " + file, false);
+  ASSERT_EQ(run.code, 0) << run.out;
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json.at("limit"), "decode");
+  for (const char* key : {"request_time", "instance_time"}) {
+    double shares = 0;
+    for (const auto& row : json.at(key)) shares += row.at("share").get<double>();
+    EXPECT_NEAR(shares, 1, 1e-9) << key;
+  }
+  EXPECT_THAT(orrery("explain " + file).out,
+              AllOf(HasSubstr("limited by: decode\n"), HasSubstr("mean time of a request"),
+                    HasSubstr("h100: iterations of decode alone")));
+}
+
+TEST_F(Answers, CheckOfAJsonFileOfNoKindSaysWhatEachKindHas) {
+  const Outcome plan = orrery("check " + write("gpus.json", R"({"gpus": 3})"));
+  EXPECT_EQ(plan.code, 2);
+  EXPECT_THAT(plan.out, AllOf(HasSubstr("gpus.json:1:2: error: cannot tell what this is"),
+                              HasSubstr("config.json has the key model_type"),
+                              HasSubstr("MSCCL++ has collective and gpus")));
+  EXPECT_EQ(orrery("check " + write("any.json", R"({"a": 3})")).code, 2);
+}
+
+TEST_F(Answers, AnAlgorithmMayStandWithoutBracketsAndATypoNamesTheRightOne) {
+  EXPECT_EQ(orrery("run --set algorithms=ring " + decode()).code, 0);
+  const Outcome typo = orrery("run --set algorithms=rng " + decode());
+  EXPECT_EQ(typo.code, 2);
+  EXPECT_THAT(typo.out, HasSubstr("unknown collective algorithm 'rng'; did you mean 'ring'?"));
+}
+
 }  // namespace
 }  // namespace answers_test

@@ -40,8 +40,8 @@ TEST_F(SweepTables, TheValueThatChoosePickedIsAColumn) {
                             "    axes: {grid: {kv_length: [512, 1024], batch.micro: [1, 2]}}\n"
                             "    choose: {minimize: step_time_s}\n");
   EXPECT_EQ(run.code, 0) << run.out;
-  EXPECT_THAT(run.out, ContainsRegex("system +micro +kv_length +plan +batch"));
-  EXPECT_THAT(run.out, ContainsRegex("table +1 +512 +8 ranks: TP8 +1/rank"));
+  EXPECT_THAT(run.out, ContainsRegex("system +kv_length +micro +plan +batch"));
+  EXPECT_THAT(run.out, ContainsRegex("table +512 +1 +8 ranks: TP8 +1/rank"));
 }
 
 TEST_F(SweepTables, APickedValueThatAnotherColumnSaysHasNoColumnOfItsOwn) {
@@ -67,6 +67,7 @@ TEST_F(SweepTables, AVariantWithoutAnyResultKeepsItsRowAndOneReason) {
   const std::string begin = "  large: does not fit: ";
   ASSERT_THAT(run.out, HasSubstr(begin));
   EXPECT_EQ(run.out.find(begin), run.out.rfind(begin));
+  EXPECT_THAT(run.out, HasSubstr(" (the first of 3 points)\n"));
 }
 
 TEST_F(SweepTables, TheSameReasonIsPrintedOnceWithItsCount) {
@@ -161,6 +162,17 @@ TEST_F(SweepTables, RowsOfModelsAreCalledByTheirNames) {
                              ContainsRegex("\nmodel qwen3_8b +8 ranks")));
 }
 
+TEST_F(SweepTables, AnExportHasTheNamesOfTheLibraryNotItsFiles) {
+  ASSERT_EQ(sweep(kDecode, "    axes: {grid: {batch.micro: [1, 2]}}\n").code, 0);
+  const Outcome csv = orrery("export " + path("s.db") + " --csv", false);
+  EXPECT_THAT(csv.out, AllOf(HasSubstr(",batch.micro,system.system,model.model,"),
+                             HasSubstr(",dgx_h100,llama_3_1_8b,")));
+  const std::string identity = csv.out.substr(csv.out.find('\n') + 1, 12);
+  const Outcome point = orrery("export " + path("s.db") + " --reproduce " + identity, false);
+  EXPECT_THAT(point.out, AllOf(HasSubstr("\nmodel: llama_3_1_8b\n"),
+                               HasSubstr("\nsystem: dgx_h100\n"), Not(HasSubstr("configs/"))));
+}
+
 TEST_F(SweepTables, LimitsAndConditionsTakeTheUnitsThatPeopleWrite) {
   const auto chosen = [&](const std::string& limit) {
     const Outcome run = sweep(kDecode,
@@ -190,6 +202,23 @@ TEST_F(SweepTables, AMistakeInAFileThatVariantsNameIsOneError) {
   const std::size_t first = run.out.find("error: ");
   ASSERT_NE(first, std::string::npos);
   EXPECT_EQ(run.out.find("error: ", first + 1), std::string::npos) << run.out;
+}
+
+TEST_F(SweepTables, ABrokenFileOfAVariantIsAnErrorAndNoPointThatCannotBe) {
+  write("broken.yaml", "usd_per_hour: [1\n");
+  write("broken.json", R"({"model_type": "llama", "hiden_size": 4096})");
+  write("broken.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n2026-01-05 09:00:00,5\n");
+  const auto code = [&](const std::string& base, const std::string& setting) {
+    const Outcome run =
+        sweep(base, "    variants:\n      - {name: a}\n      - {name: b, " + setting + "}\n");
+    return run.code == 2 ? "refused" : run.out;
+  };
+  for (const char* setting :
+       {"prices: ./broken.yaml", "prices: nosuch", "calibration: nosuch", "model: ./broken.json"})
+    EXPECT_EQ(code(kDecode, setting), "refused") << setting;
+  EXPECT_EQ(code(ORRERY_SOURCE_DIR "/configs/experiments/serving_trace.yaml",
+                 "serving.workload.trace: " + path("broken.csv")),
+            "refused");
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ Table counts_table(const Sweep& sweep, const PlanCounts& counts) {
   add("cross product", counts.places);
   for (std::size_t i = 0; i < counts.excluded.size(); ++i)
     for (std::size_t rule = 0; rule < counts.excluded[i].size(); ++rule)
-      add("  excluded by " + sweep.rules[i].where[rule].text +
+      add("  excluded by " + sweep.rules[i].where[rule].explained() +
               (counts.excluded.size() > 1 ? " (" + sweep.config.cases[i].name + ")" : ""),
           counts.excluded[i][rule]);
   if (counts.none > 0) add("  no points, by 'when'", counts.none);

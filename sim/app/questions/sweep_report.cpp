@@ -229,6 +229,7 @@ nlohmann::ordered_json to_json(const Sweep& sweep, const SweepResults& results,
           {"store", store},
           {"points", results.points},
           {"failed", results.failed},
+          {"infeasible", results.infeasible},
           {"rows_are_listed", results.all_kept},
           {"cases", std::move(cases)}};
 }

@@ -181,18 +181,24 @@ std::string Reasons::lines(const std::string& begin) const {
 
 void add_reasons(const ChooseConfig& choice, const SweepTableRow& row, Reasons& reasons) {
   const bool many = row.records.size() > 1;
-  const auto add = [&](const RunRecord& record) {
-    reasons.add(row.name, title_of(row, record, many), record.reason);
-  };
   const auto shown = shown_records(choice, row);
+  const RunRecord& first = *shown.front();
+  // Of points that do not fit, each by another size, one stands for all.
+  const auto is_like = [&](const RunRecord* record) {
+    return record->status == first.status && !cannot_be(*record) && !cannot_be(first);
+  };
+  const auto alike = std::count_if(row.records.begin(), row.records.end(), is_like);
+  const bool one_of_many = first.status != RunStatus::kOk && shown.size() == 1 && alike > 1;
+  if (one_of_many)
+    reasons.add(row.name, row.name,
+                first.reason + " (the first of " + std::to_string(alike) + " points)");
   for (const RunRecord* record : row.records) {
-    if (record->status == RunStatus::kOk) continue;
+    if (record->status == RunStatus::kOk || (one_of_many && is_like(record))) continue;
     const bool listed = std::find(shown.begin(), shown.end(), record) != shown.end();
-    // A row of points that do not fit says so once, however many sizes do not.
-    const bool like_shown = record->reason == shown.front()->reason;
-    if (listed || like_shown || cannot_be(*record)) add(*record);
+    if (listed || cannot_be(*record))
+      reasons.add(row.name, title_of(row, *record, many), record->reason);
   }
-  if (shown.size() != 1 || keeps_limits(choice, *shown.front())) return;
+  if (shown.size() != 1 || keeps_limits(choice, first)) return;
   for (const RunRecord* record : row.records)
     if (record->status == RunStatus::kOk)
       reasons.add(row.name, row.name, "no point keeps the limits of this table");

@@ -11,7 +11,7 @@ namespace orrery {
 /// A row of the table of a case: the points of one name.
 struct SweepTableRow {
   std::string name;
-  std::vector<const RunRecord*> records;  ///< in the order of the plan; none: all are excluded
+  std::vector<const RunRecord*> records;  ///< results by place; none: all are excluded
   std::vector<const SweepPoint*> points;
   std::string excluded;  ///< rules that exclude points of the variant, with their numbers
 };
