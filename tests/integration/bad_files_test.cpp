@@ -49,7 +49,7 @@ class BadFiles : public integration::InFolder {
       write(name, bad.text);
       const Outcome run = orrery(command);
       EXPECT_EQ(run.code, 2) << bad.text << "\n" << run.out;
-      EXPECT_THAT(run.out, HasSubstr(path(name) + bad.says)) << bad.text;
+      EXPECT_THAT(run.out, AllOf(HasSubstr(path(name) + ":"), HasSubstr(bad.says))) << bad.text;
     }
   }
 };
@@ -102,7 +102,7 @@ TEST_F(BadFiles, ChakraNodesHaveIdsAndTimes) {
        {nodes("\"Id\": 1, \"runtime\": NaN"), "has a runtime that is no time"},
        {nodes("\"Id\": 1, \"runtime\": 5, \"num_ops\": -3"), "has a num_ops that is no number"},
        {nodes("\"Id\": 1, \"runtime\": 5, \"stream\": \"a\""), "has a stream that is no whole"},
-       {nodes("\"Id\": 1, \"runtime\": }"), ":2:51: error: "}});
+       {nodes("\"Id\": 1, \"runtime\": }"), ":2:55: error: "}});
 }
 
 TEST_F(BadFiles, TracesMayBeginWithAByteOrderMark) {
@@ -203,8 +203,9 @@ TEST_F(BadFiles, TooFewFileHandlesLeaveNoStore) {
   sweep("");
   for (int handles = 4; handles < 16; ++handles) {
     const Outcome outcome =
-        shell("cd " ORRERY_SOURCE_DIR " && ulimit -n " + std::to_string(handles) +
-              " && " ORRERY_BINARY " sweep run " + path("sweep.yaml") + " --db " + store);
+        shell("bash -c 'ulimit -n " + std::to_string(handles) +
+              " && cd " ORRERY_SOURCE_DIR " && exec " ORRERY_BINARY " sweep run " +
+              path("sweep.yaml") + " --db " + store + "'");
     if (outcome.code == 0) break;
     EXPECT_EQ(outcome.code, 6) << handles << "\n" << outcome.out;
     EXPECT_FALSE(std::filesystem::exists(store)) << handles;
