@@ -37,11 +37,13 @@ struct Bad {
 
 class BadFiles : public integration::InFolder {
  protected:
-  std::string serving(const std::string& workload) const {
+  std::string serving(const std::string& workload, const std::string& name = "serving.yaml") const {
     std::string text = kServing;
-    return write("serving.yaml", text.replace(text.find("WORKLOAD"), 8, workload));
+    return write(name, text.replace(text.find("WORKLOAD"), 8, workload));
   }
-  std::string sweep(const std::string& more) const { return write("sweep.yaml", kSweep + more); }
+  std::string sweep(const std::string& more, const std::string& name = "sweep.yaml") const {
+    return write(name, kSweep + more);
+  }
 
   /// Each text in a file of that name is refused by a command.
   void refuse(const std::string& command, const std::string& name, const std::vector<Bad>& all) {
@@ -139,10 +141,11 @@ TEST_F(BadFiles, RulesThatExcludeAllPointsLeaveNoStore) {
 TEST_F(BadFiles, WhatIsNoFileOfOursIsNotShown) {
   const std::string secret = write("shadow", "root:secret:19000\nuser: [secret\n");
   for (const std::string& command :
-       {"check " + secret, "run " + serving("trace: shadow"),
+       {"check " + secret, "run " + serving("trace: shadow", "traced.yaml"),
         "run " + serving("rate: 1 /s, requests: 1, output: 1, input: {empirical: shadow}"),
-        "check " + sweep("    axes: {grid: {operator.n: {csv: shadow, column: n}}}\n"),
-        "check " + sweep("    axes: {list: [{csv: shadow}]}\n"),
+        "check " +
+            sweep("    axes: {grid: {operator.n: {csv: shadow, column: n}}}\n", "column.yaml"),
+        "check " + sweep("    axes: {list: [{csv: shadow}]}\n", "list.yaml"),
         "sweep tell " + sweep("") + " --db " + path("t.db") + " < " + secret}) {
     const Outcome run = orrery(command);
     EXPECT_EQ(run.code, 2) << command << "\n" << run.out;
