@@ -214,7 +214,8 @@ TEST_F(PlottingScripts, FindTheEffectsThatTheProgramFinds) {
       "s.yaml",
       "sweep: s\ncases:\n  - name: a\n    base: {experiment: operator, system: dgx_h100, operator: "
       "{kind: gemm, m: 64, n: 64, k: 64}}\n    axes: {grid: {operator.m: [64, 8192], operator.n: "
-      "[64, 8192]}}\n    variants: [{name: H100, system: dgx_h100}, {name: B200, system: dgx_b200}]\n");
+      "[64, 8192]}}\n    variants: [{name: H100, system: dgx_h100}, {name: B200, system: "
+      "dgx_b200}]\n");
   ASSERT_EQ(orrery("sweep run " + sweep + " --db " + path("s.db")).code, 0);
   const Outcome csv = orrery("sensitivity " + path("s.db") + " time_s --csv", false);
   const Outcome read = python(
