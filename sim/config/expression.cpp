@@ -32,7 +32,7 @@ using ValueOf = std::function<ExpressionValue(std::size_t)>;
 
 ExpressionValue evaluate(const Term& term, const ValueOf& value_of);
 
-/// Of a number that is made of constants alone.
+/// Whether a number that is made of constants alone is 0.
 bool is_always_zero(const Term& term) {
   const ExpressionValue value = evaluate(term, [](std::size_t) { return std::monostate{}; });
   const double* number = std::get_if<double>(&value);

@@ -178,9 +178,9 @@ Content checked_content(const Database& database, const fs::path& path) {
 }
 
 /// Too few file handles are found before a store is made, not by what is left of one: SQLite opens
-/// the file, its log, the memory shared of it and its folder.
+/// the file, its log and the memory shared of it.
 void require_handles(const fs::path& path) {
-  constexpr int kHandles = 4;
+  constexpr int kHandles = 3;
   std::vector<int> taken;
   while (taken.size() < kHandles) {
     const int handle = ::open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -37,11 +37,13 @@ struct Bad {
 
 class BadFiles : public integration::InFolder {
  protected:
-  std::string serving(const std::string& workload) const {
+  std::string serving(const std::string& workload, const std::string& name = "serving.yaml") const {
     std::string text = kServing;
-    return write("serving.yaml", text.replace(text.find("WORKLOAD"), 8, workload));
+    return write(name, text.replace(text.find("WORKLOAD"), 8, workload));
   }
-  std::string sweep(const std::string& more) const { return write("sweep.yaml", kSweep + more); }
+  std::string sweep(const std::string& more, const std::string& name = "sweep.yaml") const {
+    return write(name, kSweep + more);
+  }
 
   /// Each text in a file of that name is refused by a command.
   void refuse(const std::string& command, const std::string& name, const std::vector<Bad>& all) {
@@ -49,7 +51,7 @@ class BadFiles : public integration::InFolder {
       write(name, bad.text);
       const Outcome run = orrery(command);
       EXPECT_EQ(run.code, 2) << bad.text << "\n" << run.out;
-      EXPECT_THAT(run.out, HasSubstr(path(name) + bad.says)) << bad.text;
+      EXPECT_THAT(run.out, AllOf(HasSubstr(path(name) + ":"), HasSubstr(bad.says))) << bad.text;
     }
   }
 };
@@ -102,7 +104,7 @@ TEST_F(BadFiles, ChakraNodesHaveIdsAndTimes) {
        {nodes("\"Id\": 1, \"runtime\": NaN"), "has a runtime that is no time"},
        {nodes("\"Id\": 1, \"runtime\": 5, \"num_ops\": -3"), "has a num_ops that is no number"},
        {nodes("\"Id\": 1, \"runtime\": 5, \"stream\": \"a\""), "has a stream that is no whole"},
-       {nodes("\"Id\": 1, \"runtime\": }"), ":2:51: error: "}});
+       {nodes("\"Id\": 1, \"runtime\": }"), ":2:55: error: "}});
 }
 
 TEST_F(BadFiles, TracesMayBeginWithAByteOrderMark) {
@@ -139,10 +141,11 @@ TEST_F(BadFiles, RulesThatExcludeAllPointsLeaveNoStore) {
 TEST_F(BadFiles, WhatIsNoFileOfOursIsNotShown) {
   const std::string secret = write("shadow", "root:secret:19000\nuser: [secret\n");
   for (const std::string& command :
-       {"check " + secret, "run " + serving("trace: shadow"),
+       {"check " + secret, "run " + serving("trace: shadow", "traced.yaml"),
         "run " + serving("rate: 1 /s, requests: 1, output: 1, input: {empirical: shadow}"),
-        "check " + sweep("    axes: {grid: {operator.n: {csv: shadow, column: n}}}\n"),
-        "check " + sweep("    axes: {list: [{csv: shadow}]}\n"),
+        "check " +
+            sweep("    axes: {grid: {operator.n: {csv: shadow, column: n}}}\n", "column.yaml"),
+        "check " + sweep("    axes: {list: [{csv: shadow}]}\n", "list.yaml"),
         "sweep tell " + sweep("") + " --db " + path("t.db") + " < " + secret}) {
     const Outcome run = orrery(command);
     EXPECT_EQ(run.code, 2) << command << "\n" << run.out;
@@ -203,8 +206,9 @@ TEST_F(BadFiles, TooFewFileHandlesLeaveNoStore) {
   sweep("");
   for (int handles = 4; handles < 16; ++handles) {
     const Outcome outcome =
-        shell("cd " ORRERY_SOURCE_DIR " && ulimit -n " + std::to_string(handles) +
-              " && " ORRERY_BINARY " sweep run " + path("sweep.yaml") + " --db " + store);
+        shell("bash -c 'ulimit -n " + std::to_string(handles) +
+              " && cd " ORRERY_SOURCE_DIR " && exec " ORRERY_BINARY " sweep run " +
+              path("sweep.yaml") + " --db " + store + "'");
     if (outcome.code == 0) break;
     EXPECT_EQ(outcome.code, 6) << handles << "\n" << outcome.out;
     EXPECT_FALSE(std::filesystem::exists(store)) << handles;

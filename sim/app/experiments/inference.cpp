@@ -10,6 +10,7 @@
 #include "sim/app/experiments/expert_ranks.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_step.h"
+#include "sim/app/experiments/plan_check.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "workloads/base/require.h"
 #include "workloads/steps/figures/statistics.h"
@@ -232,6 +233,7 @@ void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diag
 
 void InferenceExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
   ModelExperiment::check(node, diagnostics);
+  refuse_optimizer_shards(node, "", diagnostics);
   if (phase == Phase::kPrefill && batch.sequence == 0)
     complain(diagnostics, node, {"batch"}, "batch.sequence must be given (tokens of a sequence)");
   if (images > 0 && phase != Phase::kPrefill)

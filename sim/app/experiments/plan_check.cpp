@@ -104,6 +104,16 @@ void warn_of_copies(const PlacedPlan& plan, const LlmConfig& model, const config
       node, diagnostics, config::Diagnostic::Severity::kWarning);
 }
 
+void refuse_optimizer_shards(const config::Node& node, const std::string& path,
+                             config::Diagnostics& diagnostics) {
+  for (const char* key : {"parallel.zero", "parallel.dp_shard"}) {
+    const config::Node* written = node.at_path(path + key);
+    if (written == nullptr || written->origin().kind == config::Origin::Kind::kDefault) continue;
+    diagnostics.error(written->where(), written->length(),
+                      "inference has no optimizer whose states ranks could share out");
+  }
+}
+
 std::string check_plan(const LoadedExperiment& loaded) {
   config::Diagnostics diagnostics;
   try {

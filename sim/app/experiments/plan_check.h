@@ -7,6 +7,11 @@
 
 namespace orrery {
 
+/// Finds fault with keys of `parallel` that only training has.
+/// @param path of what has it: "", "serving.fleet.0."
+void refuse_optimizer_shards(const config::Node& node, const std::string& path,
+                             config::Diagnostics& diagnostics);
+
 /// Whether the plan of an experiment can run, short of simulating it: heads, layers, experts and
 /// batches that divide, formats that the accelerator has.
 /// @return warnings as text: groups that lie on more systems than they have to, experts fewer than

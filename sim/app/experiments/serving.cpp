@@ -166,6 +166,7 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
   }
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
+    refuse_optimizer_shards(node, group_path(i) + ".", diagnostics);
     check_algorithms(group.algorithms, group_path(i) + ".algorithms", node, diagnostics);
     const int available = group.system.ranks() * group.nodes;
     if (group.parallel.ranks() <= available) continue;

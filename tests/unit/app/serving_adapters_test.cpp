@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/simulate.h"
@@ -35,6 +36,13 @@ TEST(ServingAdapters, AnIterationIsAStepWithItsAdapters) {
   const double decodes = step("512") + step("513") + step("514");
   EXPECT_NEAR(metric_of(record, "mean_tpot_ms") / (decodes / 3), 1, 0.005);
   EXPECT_EQ(metric_of(record, "adapter_loads"), 1);
+}
+
+TEST(ServingAdapters, SlotsThatNoRequestAsksForAreAWarning) {
+  EXPECT_EQ(check_plan(load(kAdapted)), "");
+  EXPECT_NE(check_plan(load(kAdapted, {"serving.workload.adapters=null"}))
+                .find("slots for adapters, which no request asks for"),
+            std::string::npos);
 }
 
 TEST(ServingAdapters, TheFirstTokenWaitsForTheAdapter) {

@@ -238,6 +238,13 @@ TEST(Serving, AModelThatDoesNotFitIsAResult) {
   EXPECT_THAT(record.reason, HasSubstr("does not fit: a rank of 'group' needs 141 GB of weights"));
 }
 
+TEST(Serving, BlocksThatTheDeviceHasNoRoomForAreAResult) {
+  const RunRecord record =
+      simulate(load(kOne, {"serving.fleet.0.engine.num_gpu_blocks=1000000000000"}));
+  EXPECT_EQ(record.status, RunStatus::kInfeasible);
+  EXPECT_THAT(record.reason, HasSubstr("with its 1000000000000 blocks"));
+}
+
 TEST(Serving, ARequestThatFitsNoCacheIsAResult) {
   const RunRecord record = simulate(
       load(kOne, {"serving.workload.input=4000", "serving.fleet.0.engine.num_gpu_blocks=9"}));

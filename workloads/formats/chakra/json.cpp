@@ -239,7 +239,7 @@ class ChakraJsonHandler
     if (key == "Id" || key == "id") {
       has_id_ = true;
       require(form_ == Form::kWhole, "has an Id that is no whole number from 0 on");
-      node_.id = static_cast<std::uint64_t>(value_.integer);
+      if (form_ == Form::kWhole) node_.id = static_cast<std::uint64_t>(value_.integer);
     } else if (key == "Name" || key == "name") {
       name_ = text_;
     } else if (key == "NodeType" || key == "type") {

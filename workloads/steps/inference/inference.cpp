@@ -308,8 +308,6 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
   require(config.parallel.vpp == 1, "parallel.vpp", "inference has one chunk per stage", {"1", {}});
   require_divisible(model, config.parallel);
   require_context_parallel(model, config.parallel);
-  require(config.parallel.zero == 0, "parallel.zero",
-          "inference has no optimizer whose states ranks could share out", {"0", {}});
   require(config.parallel.cp_a2a == 1, "parallel.cp_a2a",
           "context parallelism of inference gathers keys and values: cp_a2a is of training",
           {"1", {}});
