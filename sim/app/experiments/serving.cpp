@@ -108,16 +108,6 @@ std::vector<std::string> ServingExperiment::followed() const {
   return all;
 }
 
-std::vector<std::string> ServingExperiment::known_errors() const {
-  std::vector<std::string> all;
-  for (const ServingGroup& group : serving.fleet) {
-    const AcceleratorConfig& device = group.system.accelerator;
-    for (std::string& line : lines_of(device.known_errors, device.name, kind, group.precision))
-      if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(std::move(line));
-  }
-  return all;
-}
-
 bool ServingExperiment::has_experts() const { return orrery::has_experts(model); }
 
 void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {

@@ -8,6 +8,7 @@
 
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/serving/fleet.h"
+#include "sim/app/experiments/serving/trust.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/serving/serving_log.h"
 #include "workloads/models/config/model_config.h"
@@ -28,7 +29,9 @@ struct ServingExperiment final : Experiment {
   void share_machines(const std::shared_ptr<const Experiment>& other) override;
   bool of_machines(const std::string& path) const override;
   std::vector<std::string> followed() const override;
-  std::vector<std::string> known_errors() const override;
+  std::vector<std::string> known_errors() const override {
+    return orrery::known_errors(serving.fleet, kind);
+  }
 
   bool has_experts() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;

@@ -103,6 +103,18 @@ Metric* find(RunRecord& record, const std::string& name) {
 
 }  // namespace
 
+std::vector<std::string> known_errors(const std::vector<ServingGroup>& groups,
+                                      const std::string& experiment) {
+  std::vector<std::string> all;
+  for (const ServingGroup& group : groups) {
+    const AcceleratorConfig& device = group.system.accelerator;
+    for (std::string& line :
+         lines_of(device.known_errors, device.name, experiment, group.precision))
+      if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(std::move(line));
+  }
+  return all;
+}
+
 void widen_by_power(RunRecord& record, const std::vector<ServingGroup>& groups) {
   const FleetPower fleet = power_of(groups);
   for (const std::string part : {"", "steady_"}) {

@@ -43,4 +43,8 @@ void add_bounds(RunRecord& record, const std::array<RunRecord, 2>& bounds);
 /// all accelerators bound their power; hosts are taken as known.
 void widen_by_power(RunRecord& record, const std::vector<ServingGroup>& groups);
 
+/// Known errors of the groups' accelerators that concern an experiment of this kind, each once.
+std::vector<std::string> known_errors(const std::vector<ServingGroup>& groups,
+                                      const std::string& experiment);
+
 }  // namespace orrery
