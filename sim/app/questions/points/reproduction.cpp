@@ -184,10 +184,9 @@ class Writer {
 bool is_of_point(const std::string& text, const std::string& identity) {
   try {
     config::Diagnostics diagnostics;
-    const std::string file = "reproduction.yaml";
-    const config::Node node = config::parse_yaml(text, file, diagnostics);
-    return load_point_with_settings(node, {}, file, diagnostics, config::default_library())
-               .identity == identity;
+    const config::Node node = config::parse_yaml(text, "reproduction.yaml", diagnostics);
+    return load_point_with_settings(node, {}, diagnostics, config::default_library()).identity ==
+           identity;
   } catch (const std::exception&) {
     return false;  // a name that the library does not have, or a map that it has otherwise
   }
