@@ -125,6 +125,13 @@ TEST_F(SweepTables, BestHasAPointOfEachValueOfAField) {
   EXPECT_EQ(two.at("points").size(), 4U);
 }
 
+TEST_F(SweepTables, AMisspeltPartIsSuggestedByItsName) {
+  sweep(kDecode, "    axes: {grid: {batch.micro: [1, 16]}}\n");
+  const Outcome run = orrery("best " + path("s.db") + " --minimize step_time_s --by sytem");
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("no result of this store has 'sytem'; did you mean 'system'?"));
+}
+
 TEST_F(SweepTables, ColumnsPicksThoseOfEveryTable) {
   const std::string axes = "    axes: {grid: {batch.micro: [1, 16]}}\n";
   const Outcome run = sweep(kDecode, axes, " --columns 'model, tokens_per_s'");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/file_kind.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
@@ -108,7 +109,8 @@ std::string base_file(const config::Node& base, const std::string& from,
 [[noreturn]] void refuse(const std::string& path, config::Diagnostics& diagnostics) {
   std::vector<std::string> telling;
   for (const auto& [name, kind] : registry())
-    telling.insert(telling.end(), kind.telling.begin(), kind.telling.end());
+    for (const std::string& key : kind.telling)
+      if (std::find(telling.begin(), telling.end(), key) == telling.end()) telling.push_back(key);
   const std::string message = "cannot tell what this is: expected one of the top-level keys " +
                               config::joined(telling) + ", or a list of published rows";
   const config::Node node = own_keys(path, diagnostics);

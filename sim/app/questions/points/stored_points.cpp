@@ -176,6 +176,11 @@ void StoredPoints::refuse(const std::string& name) const {
   std::vector<std::string> known = table_.metrics();
   const std::vector<std::string> paths = table_.paths();
   known.insert(known.end(), paths.begin(), paths.end());
+  for (const std::string& path : paths) {  // "system" stands for "system.system"
+    const std::size_t dot = path.rfind('.');
+    if (dot != std::string::npos && path.substr(0, dot).ends_with(path.substr(dot + 1)))
+      known.push_back(path.substr(0, dot));
+  }
   const std::string meant = nearest_name(name, known);
   throw UsageError("no result of this store has '" + name + "'" +
                    (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
