@@ -21,7 +21,6 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // no data
 constexpr std::size_t kStep = std::size_t{1} << 18U;
 
 [[noreturn]] void refuse_source(const std::string& path, const std::string& reason) {
@@ -147,7 +146,8 @@ ByteSource::ByteSource(const std::string& path)
   if (::fstat(stream_->descriptor, &status) == 0 && S_ISDIR(status.st_mode))
     throw config::ConfigError(path + ": is a directory, not a file");
   stream_->begin();
-  if (peek(kByteOrderMark.size()) == kByteOrderMark) take(kByteOrderMark.size());
+  if (peek(config::kByteOrderMark.size()) == config::kByteOrderMark)
+    take(config::kByteOrderMark.size());
 }
 
 ByteSource::ByteSource(std::string path, std::string_view text)
@@ -155,7 +155,8 @@ ByteSource::ByteSource(std::string path, std::string_view text)
   stream_->raw.assign(text.begin(), text.end());
   stream_->hash.add(text);
   stream_->begin();
-  if (peek(kByteOrderMark.size()) == kByteOrderMark) take(kByteOrderMark.size());
+  if (peek(config::kByteOrderMark.size()) == config::kByteOrderMark)
+    take(config::kByteOrderMark.size());
 }
 
 ByteSource::~ByteSource() = default;

@@ -93,7 +93,8 @@ class Completer {
   }
 
   static bool is_blank(const Node& given) {
-    return given.is_scalar() && given.text().find_first_not_of(" \t\r\n") == std::string::npos;
+    return given.origin().kind != Origin::Kind::kDefault && given.is_scalar() &&
+           given.text().find_first_not_of(" \t\r\n") == std::string::npos;
   }
 
   static Anchor anchor_of(const Node& map, const std::string& key) {

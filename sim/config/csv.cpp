@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/config/input_files.h"
+#include "sim/config/text_check.h"
 #include "sim/units/spelling.h"
 
 namespace orrery::config {
@@ -15,7 +16,6 @@ constexpr std::size_t kMostBytes = 1024 * InputFiles::kMebibyte;
 
 CsvReader::CsvReader(std::string name, std::string text, CsvRecords records)
     : name_(std::move(name)), text_(std::move(text)), records_(records) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write one
   if (std::string_view(text_).starts_with(kByteOrderMark)) {
     position_ = line_start_ = kByteOrderMark.size();
   }

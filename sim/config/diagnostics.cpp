@@ -2,6 +2,7 @@
 #include "sim/config/diagnostics.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -27,9 +28,10 @@ std::string printable(std::string text) {
 }
 
 /// Whether messages may show what a file holds: a path may lead to any file of the machine, and
-/// only those that are named as files of ours are. Arguments and pipes are no files.
+/// only those are that are named as the files that Orrery reads. Arguments and pipes are no files.
 bool may_be_shown(const std::string& file) {
-  constexpr std::string_view kEndings[] = {".yaml", ".yml", ".json", ".jsonl", ".csv"};
+  constexpr std::string_view kEndings[] = {".yaml", ".yml", ".json", ".jsonl", ".csv",
+                                           ".tsv",  ".log", ".out",  ".txt",   ".xml"};
   const std::string_view plain =
       file.ends_with(".gz") ? std::string_view(file).substr(0, file.size() - 3) : file;
   std::error_code ignored;
@@ -44,11 +46,14 @@ std::string text_of(const std::string& file) {
   return std::filesystem::is_regular_file(file, ignored) ? input_files().read(file).text : "";
 }
 
-/// A message without what it quotes.
+/// A message without what it quotes. An apostrophe behind a letter quotes nothing.
 std::string without_quotes(std::string_view message) {
   std::string text;
   while (!message.empty()) {
-    const std::size_t begin = message.find('\'');
+    std::size_t begin = message.find('\'');
+    while (begin != std::string_view::npos && begin > 0 &&
+           std::isalnum(static_cast<unsigned char>(message[begin - 1])) != 0)
+      begin = message.find('\'', begin + 1);
     const std::size_t end = begin == std::string_view::npos ? begin : message.find('\'', begin + 1);
     if (end == std::string_view::npos) return text.append(message);
     text.append(message.substr(0, begin)).append("'...'");

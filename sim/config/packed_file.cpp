@@ -8,6 +8,7 @@
 #include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/input_files.h"
+#include "sim/config/text_check.h"
 
 namespace orrery {
 namespace {
@@ -21,8 +22,7 @@ constexpr std::size_t kMostHeld = 512 * config::InputFiles::kMebibyte;
 
 /// Text without the mark that spreadsheets write before UTF-8.
 std::string without_mark(std::string text) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  if (text.starts_with(config::kByteOrderMark)) text.erase(0, config::kByteOrderMark.size());
   return text;
 }
 

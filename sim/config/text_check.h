@@ -7,6 +7,9 @@
 
 namespace orrery::config {
 
+/// The mark that spreadsheets write before UTF-8. It is no data.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 /// What makes a text unfit to be parsed, and where (1-based line and column in bytes).
 struct TextFault {
   int line = 0;

@@ -202,7 +202,6 @@ bool check_text(const std::string& text, const std::string& name, Diagnostics& d
 }  // namespace
 
 Node parse_yaml(const std::string& text, const std::string& name, Diagnostics& diagnostics) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.compare(0, kByteOrderMark.size(), kByteOrderMark) == 0) {
     return parse_yaml(text.substr(kByteOrderMark.size()), name, diagnostics);
   }

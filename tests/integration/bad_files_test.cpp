@@ -210,6 +210,7 @@ TEST_F(BadFiles, TooFewFileHandlesLeaveNoStore) {
               " && cd " ORRERY_SOURCE_DIR " && exec " ORRERY_BINARY " sweep run " +
               path("sweep.yaml") + " --db " + store + "'");
     if (outcome.code == 0) break;
+    if (outcome.code == 127) continue;  // the loader found no handle for a library
     EXPECT_EQ(outcome.code, 6) << handles << "\n" << outcome.out;
     EXPECT_FALSE(std::filesystem::exists(store)) << handles;
   }

@@ -310,6 +310,18 @@ TEST(ListedFacts, TextsAreForReadersSoThatAnyTextWillDo) {
     }
 }
 
+TEST(ListedFacts, KnownErrorsAreOfTheRunsThatTheyConcern) {
+  const auto with = [](const std::string& error) {
+    return result_of(kStep, {"system.accelerator.known_errors=[{" + error + ", source: y}]"});
+  };
+  const std::string without = result_of(kStep, {}), found = with("experiment: training, error: x");
+  EXPECT_NE(found, without);
+  EXPECT_NE(with("experiment: training, error: z"), found);
+  EXPECT_EQ(with("experiment: training, error: x, precision: bf16"), found);
+  EXPECT_EQ(with("experiment: training, error: x, precision: fp8"), without);
+  EXPECT_EQ(with("experiment: serving, error: x"), without);
+}
+
 // Why: an experiment runs `nodes` of a system, however many of them somebody has.
 TEST(ListedFacts, MachinesThatWereBuiltAreForReaders) {
   const std::string m = "system.installation.";

@@ -101,7 +101,7 @@ TEST_F(GraphSliceVerb, WritesGraphvizToo) {
 TEST_F(GraphSliceVerb, MistakesAreUsageErrors) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"--ids", "5..1", "-o", in("x")}, "--ids 5..1: expected numbers or ranges, like 3,8..15"},
-      {{"--ranks", "", "-o", in("x")}, "expected numbers or ranges"},
+      {{"--ranks", "", "-o", in("x")}, "--ranks: is empty"},
       {{"--ranks", "9", "-o", in("x")}, "there is no rank 9"},
       {{"--from", "3", "-o", in("x")}, "--from 3"},
       {{"--from", "3 us", "--until", "2 us", "-o", in("x")}, "is not after --from"},

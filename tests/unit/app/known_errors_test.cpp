@@ -40,8 +40,9 @@ TEST(KnownErrors, OfAnotherPrecisionOrDeviceAreNot) {
 TEST(KnownErrors, OfAServedFleetNameEachDeviceOnce) {
   const LoadedExperiment loaded = test::load(
       "{experiment: serving, model: llama_3_1_8b, serving: {workload: {rate: 1 /s, requests: 2, "
-      "input: {fixed: 100}, output: {fixed: 10}}, fleet: [{name: a, system: gaudi2_server}, "
-      "{name: b, system: gaudi2_server}, {name: c, system: dgx_h100}]}}");
+      "input: {fixed: 100}, output: {fixed: 10}}, fleet: [{name: a, system: gaudi2_server, engine: "
+      "{kind: vllm}}, {name: b, system: gaudi2_server, engine: {kind: vllm}}, {name: c, system: "
+      "dgx_h100, engine: {kind: vllm}}]}}");
   EXPECT_THAT(loaded.experiment->known_errors(),
               ElementsAre(HasSubstr("HabanaAI/vllm-fork pull request 233")));
 }

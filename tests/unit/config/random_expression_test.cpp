@@ -30,11 +30,14 @@ class Maker {
       const auto value = static_cast<double>(below(5));
       return {std::to_string(static_cast<int>(value)), value};
     }
-    const Made a = number(depth - 1), b = number(depth - 1);
+    const Made a = number(depth - 1);
+    Made b = number(depth - 1);
     const char* const signs[] = {" + ", " - ", " * ", " / ", " % "};
     const std::size_t op = below(8);
     const double* x = std::get_if<double>(&a.value);
     const double* y = std::get_if<double>(&b.value);
+    // A division by numbers that come to 0 is a mistake; one by what is 0 in a place makes nothing.
+    if (y != nullptr && *y == 0) b.text = "(" + b.text + ") + 0 * a.b";
     const bool known = x != nullptr && y != nullptr;
     if (op == 7) {
       ExpressionValue negative = std::monostate{};

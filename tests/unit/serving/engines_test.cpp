@@ -396,8 +396,10 @@ TEST(Vllm, MarlinWidensWhereItIsAskedFor) {
   EXPECT_TRUE(test::read_of<SchedulerConfig>("{kind: vllm, moe_backend: marlin}")->marlin);
 }
 
-TEST(Engines, TheOneThatIsNotNamedIsVllm) {
-  EXPECT_EQ(test::read_of<SchedulerConfig>("{max_num_seqs: 3}")->kind, "vllm");
+// Defaults of another engine than the one that is meant would go unseen.
+TEST(Engines, AreNamed) {
+  EXPECT_EQ(test::read_of<SchedulerConfig>("{kind: vllm, max_num_seqs: 3}")->kind, "vllm");
+  EXPECT_THROW(test::read_of<SchedulerConfig>("{max_num_seqs: 3}"), config::ConfigError);
   EXPECT_THROW(test::read_of<SchedulerConfig>("{kind: vlm}"), config::ConfigError);
 }
 
