@@ -88,9 +88,9 @@ std::optional<PricedTransfer> FlowModel::as_on_whole_links(const Transfer& trans
   return priced;
 }
 
-/// What the root has, an all-reduce hands to all where the others add zeros (JAX,
-/// multihost_utils.broadcast_one_to_all), and what it gets of a reduction, the others may drop. Of
-/// a known library this is not known.
+/// An all-reduce in which the others add zeros broadcasts the data of the root (JAX,
+/// multihost_utils.broadcast_one_to_all); one whose result the others drop is a reduction. Known
+/// libraries (protocols) are not taken to do so.
 std::optional<PricedTransfer> FlowModel::by_all_reduce(const Transfer& transfer) const {
   if (protocols_ || !named_.empty() || !is_rooted(transfer.kind)) return {};
   auto priced = by_choice(as_all_reduce(transfer));

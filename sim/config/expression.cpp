@@ -113,8 +113,8 @@ class Binder {
     number.type.dimension = other.type.dimension;
   }
 
-  /// What a number without a unit stands for beside a term: `tokens_per_s / ranks >= 2` has the
-  /// unit of tokens_per_s.
+  /// The unit of a number that has none and is compared with a term: `tokens_per_s / ranks >= 2`
+  /// has the unit of tokens_per_s.
   static double bare_of(const Term& term) {
     return term.type.dimension == Dimension{} ? 1 : term.type.bare;
   }

@@ -73,7 +73,7 @@ bool is_engine_release(const std::string& name);
 /// A release by its name in configs/software. @throws config::ConfigError
 EngineRelease load_engine_release(const std::string& name);
 
-/// What its rules say must be keys of the engine, and values that these take.
+/// Checks that rules name keys of the engine and values that these keys accept.
 /// @throws config::ConfigError
 void require_rules(const EngineRelease& release);
 

@@ -15,7 +15,8 @@
 
 namespace orrery {
 
-/// What a store says of a result. @throws StoreError (kForeign) for a word that is no status
+/// The status that a word of a store names. @throws StoreError (kForeign) for a word that is no
+/// status
 RunStatus stored_status(const Database& database, std::string_view identity,
                         const std::string& word);
 

@@ -54,7 +54,7 @@ TEST(ServedModels, WhereAllLayersHaveWindowsBlocksHoldTheLatestTokens) {
   EXPECT_LT(memory.requests(memory.most_kept), memory.requests(memory.most_kept / 2));
 }
 
-/// What an engine reserves besides weights and cache is less than a device has.
+/// Working memory of an engine is smaller than the memory of a device.
 TEST(ServedModels, NoEngineReservesMoreThanADeviceToWork) {
   for (const char* engine : {"vllm", "sglang", "tensorrt_llm", "sarathi", "orca", "static"}) {
     for (const char* model : {"phi_4_mini", "gemma_2_9b", "gemma_3_1b", "mistral_7b", "rwkv_7_1_5b",

@@ -43,7 +43,7 @@ class PrintableStream::Buffer final : public std::streambuf {
     return put(printable(whole, "\n\t"));
   }
 
-  /// What waits for its second byte, as it is.
+  /// Passes on the bytes of a character whose last byte has not arrived.
   bool end_character() {
     const bool begun = begun_;
     begun_ = false;

@@ -340,7 +340,7 @@ void ServingExperiment::report_trust(const ServingFleet& fleet,
   widen_by_power(record, serving.fleet);
 }
 
-/// What limits the service, and what the memory of a rank of each group holds.
+/// The limit of the service, and the memory of a rank of each group.
 void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& explanation) const {
   const ServingFleet all = fleet();
   RunRecord record;

@@ -71,8 +71,8 @@ class Inspection {
               std::string(name) + " is at most 1",
               figures("it is", share, "time", duration(record_)));
     }
-    // What a model needs of recurrences is Megatron-LM's count of training (mamba_layer_flops); the
-    // update by one token takes less of an element.
+    // Model FLOPs of recurrences follow Megatron-LM's count of training (mamba_layer_flops); an
+    // update by one token executes fewer per element.
     const bool trains = loaded_.as<MachineExperiment>().kind == "training";
     const double model = trains ? value("model_flops_utilization") : std::nan("");
     const double executed = value("hardware_flops_utilization");

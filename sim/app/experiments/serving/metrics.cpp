@@ -307,7 +307,7 @@ void add_instance_parts(const ServingGroup& group, const Instance* first, double
   rows.push_back(part_row(group.name + ": idle", std::max(0.0, all - busy), all));
 }
 
-/// What the largest part of a request's time comes from.
+/// Names the cause of the largest part of a request's time.
 std::string limit_text(const nlohmann::ordered_json& parts, const RunRecord& record) {
   const nlohmann::ordered_json* largest = &parts.front();
   for (const nlohmann::ordered_json& part : parts)
