@@ -125,9 +125,10 @@ void add_case(const Sweep& sweep, const SweepCaseConfig& description,
                                [](const SweepTableRow& row) { return !row.points.empty(); });
   if (!any) return;
   CaseTable table(sweep, description, rows);
+  const std::string notes = table.notes();
   answer.add(description.name + "\n");
   answer.add(std::move(table).table());
-  answer.add(table.notes() + "\n");
+  answer.add(notes + "\n");
 }
 
 /// How to get the best of each row of a case whose table is not printed.
