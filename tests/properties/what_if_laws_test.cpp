@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Better hardware on every shipped system: a sample that is the same each time. Random ones, of all
-// models and plans: random_experiments --better-hardware.
+// models and plans: random_experiments --only better_hardware.
 #include <gtest/gtest.h>
 
 #include <exception>
