@@ -32,8 +32,8 @@ struct Message {
   int to = 0;
   ChunkRange chunks;
   ChunkOp op = ChunkOp::kCopy;
-  /// First cell at the receiver for the chunks; none: the same cell as at the sender. A rank that
-  /// sends to other cells of its own moves data in its memory, which crosses no link.
+  /// First cell at the receiver for the chunks; default: the same cell as at the sender. A rank
+  /// that sends to other cells of its own moves data in its memory, which crosses no link.
   std::optional<int> into = {};
 
   int target() const { return into.value_or(chunks.first); }

@@ -35,7 +35,7 @@ struct CheapFigure {
 /// The figures that an experiment has, by its kind.
 std::vector<CheapFigure> cheap_figures(const Experiment& experiment);
 
-/// The line of help of a figure; empty: no kind has one of this name.
+/// Help text of a figure, one line; empty if no kind of experiment has a figure of this name.
 std::string figure_help(const std::string& name);
 
 /// Why an experiment has no figure of a name that others have; empty: no kind has it.

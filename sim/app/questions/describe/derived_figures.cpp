@@ -64,7 +64,7 @@ void append_part(const AcceleratorConfig& accelerator, Answer& figures) {
 
 std::string percent(double share) { return print_number(std::round(1000 * share) / 10) + " %"; }
 
-/// What the organisation of the memory leaves of its peak (models/kernels/device/dram.h).
+/// Share of the memory peak that its organisation allows (models/kernels/device/dram.h).
 void append_memory(const AcceleratorConfig& accelerator, Answer& figures) {
   const auto dram = dram_efficiency(accelerator.memory);
   if (!dram) return;

@@ -192,7 +192,7 @@ bool is_of_point(const std::string& text, const std::string& identity) {
   }
 }
 
-/// Top-level keys that are something of the library as it is there: a name says all of them.
+/// Top-level keys whose values equal an entry of the library: the name of the entry replaces them.
 std::set<std::string> keys_of_library(const RunRecord& record, const Json& configuration,
                                       const Record& keys) {
   std::set<std::string> named;

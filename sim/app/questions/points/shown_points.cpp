@@ -80,7 +80,7 @@ ordered_json json_of(const RunRecord& record, const PointAxes& axes, std::size_t
           {"intervals", std::move(intervals)}};
 }
 
-/// A number without its unit, for programs; a word or flag as it is.
+/// A cell for programs: numbers without units, words and flags unchanged.
 ordered_json exact(const PointColumn& column, std::size_t row) {
   if (!column.has(row)) return nullptr;
   if (column.kind == PointColumn::Kind::kWord) return column.word(row);
