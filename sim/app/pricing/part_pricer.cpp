@@ -2,7 +2,6 @@
 #include "sim/app/pricing/part_pricer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <span>
@@ -11,17 +10,12 @@
 #include "models/transfers/flow_model.h"
 #include "sim/app/pricing/engine_network.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
+#include "sim/app/pricing/list_schedule.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/pricing.h"
 #include "workloads/plan/program_builder.h"
 
 namespace orrery {
-
-/// A transfer that kernels may run beside; picoseconds.
-struct PartPricer::Flight {
-  double begin = 0, end = 0;
-  std::uint32_t transfer = 0;
-};
 
 /// The works of a list with their prices; `work` is that of each step.
 struct PartPricer::Priced {
@@ -123,51 +117,31 @@ void PartPricer::keep_off(const DeviceLoad& taken, Priced& part) const {
   }
 }
 
-/// A kernel is slower while a transfer is in flight, as the replay has it; transfers do not
-/// overlap.
-double PartPricer::kernel_end(const Priced& part, std::uint32_t kernel, double begin,
-                              double duration, const std::vector<Flight>& flights) const {
-  double now = begin, left = duration;
-  for (const Flight& flight : flights) {
-    const DeviceLoad& load = part.prices.transfers[flight.transfer].cost.device;
-    if (flight.end <= now || load.none() || !machine_.slowdown) continue;
-    if (flight.begin > now) {
-      const double alone = std::min(left, flight.begin - now);
-      now += alone;
-      left -= alone;
-    }
-    if (left <= 0) break;
-    double& slowdown = part.slowdowns[{kernel, flight.transfer}];
-    if (slowdown == 0) slowdown = machine_.slowdown(part.program.kernels[kernel], load);
-    const double beside = std::min(left, (flight.end - now) / slowdown);
-    now += beside * slowdown;
-    left -= beside;
-  }
-  return now + left;
+double PartPricer::slowdown(const Priced& part, std::uint32_t kernel, std::size_t transfer) const {
+  const DeviceLoad& load = part.prices.transfers[transfer].cost.device;
+  if (load.none() || !machine_.slowdown) return 1;
+  double& slowdown = part.slowdowns[{kernel, static_cast<std::uint32_t>(transfer)}];
+  if (slowdown == 0) slowdown = machine_.slowdown(part.program.kernels[kernel], load);
+  return slowdown;
 }
 
 double PartPricer::time_of(const StepList& steps, const Priced& part,
                            const std::vector<KernelCost>& costs) const {
   std::vector<double> ends;
-  std::vector<Flight> flights;
-  double compute = 0, last = 0;              // ends of the compute stream, and of all
-  std::array<double, kScopes> streams = {};  // of each scope of collectives
+  double last = 0;
+  ListSchedule schedule(kScopes);  // a stream for each scope of collectives
   for (std::size_t i = 0; i < steps.steps().size(); ++i) {
     const Step& step = steps.steps()[i];
+    const std::uint32_t work = part.work[i];
     double ready = 0;
     for (const std::size_t earlier : step.after) ready = std::max(ready, ends[earlier]);
     if (step.kernel() != nullptr) {
-      const double duration =
-          static_cast<double>(costs[part.work[i]].duration) * part.slower[part.work[i]];
-      compute = kernel_end(part, part.work[i], std::max(ready, compute), duration, flights);
-      ends.push_back(compute);
+      const double alone = static_cast<double>(costs[work].duration) * part.slower[work];
+      ends.push_back(schedule.kernel(
+          ready, alone, [&](std::size_t transfer) { return slowdown(part, work, transfer); }));
     } else {
-      double& stream = streams.at(static_cast<std::size_t>(step.collective()->scope));
-      const PricedTransfer& transfer = part.prices.transfers[part.work[i]];
-      const double begin = std::max(ready, stream);
-      stream = begin + transfer_ps(transfer);
-      flights.push_back({begin, stream, part.work[i]});
-      ends.push_back(stream);
+      ends.push_back(schedule.transfer(static_cast<std::size_t>(step.collective()->scope), ready,
+                                       transfer_ps(part.prices.transfers[work]), work));
     }
     last = std::max(last, ends.back());
   }

@@ -62,14 +62,13 @@ class PartPricer {
   const StepMachine& machine() const { return machine_; }
 
  private:
-  struct Flight;
   struct Priced;
 
   Priced priced(const StepList& steps, const DeviceLoad& taken = {}) const;
   double time_of(const StepList& steps, const Priced& priced,
                  const std::vector<KernelCost>& costs) const;
-  double kernel_end(const Priced& priced, std::uint32_t kernel, double begin, double duration,
-                    const std::vector<Flight>& flights) const;
+  /// How many times longer a kernel takes beside a transfer, both by their place in the list.
+  double slowdown(const Priced& priced, std::uint32_t kernel, std::size_t transfer) const;
   void set_at(StepPrice& price, std::size_t point, const StepList& steps, const Priced& priced,
               const std::vector<KernelCost>& costs) const;
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/pricing/two_batch_time.h"
 
-#include <algorithm>
 #include <cmath>
+
+#include "sim/app/pricing/list_schedule.h"
 
 namespace orrery {
 namespace {
 
-/// Kernels one after the other, exchanges one after the other, each beside the others.
+/// Kernels of two batches on one stream, their exchanges on another.
 class TwoStreams {
  public:
   explicit TwoStreams(const std::array<TurnLayer, 2>& batches) : batches_(batches) {}
@@ -61,47 +62,23 @@ class TwoStreams {
 
   void add_up(std::size_t batch) { run(batches_.at(batch).add_up, combined_.at(batch)); }
 
-  double now() const { return compute_; }
+  double now() const { return schedule_.compute(); }
   /// Ends of what is in flight, from now on: with these every layer goes on alike.
-  std::array<double, 2> ahead() const { return {combined_[0] - compute_, combined_[1] - compute_}; }
+  std::array<double, 2> ahead() const { return {combined_[0] - now(), combined_[1] - now()}; }
 
  private:
-  struct Flight {
-    double begin = 0, end = 0;
-    std::size_t exchange = 0;
-  };
-
   void run(const TurnWork& work, double ready) {
-    compute_ = std::max(compute_, ready);
-    double left = work.alone;
-    for (std::size_t i = 0; i < flights_.size() && left > 0; ++i) {
-      const Flight& flight = flights_.at((next_ + i) % flights_.size());  // the oldest first
-      if (flight.end <= compute_) continue;
-      const double before = std::clamp(flight.begin - compute_, 0.0, left);
-      compute_ += before;
-      left -= before;
-      const double slowdown = work.beside.at(flight.exchange) / work.alone;
-      const double beside = std::min(left, (flight.end - compute_) / slowdown);
-      compute_ += beside * slowdown;
-      left -= beside;
-    }
-    compute_ += left;
+    schedule_.kernel(ready, work.alone,
+                     [&work](std::size_t which) { return work.beside.at(which) / work.alone; });
   }
 
   double exchange(TurnExchange which, double time) {
-    Flight& flight = flights_.at(next_);
-    next_ = (next_ + 1) % flights_.size();
-    flight.begin = std::max(exchanges_, compute_);
-    flight.end = exchanges_ = flight.begin + time;
-    flight.exchange = static_cast<std::size_t>(which);
-    return flight.end;
+    return schedule_.transfer(0, now(), time, static_cast<std::size_t>(which));
   }
 
   const std::array<TurnLayer, 2>& batches_;
-  double compute_ = 0, exchanges_ = 0;  ///< ends of both streams
+  ListSchedule schedule_{1};  // one stream carries all exchanges
   std::array<double, 2> dispatched_{}, combined_{};
-  std::array<Flight, kTurnExchanges> flights_{};  ///< the last ones
-  std::size_t next_ = 0;
 };
 
 bool near(const std::array<double, 2>& a, const std::array<double, 2>& b, double scale) {
