@@ -2,18 +2,22 @@
 // Intervals against replays of drawn prices, and what intervals must hold to.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "sim/app/experiments/components.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/intervals.h"
 #include "sim/app/experiments/model_experiment.h"
 #include "sim/app/experiments/model_step.h"
+#include "sim/app/experiments/simulate.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/sweeps/executors/isolate.h"
 #include "sim/app/sweeps/run_point.h"
 #include "sim/machine/draws.h"
 #include "sim/replay/replay.h"
+#include "tests/unit/app/loaded_text.h"
 
 namespace orrery::interval_test {
 namespace {
@@ -143,6 +147,21 @@ TEST(Intervals, PartsOfAStepHaveTheirOwn) {
   EXPECT_GT(width(*record.find("energy_j")), width(*record.find("step_time_s")));
 }
 
+// A machine that takes less time than predicted would draw more than predicted, but for its cap.
+TEST(Intervals, NoMachineDrawsMoreThanTheCapAllows) {
+  for (const char* system : {"dgx_a100", "dgx_h100", "dgx_b200"}) {
+    const auto loaded =
+        test::load(std::string("{experiment: operator, system: ") + system +
+                   ", precision: bf16, operator: {kind: gemm, m: 16384, n: 16384, k: 16384}}");
+    const Metric power = *simulate(loaded).find("average_power_w");
+    const auto& device = dynamic_cast<const MachineExperiment&>(*loaded.experiment);
+    const double cap = device.system.accelerator.power.cap().base();
+    EXPECT_LE(power.value, cap * 1.0001) << system;
+    EXPECT_LE(power.interval->second, std::max(power.value, cap)) << system;
+    EXPECT_GT(power.interval->second, 0.95 * cap) << system;
+  }
+}
+
 // Independent causes: squares of widths add up. 2.563 deviations lie between p10 and p90.
 TEST(Intervals, StepsAreLessCertainByWhatTheirGraphsLeaveOut) {
   const auto wide = [](const std::string& unmodelled, const char* name) {
@@ -173,8 +192,8 @@ TEST(Intervals, ARateIsAsUncertainAsItsTime) {
   EXPECT_NEAR(width(*record.find("step_time_s")), width(*record.find("tokens_per_s")), 1e-12);
 }
 
-// One factor of kernel.uncertainty, 0.4, for all kernels: p90 is exp(1.28 x 0.4) = 1.67 of what they
-// take, and more with what graphs leave out. Downwards the rates of the device end it.
+// One factor of kernel.uncertainty, 0.4, for all kernels: p90 is exp(1.28 x 0.4) = 1.67 of what
+// they take, and more with what graphs leave out. Downwards the rates of the device end it.
 TEST(Intervals, OfPriorsDoNotAverageOutOverAStep) {
   for (const LoadedExperiment& loaded :
        {load("deepseek_r1_decode", {"calibration=none"}),

@@ -320,6 +320,7 @@ TEST(ListedFacts, KnownErrorsAreOfTheRunsThatTheyConcern) {
   EXPECT_EQ(with("experiment: training, error: x, precision: bf16"), found);
   EXPECT_EQ(with("experiment: training, error: x, precision: fp8"), without);
   EXPECT_EQ(with("experiment: serving, error: x"), without);
+  EXPECT_NE(with("experiment: training, error: x, slower: 2"), found);
 }
 
 // Why: an experiment runs `nodes` of a system, however many of them somebody has.

@@ -93,6 +93,10 @@ std::vector<std::string> MachineExperiment::known_errors() const {
   return lines_of(device.known_errors, device.name, kind, products());
 }
 
+double MachineExperiment::known_slowness() const {
+  return slowest_of(system.accelerator.known_errors, kind, products());
+}
+
 void MachineExperiment::share_machines(const std::shared_ptr<const Experiment>& other) {
   const auto& same = dynamic_cast<const MachineExperiment&>(*other);
   system = same.system;

@@ -109,6 +109,8 @@ struct MachineExperiment : Experiment {
   std::vector<std::string> followed() const override;
   std::vector<config::KeyError> doubts() const override;
   std::vector<std::string> known_errors() const override;
+  /// How many times longer known errors of the accelerator that concern it make it take; 1: none.
+  double known_slowness() const;
   void strip_names(nlohmann::ordered_json& configuration) const override;
 
  private:

@@ -291,7 +291,7 @@ void InferenceExperiment::run(const SimulateOptions& options, RunRecord& record)
     add_metric(record, kExpertSkew,
                heaviest_rank(llm.moe, parallel.ep, *config.expert_routing).skew);
   report_trust({machine(), *kernels, whole.program, outcome, seed}, record,
-               beyond_graphs(llm.has_moe(), seed));
+               some_slower(beyond_graphs(llm.has_moe(), seed), known_slowness()));
 }
 
 }  // namespace orrery

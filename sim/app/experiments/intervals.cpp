@@ -217,6 +217,12 @@ std::vector<double> beyond_graphs(bool has_experts, std::int64_t seed) {
   return spread_draws(seed, "what graphs of steps leave out", has_experts ? kExperts : kDense);
 }
 
+std::vector<double> some_slower(std::vector<double> factors, double slower) {
+  // Draws of one quantity come in no order, so every fourth is any fourth of the machines.
+  for (std::size_t i = 0; i < factors.size(); i += 4) factors[i] *= slower;
+  return factors;
+}
+
 std::vector<double> times(std::vector<double> factors, const std::vector<double>& more) {
   for (std::size_t i = 0; i < more.size(); ++i) factors[i] *= more[i];
   return factors;
@@ -262,24 +268,23 @@ void add_interval(RunRecord& record, std::string_view metric, std::vector<double
       candidate.interval = {candidate.value * p10, candidate.value * p90};
 }
 
-std::vector<double> power_draws(const PowerConfig& power, Watts average, double packages,
-                                std::int64_t seed) {
-  std::vector<double> factors = spread_draws(seed, "power at given times", power.uncertainty.value);
-  const double most = std::max(1.0, power.cap() * packages / average);
-  for (double& factor : factors) factor = std::min(factor, most);
-  return factors;
+PowerDraws power_draws(const PowerConfig& power, Watts average, double packages,
+                       std::int64_t seed) {
+  return {spread_draws(seed, "power at given times", power.uncertainty.value),
+          std::max(1.0, power.cap() * packages / average)};
 }
 
 void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double held_share,
-                          const std::vector<double>& drawn) {
+                          const PowerDraws& drawn) {
   std::vector<double> energy, power, per_joule, system, system_per_joule;
   // What a system draws beside its accelerators' work it draws as long as the step lasts.
   const Metric* accelerators = record.find("average_power_w");
   const Metric* all = record.find("system_power_w");
   const double share = all != nullptr ? accelerators->value / all->value : 0;
   for (std::size_t i = 0; i < step.size(); ++i) {
-    energy.push_back((1 + held_share * (step[i] - 1)) * drawn[i]);
-    power.push_back(energy.back() / step[i]);
+    const double wanted = (1 + held_share * (step[i] - 1)) * drawn.factors[i] / step[i];
+    power.push_back(std::min(wanted, drawn.most));
+    energy.push_back(power.back() * step[i]);
     per_joule.push_back(1 / energy.back());
     system.push_back(1 - share + share * power.back());
     system_per_joule.push_back(1 / (system.back() * step[i]));

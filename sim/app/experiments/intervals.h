@@ -71,6 +71,9 @@ std::vector<double> spread_draws(std::int64_t seed, const std::string& name, dou
 /// How many times longer a step of inference takes than its graph, by draw: what neither kernels
 /// nor transfers are, such as the host's part. Alike in steps and in served requests.
 std::vector<double> beyond_graphs(bool has_experts, std::int64_t seed);
+/// The same where one of four machines takes `slower` times longer, by a known error: p90 of times
+/// lies beyond it.
+std::vector<double> some_slower(std::vector<double> factors, double slower);
 /// Both together; `more` may be empty.
 std::vector<double> times(std::vector<double> factors, const std::vector<double>& more);
 
@@ -82,16 +85,19 @@ void add_time_intervals(RunRecord& record, const std::vector<double>& factors);
 /// @param factors how many times larger it is, by draw
 void add_interval(RunRecord& record, std::string_view metric, std::vector<double> factors);
 
-/// Factors of the power of a run whose times are right: power.uncertainty, by draw.
-/// @param average of all accelerators in use; their cap bounds the factors
-std::vector<double> power_draws(const PowerConfig& power, Watts average, double packages,
-                                std::int64_t seed);
+/// The power of a run on kDraws equally likely machines, over the predicted one.
+struct PowerDraws {
+  std::vector<double> factors;  ///< at the predicted times
+  double most = 1;              ///< what the caps of all accelerators allow, at any times
+};
+
+/// @param average of all accelerators in use
+PowerDraws power_draws(const PowerConfig& power, Watts average, double packages, std::int64_t seed);
 
 /// Energy, power and tokens per joule: of the energy only the part of a floor and of busy units
 /// follows the time.
 /// @param held_share that part of the energy
-/// @param power factors of power_draws()
 void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double held_share,
-                          const std::vector<double>& power);
+                          const PowerDraws& power);
 
 }  // namespace orrery

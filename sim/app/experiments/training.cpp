@@ -331,8 +331,10 @@ void TrainingExperiment::run(const SimulateOptions& options, RunRecord& record) 
              whole.model_flops.base() / to_seconds(outcome.replay.end).base() / accelerators());
   const StepSource source{machine(), *kernels, whole.program, outcome, seed};
   const double of_experts = llm.has_moe() ? software.experts.unmodelled.value : 0;
-  const std::vector<double> beyond = spread_draws(
-      seed, "what graphs of steps leave out", std::hypot(software.unmodelled.value, of_experts));
+  const std::vector<double> beyond =
+      some_slower(spread_draws(seed, "what graphs of steps leave out",
+                               std::hypot(software.unmodelled.value, of_experts)),
+                  known_slowness());
   report_trust(source, record, beyond);
   if (!record.find("step_time_s")->interval) return;
   add_interval(record, "forward_time_s",

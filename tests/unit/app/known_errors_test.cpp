@@ -47,6 +47,26 @@ TEST(KnownErrors, OfAServedFleetNameEachDeviceOnce) {
               ElementsAre(HasSubstr("HabanaAI/vllm-fork pull request 233")));
 }
 
+// An interval that is known to miss a published result would say less than is known.
+TEST(KnownErrors, LieWithinTheIntervalOfTheRunsThatTheyConcern) {
+  const RunRecord found = training("mi300x_platform", "fp8");
+  const Metric& step = *found.find("step_time_s");
+  EXPECT_GE(step.interval->second, 3.7 * step.value);
+  const Metric& rate = *found.find("tokens_per_s");
+  EXPECT_LE(rate.interval->first, rate.value / 3.7);
+  const Metric other = *training("mi300x_platform", "bf16").find("step_time_s");
+  EXPECT_LT(other.interval->second, 2 * other.value);
+}
+
+TEST(KnownErrors, LieWithinTheIntervalOfServedRequests) {
+  const RunRecord record = simulate(test::load(
+      "{experiment: serving, model: llama_3_1_8b, serving: {workload: {rate: 0.1 /s, requests: 3, "
+      "input: {fixed: 100}, output: {fixed: 10}}, fleet: [{system: gaudi2_server, engine: {kind: "
+      "vllm, host: {iteration: 0 s}}}]}}"));
+  const Metric& tpot = *record.find("mean_tpot_ms");
+  EXPECT_GE(tpot.interval->second, 4.6 * tpot.value);
+}
+
 // A misspelt kind would concern no run, and nobody would see the error.
 TEST(KnownErrors, OfTheLibraryNameAKindOfExperiment) {
   const config::Library& library = config::default_library();
@@ -56,6 +76,7 @@ TEST(KnownErrors, OfTheLibraryNameAKindOfExperiment) {
                                                         library, "accelerators");
     for (const KnownError& known : device.known_errors) {
       EXPECT_TRUE(experiment_kinds().contains(known.experiment)) << name << known.experiment;
+      EXPECT_GT(known.slower, 1) << name;
       ++found;
     }
   }

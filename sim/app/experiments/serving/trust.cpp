@@ -23,12 +23,15 @@ IterationKinds kinds_of(const std::vector<Instance>& instances, std::size_t firs
 
 ServingTrust::ServingTrust(const ServingFleet& fleet, const std::vector<ServingGroup>& groups,
                            const std::vector<Instance>& instances, std::int64_t seed) {
-  const std::vector<double> beyond = beyond_graphs(fleet.model().has_moe(), seed);
+  const std::vector<double> left_out = beyond_graphs(fleet.model().has_moe(), seed);
   std::size_t first = 0;
   std::vector<Chunk> chunks;
   for (std::size_t group = 0; group < groups.size(); ++group) {
     const IterationKinds kinds = kinds_of(instances, first, groups[group].replicas);
     first += static_cast<std::size_t>(groups[group].replicas);
+    const double slower = slowest_of(groups[group].system.accelerator.known_errors, "serving",
+                                     groups[group].precision);
+    const std::vector<double> beyond = some_slower(left_out, slower);
     for (auto& bound : bounds_) bound.emplace_back();
     const auto look = [&](const IterationMeans& means, double Slowness::*figure) {
       if (means.seconds() <= 0) return;
