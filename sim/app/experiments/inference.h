@@ -26,7 +26,7 @@ struct InferenceExperiment final : ModelExperiment {
   MixedBatch mixed;  ///< batch of a mixed step
   CacheFormat kv_precision = CacheFormat::kBf16;
   std::int64_t widened_bits =
-      0;  ///< see LayerWork::widened_bits; follows from model and accelerator
+      0;  ///< see RankWork::widened_bits; follows from model and accelerator
   std::optional<ExpertRoutingConfig> expert_routing;
   std::optional<LoraConfig> lora;  ///< slots for adapters beside the model
   std::int64_t adapters = 0;       ///< different adapters of the step; 0: as many as slots

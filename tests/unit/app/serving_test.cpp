@@ -413,7 +413,7 @@ TEST(Experts, OfTensorParallelRanksMeetInAnAllReduce) {
   config.kv_length = 512;
   const auto feed = [&](bool all_reduce, const char* what) {
     config.all_reduce_experts = all_reduce;
-    return Sums(feed_half_forward(llm, llm.layers.back(), layer_work(config)), what);
+    return Sums(feed_half_forward(llm, llm.layers.back(), rank_work(config)), what);
   };
   const Sums summed = feed(true, "expert ");
   EXPECT_THAT(summed.collectives, testing::ElementsAre(TransferKind::kAllReduce));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
-#include "workloads/layers/parts/layer_work.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/models/llm_config.h"
 

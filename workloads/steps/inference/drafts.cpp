@@ -11,7 +11,7 @@ namespace {
 
 StepList pass(const LlmConfig& target, const InferenceConfig& config, const MixedBatch& batch) {
   const Drafts& drafts = *config.drafts;
-  const LayerWork work = layer_work(*drafts.model, draft_step(config, batch));
+  const RankWork work = rank_work(*drafts.model, draft_step(config, batch));
   StepList steps;
   if (drafts.of_target) {
     steps.append(module_forward(target, work));
