@@ -254,7 +254,7 @@ void TensorrtLlmScheduler::answers(Queue& queue, KvPool& pool, Batch& out) {
     if (i == queue.running.size()) return;
     if (left_ == 0) continue;
     out.shares.push_back({i, 1});
-    left_ = std::max<std::int64_t>(0, left_ - 1 - pool.guesses());
+    left_ = std::max<std::int64_t>(0, left_ - 1 - pool.draft_tokens());
   }
 }
 

@@ -51,8 +51,8 @@ struct InferenceExperiment final : ModelExperiment {
   }
   /// Prompts have images, whose tokens are added to those of text.
   void see(InferenceConfig& config) const;
-  /// Decodes verify guesses, and the step is followed by what makes them.
-  void guess(InferenceConfig& config) const;
+  /// Decodes verify draft tokens, and the step is followed by what makes them.
+  void add_drafts(InferenceConfig& config) const;
 
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
   void require_plan(const LlmConfig& llm) const override;

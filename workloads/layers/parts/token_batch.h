@@ -22,7 +22,7 @@ const char* to_string(Phase phase);
 struct AttentionPart {
   Phase phase = Phase::kPrefill;
   std::int64_t sequences = 1;
-  std::int64_t query = 1;              ///< new tokens of each sequence; in a decode, guesses
+  std::int64_t query = 1;              ///< new tokens of each sequence; in a decode, draft tokens
   std::int64_t context = 1;            ///< keys that the last new token of each sees; their mean
   std::vector<std::int64_t> contexts;  ///< keys seen by each sequence, where they differ
   bool samples = true;                 ///< a next token is chosen for each of the sequences

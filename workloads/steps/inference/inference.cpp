@@ -87,9 +87,9 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
   if (stage == last) {
     block.append("", hidden_gather(model, work));
     block.append("", head_forward(model, work));
-    int guess = 0;
+    int draft = 0;
     for (const StepList& pass : step.drafts)
-      block.append("draft " + std::to_string(++guess) + " ", pass);
+      block.append("draft " + std::to_string(++draft) + " ", pass);
   } else {
     block.send(program.message("forward", stage, stage + 1, message(layers.first + layers.count)),
                kSendForwardStream);
@@ -275,8 +275,9 @@ RankWork rank_work(const InferenceConfig& config) {
   work.split.dcp = config.parallel.dcp;
   work.split.ep = config.parallel.ep;
   work.split.etp = config.parallel.etp;
-  work.split.all_reduces_experts = config.all_reduce_experts && work.split.tp > 1 && config.parallel.dp == 1 &&
-                             work.split.ep * work.split.etp == work.split.tp;
+  work.split.all_reduces_experts = config.all_reduce_experts && work.split.tp > 1 &&
+                                   config.parallel.dp == 1 &&
+                                   work.split.ep * work.split.etp == work.split.tp;
   work.quantises_apart = config.quantises_apart;
   work.mx_products = config.mx_products;
   work.marlin = config.marlin;

@@ -9,8 +9,8 @@
 #include "sim/serving/engine_fusions.h"
 #include "sim/serving/expert_kernels.h"
 #include "workloads/layers/experts/expert_routing_config.h"
-#include "workloads/layers/parts/rank_work.h"
 #include "workloads/layers/parts/lora.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/layers/vision/tower_steps.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
@@ -18,11 +18,11 @@
 
 namespace orrery {
 
-/// What guesses at tokens that the next step verifies, and how many of each sequence.
+/// The draft model, and how many tokens it drafts for each sequence.
 struct Drafts {
   std::shared_ptr<const LlmConfig> model;
   bool of_target = false;  ///< a module of multi-token prediction of the model itself
-  std::int64_t guesses = 1;
+  std::int64_t draft_tokens = 1;
 };
 
 /// One step of a fixed batch: a prefill, a decode, or both mixed.

@@ -40,8 +40,7 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .optional("two_batch_overlap", &G::two_batch_overlap,
                     "whether layers of experts work on two halves of the batch in turn, one half's "
                     "exchanges beside the kernels of the other (vLLM: dual batch overlap)")
-          .optional("speculative", &G::speculative,
-                    "guesses at tokens after the next one, verified beside it")
+          .optional("speculative", &G::speculative, "draft tokens, which the step verifies")
           .optional("lora", &G::lora,
                     "adapters that devices hold beside the model, for requests that ask for one "
                     "(serving.workload.adapters)")
