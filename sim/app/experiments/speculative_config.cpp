@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-constexpr double kMostGuesses = 32;
+constexpr double kMostDraftTokens = 32;
 
 /// Finds the first map below a node whose keys are numbers of draft tokens, or the one below a
 /// path.
@@ -94,13 +94,12 @@ const config::Schema<SpeculativeConfig>& SpeculativeConfig::schema() {
               "its own (draft_model; an EAGLE head is one), or a look into the prompt (ngram)")
           .required("num_speculative_tokens", &S::num_speculative_tokens,
                     "draft tokens that an iteration verifies for each sequence",
-                    config::between(1, kMostGuesses))
+                    config::between(1, kMostDraftTokens))
           .optional_reference("model", &S::model, "models", "the draft model")
-          .optional(
-              "acceptance_length", &S::acceptance_length,
-              "mean tokens of an answer that an iteration gives, all draft tokens being right "
-              "equally often",
-              config::between(1, kMostGuesses + 1))
+          .optional("acceptance_length", &S::acceptance_length,
+                    "mean output tokens that an iteration gives, all draft tokens being right "
+                    "equally often",
+                    config::between(1, kMostDraftTokens + 1))
           .optional("acceptance_rates", &S::acceptance_rates,
                     "how often each draft token is right where all before it are")
           .optional("acceptance_table", &S::acceptance_table,
