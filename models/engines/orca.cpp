@@ -15,13 +15,13 @@ struct Orca final : WholeAnswers {
 
   static const config::Schema<Orca>& schema() {
     static const config::Schema<Orca> schema = whole_answers_schema<Orca>(
-        "orca", "iteration-level batching with whole prompts and room for whole answers");
+        "orca", "iteration-level batching with whole prompts and room for all output tokens");
     return schema;
   }
 };
 
 const config::Registered<SchedulerConfig>::Add<Orca> added_orca(
-    "orca", "iteration-level batching with whole prompts and room for whole answers");
+    "orca", "iteration-level batching with whole prompts and room for all output tokens");
 
 }  // namespace
 }  // namespace orrery

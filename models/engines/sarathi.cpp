@@ -37,7 +37,7 @@ class SarathiScheduler final : public Scheduler {
       while (i < queue.running.size() && !pool.grow(queue.running[i], 1)) preempt_last(queue, pool);
       if (i == queue.running.size()) return;
       out.shares.push_back({i, 1});
-      left_ = std::max<std::int64_t>(left_ - 1 - pool.guesses(), 0);
+      left_ = std::max<std::int64_t>(left_ - 1 - pool.draft_tokens(), 0);
     }
   }
 

@@ -18,7 +18,7 @@ namespace orrery {
 enum class SchedulePolicy : std::uint8_t {
   kFcfs,  ///< order of arrival
   kLpm,   ///< the longest kept prefix first
-  kLof    ///< the longest answer first
+  kLof    ///< the request with the most output tokens first
 };
 
 namespace config {
@@ -153,7 +153,7 @@ struct Sglang final : SchedulerConfig {
         .optional("schedule_policy", &Sglang::schedule_policy,
                   "order of requests that wait: as they come, the longest kept prefix first "
                   "(of up to 128 that wait; those whose prefix another one computes first wait "
-                  "for it), or the longest answer first");
+                  "for it), or the request with the most output tokens first");
   }
 
   static const config::Schema<Sglang>& schema() {
@@ -167,7 +167,7 @@ struct Sglang final : SchedulerConfig {
             .optional("mem_fraction_static", &Sglang::mem_fraction_static,
                       "share of the device memory for weights and cache", between(0.01, 1))
             .optional("schedule_conservativeness", &Sglang::schedule_conservativeness,
-                      "how much of the answers is reserved before requests join, over the usual",
+                      "how much of the output is reserved before requests join, over the usual",
                       between(0.01, 10))
             .optional("enable_mixed_chunk", &Sglang::enable_mixed_chunk,
                       "whether decodes run beside prompts in one iteration")

@@ -42,7 +42,7 @@ class TensorrtLlmScheduler final : public Scheduler {
  private:
   std::int64_t unheld(const RequestState& p, const KvPool& pool) const;
   bool may_join(const RequestState& first, const Queue& queue, const KvPool& pool) const;
-  void answers(Queue& queue, KvPool& pool, Batch& out);
+  void decode(Queue& queue, KvPool& pool, Batch& out);
   void go_on(Queue& queue, KvPool& pool, Batch& out);
   void prompts(Queue& queue, KvPool& pool, Batch& out);
   std::int64_t piece(const RequestState& p) const;
@@ -81,7 +81,7 @@ struct CudaGraphConfig {
   static const config::Schema<CudaGraphConfig>& schema() {
     using C = CudaGraphConfig;
     static const auto schema =
-        config::Schema<C>("cuda_graph_config", "batches of answers that were captured as graphs")
+        config::Schema<C>("cuda_graph_config", "decode batches that were captured as graphs")
             .optional("enable_padding", &C::enable_padding,
                       "whether other batches run the next larger graph; otherwise their kernels "
                       "are launched one by one")
@@ -190,7 +190,7 @@ struct TensorrtLlm final : SchedulerConfig {
             .optional("attention_dp_config", &T::attention_dp_config,
                       "how data parallel ranks wait for each other's prompts")
             .optional("cuda_graph_config", &T::cuda_graph_config,
-                      "batches of answers that were captured as graphs")
+                      "decode batches that were captured as graphs")
             .check(
                 "batch_sizes must ascend",
                 [](const T& t) {
@@ -198,11 +198,10 @@ struct TensorrtLlm final : SchedulerConfig {
                   return std::is_sorted(sizes.begin(), sizes.end());
                 },
                 "cuda_graph_config.batch_sizes")
-            .optional(
-                "batch_wait_timeout_iters", &T::batch_wait_timeout_iters,
-                "iterations of answers that prompts of a single rank wait at most for more of "
-                "them",
-                between(0, 1e6))
+            .optional("batch_wait_timeout_iters", &T::batch_wait_timeout_iters,
+                      "decode iterations that prompts of a single rank wait at most for more of "
+                      "them",
+                      between(0, 1e6))
             .optional("batch_wait_max_tokens_ratio", &T::batch_wait_max_tokens_ratio,
                       "share of max_num_tokens with which an iteration no longer waits",
                       between(0, 1))
@@ -247,14 +246,14 @@ bool TensorrtLlmScheduler::may_join(const RequestState& first, const Queue& queu
   return needed <= pool.available();
 }
 
-void TensorrtLlmScheduler::answers(Queue& queue, KvPool& pool, Batch& out) {
+void TensorrtLlmScheduler::decode(Queue& queue, KvPool& pool, Batch& out) {
   for (std::size_t i = 0; i < queue.running.size(); ++i) {
     if (!queue.running[i].decodes()) continue;
     while (i < queue.running.size() && !pool.grow(queue.running[i], 1)) preempt_last(queue, pool);
     if (i == queue.running.size()) return;
     if (left_ == 0) continue;
     out.shares.push_back({i, 1});
-    left_ = std::max<std::int64_t>(0, left_ - 1 - pool.guesses());
+    left_ = std::max<std::int64_t>(0, left_ - 1 - pool.draft_tokens());
   }
 }
 
@@ -315,7 +314,7 @@ void TensorrtLlmScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
   out.shares.clear();
   left_ = rules_.max_num_tokens;
   const std::size_t before = queue.running.size();
-  answers(queue, pool, out);
+  decode(queue, pool, out);
   const bool paused = queue.running.size() < before;
   if (!paused || out.shares.empty()) prompts(queue, pool, out);
 }
@@ -324,17 +323,17 @@ bool TensorrtLlmWaits::balances(std::span<const BatchShape> ranks) {
   const AttentionDpConfig& rules = rules_.attention_dp_config;
   if (!rules.enable_balance) return false;
   const auto all = [&](auto has) { return std::all_of(ranks.begin(), ranks.end(), has); };
-  const bool answers = all([](const BatchShape& s) { return s.sequences > 0; });
+  const bool decodes = all([](const BatchShape& s) { return s.sequences > 0; });
   const bool prompts = all([](const BatchShape& s) { return !s.chunks.empty(); });
   const bool free = all([&](const BatchShape& s) { return s.sequences < rules_.max_batch_size; });
   if (prompts && free) {
     waited_ = 0;
-    if (!answers) return false;
+    if (!decodes) return false;
     const bool more = waited_for_more_ < rules.batching_wait_iters;
     waited_for_more_ = more ? waited_for_more_ + 1 : 0;
     return more;
   }
-  if (++waited_ < rules.timeout_iters && answers) return true;
+  if (++waited_ < rules.timeout_iters && decodes) return true;
   waited_ = 0;
   return false;
 }

@@ -256,7 +256,7 @@ bool VllmScheduler::run(Queue& queue, KvPool& pool, Batch& out) {
     }
     if (!there) continue;
     out.shares.push_back({i, tokens});
-    budget_ -= tokens + (queue.running[i].decodes() ? pool.guesses() : 0);
+    budget_ -= tokens + (queue.running[i].decodes() ? pool.draft_tokens() : 0);
     ++i;
   }
   return all;

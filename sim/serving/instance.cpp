@@ -81,7 +81,7 @@ std::optional<Instance::Slot> Instance::make_room(RequestState& state) {
   for (const Slot slot : by_load()) {
     KvPool& pool = pool_of(slot);
     pool.find_prefix(state);
-    if (pool.grow(state, state.request.prompt + 1 + pool.guesses() - state.cached)) {
+    if (pool.grow(state, state.request.prompt + 1 + pool.draft_tokens() - state.cached)) {
       ++slots_[slot].expected;
       return slot;
     }
@@ -144,7 +144,7 @@ bool Instance::has_come(std::size_t lane) const {
 }
 
 BatchShape Instance::shape(Place& place) const {
-  BatchShape shape = place.batch.shape(place.queue, speculation_.guesses());
+  BatchShape shape = place.batch.shape(place.queue, speculation_.draft_tokens());
   const std::int64_t tokens = shape.tokens();
   shape.padding = engine_.padded(tokens, shape.chunks.empty()) - tokens;
   return shape;

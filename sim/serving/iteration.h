@@ -20,8 +20,8 @@ struct Chunk {
 /// What one instance does in an iteration of continuous batching, on each data parallel rank:
 /// chunks of prompts beside sequences that get one more token each. Of the latter only what
 /// attention's time depends on is told: how many there are, what they have in the cache together,
-/// and the longest of them, which all others wait for. With guesses, each of them has as many more
-/// tokens, which are verified.
+/// and the longest of them, which all others wait for. With draft tokens, each of them has as many
+/// more tokens, which are verified.
 struct BatchShape {
   std::int64_t sequences = 0;  ///< sequences that decode
   std::int64_t longest = 0;    ///< tokens in the cache of the longest of these, before

@@ -166,12 +166,12 @@ std::int64_t KvPool::windows_of(std::int64_t tokens, std::int64_t step) const {
 
 std::int64_t KvPool::lacking(const RequestState& progress, std::int64_t tokens,
                              std::int64_t step) const {
-  const std::int64_t guesses = progress.decodes() ? rules_.guesses : 0;
-  const std::int64_t all = progress.cached + tokens + guesses;
+  const std::int64_t draft_tokens = progress.decodes() ? rules_.draft_tokens : 0;
+  const std::int64_t all = progress.cached + tokens + draft_tokens;
   const std::int64_t held =
       progress.blocks - progress.states - progress.windows + progress.shared * piece_blocks_;
   return std::max<std::int64_t>(0, blocks_of(all) - held) + running_states() - progress.states +
-         windows_of(all, step + guesses) - progress.windows;
+         windows_of(all, step + draft_tokens) - progress.windows;
 }
 
 bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
@@ -182,8 +182,8 @@ bool KvPool::grow(RequestState& progress, std::int64_t tokens) {
   free_ -= more;
   progress.blocks += more;
   progress.states = running_states();
-  const std::int64_t guesses = progress.decodes() ? rules_.guesses : 0;
-  progress.windows = windows_of(progress.cached + tokens + guesses, tokens + guesses);
+  const std::int64_t draft_tokens = progress.decodes() ? rules_.draft_tokens : 0;
+  progress.windows = windows_of(progress.cached + tokens + draft_tokens, tokens + draft_tokens);
   return true;
 }
 

@@ -25,7 +25,7 @@ struct KvRules {
   std::int64_t block_tokens = 16;  ///< tokens of a block
   std::int64_t blocks = 0;         ///< blocks of the pool
   bool prefix_caching = false;     ///< blocks of ended requests are kept for equal prefixes
-  std::int64_t guesses = 0;        ///< tokens that a decode adds beyond its next, and may take back
+  std::int64_t draft_tokens = 0;   ///< tokens that a decode adds beyond its next, and may take back
   std::vector<KvTierRules> tiers = {};  ///< tiers from the nearest on; with prefix_caching
   /// Recurrent layers have a state of each sequence. A prefix can be taken up where one is kept.
   std::int64_t state_blocks = 0;  ///< blocks that a state takes
@@ -61,13 +61,13 @@ class KvPool {
   }
   /// Whether a request fits when it is alone, at its longest: its last token needs no place.
   bool fits_alone(const Request& request) const {
-    const std::int64_t tokens = request.prompt + request.output - 1 + rules_.guesses;
+    const std::int64_t tokens = request.prompt + request.output - 1 + rules_.draft_tokens;
     return blocks_of(tokens) + windows_of(tokens, 1) + running_states() <= rules_.blocks;
   }
   /// Blocks that the windows of a sequence take behind `step` new tokens, each of which sees a
   /// window: what lies before the window of the first of them is free by then.
   std::int64_t windows_of(std::int64_t tokens, std::int64_t step) const;
-  std::int64_t guesses() const { return rules_.guesses; }
+  std::int64_t draft_tokens() const { return rules_.draft_tokens; }
 
   /// Takes what is kept of the prefix of a request without a cache: its `cached` grows by that. At
   /// least one token of the prompt stays to be computed.
@@ -90,8 +90,8 @@ class KvPool {
   }
   /// The same for tokens that come in iterations of `step` tokens at most.
   std::int64_t lacking(const RequestState& progress, std::int64_t tokens, std::int64_t step) const;
-  /// Publishes, then makes room for `tokens` more in the cache of a request, and for the guesses of
-  /// one that decodes. False: no room, and nothing is done.
+  /// Publishes, then makes room for `tokens` more in the cache of a request, and for the draft
+  /// tokens of one that decodes. False: no room, and nothing is done.
   bool grow(RequestState& progress, std::int64_t tokens);
   /// Time to bring back what was found in tiers since the last call: of all tiers at once.
   Seconds take_load_time();

@@ -16,10 +16,10 @@ constexpr std::size_t kStretches = 20;
 /// Requests that wait, in the mean over stretches of equal length between two times in seconds.
 using Waiting = std::array<double, kStretches>;
 
-Waiting waiting_between(const std::vector<ServedRequest>& answers, double from, double until) {
+Waiting waiting_between(const std::vector<ServedRequest>& served, double from, double until) {
   const double width = (until - from) / kStretches;
   Waiting waited{};
-  for (const ServedRequest& a : answers) {
+  for (const ServedRequest& a : served) {
     const double begin = std::max(to_seconds(a.arrival).base(), from) - from;
     const double end = std::min(to_seconds(a.started).base(), until) - from;
     if (end <= begin) continue;
@@ -83,8 +83,8 @@ std::size_t begin_of_growth(const Waiting& waited) {
 /// Arrivals and starts of requests, sorted: those that wait are the difference.
 class Waiters {
  public:
-  explicit Waiters(const std::vector<ServedRequest>& answers) {
-    for (const ServedRequest& a : answers) {
+  explicit Waiters(const std::vector<ServedRequest>& served) {
+    for (const ServedRequest& a : served) {
       come_.push_back(to_seconds(a.arrival).base());
       left_.push_back(to_seconds(a.started).base());
     }
@@ -146,19 +146,19 @@ constexpr double kMatters = 0.02;
 constexpr double kMostLonger = 100;
 
 /// The state of the load, and the arrivals that would decide it.
-void judge(const std::vector<ServedRequest>& answers, double first, double until,
+void judge(const std::vector<ServedRequest>& served, double first, double until,
            QueueTrend& trend) {
-  const auto count = static_cast<double>(answers.size());
+  const auto count = static_cast<double>(served.size());
   const auto more = [&](double factor) {
     trend.load = LoadState::kUndecided;
     trend.deciding = std::ceil(count * std::clamp(factor, 1.5, kMostLonger));
   };
-  const double horizon = kLifetimes * mean_lifetime(answers).base();
+  const double horizon = kLifetimes * mean_lifetime(served).base();
   const double span = until - first;
   if (span < horizon) return more(horizon / span);
-  const Waiters waiters(answers);
+  const Waiters waiters(served);
   const Growth growth(waiters, first + span / 4, until);
-  const double early = mean_of(waiting_between(answers, first, first + span / 4));
+  const double early = mean_of(waiting_between(served, first, first + span / 4));
   const bool returns = waiters.fewest(first + span / 2, until) <= early;
   if (returns || growth.share + growth.within < kMatters) {
     trend.load = LoadState::kStable;
@@ -172,11 +172,11 @@ void judge(const std::vector<ServedRequest>& answers, double first, double until
 
 }  // namespace
 
-QueueTrend queue_trend(const std::vector<ServedRequest>& answers) {
+QueueTrend queue_trend(const std::vector<ServedRequest>& served) {
   constexpr double kWarmUp = 0.1;
   QueueTrend trend;
   Picoseconds begin = kNever, last = 0;
-  for (const ServedRequest& a : answers) {
+  for (const ServedRequest& a : served) {
     begin = std::min(begin, a.arrival);
     last = std::max(last, a.arrival);
   }
@@ -185,11 +185,11 @@ QueueTrend queue_trend(const std::vector<ServedRequest>& answers) {
   const double width = (until - from) / kStretches;
   trend.from = trend.since = to_picoseconds(Seconds(from));
   if (width <= 0) return trend;
-  const Waiting waited = waiting_between(answers, from, until);
+  const Waiting waited = waiting_between(served, from, until);
   const Line line(grows_from(0), waited);
   trend.mean = line.mean;
   trend.slope = line.slope / width;
-  judge(answers, first, until, trend);
+  judge(served, first, until, trend);
   trend.since =
       to_picoseconds(Seconds(from + static_cast<double>(begin_of_growth(waited)) * width));
   return trend;

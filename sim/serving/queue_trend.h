@@ -36,6 +36,6 @@ struct QueueTrend {
 /// - saturated: otherwise, if more than 2 % of the arrivals are added, and more than none with 95 %
 ///   confidence;
 /// - undecided: otherwise, or if requests arrive for less than three mean lifetimes.
-QueueTrend queue_trend(const std::vector<ServedRequest>& answers);
+QueueTrend queue_trend(const std::vector<ServedRequest>& served);
 
 }  // namespace orrery

@@ -6,9 +6,9 @@
 
 namespace orrery {
 
-BatchShape Batch::shape(const Queue& queue, std::int64_t guesses) {
+BatchShape Batch::shape(const Queue& queue, std::int64_t draft_tokens) {
   BatchShape shape;
-  shape.queries = 1 + guesses;
+  shape.queries = 1 + draft_tokens;
   chunks.clear();
   adapters.clear();
   for (const Share& share : shares) {

@@ -42,8 +42,8 @@ struct Batch {
   AdapterSet adapters;        ///< those of shape(), kept likewise
 
   /// As a pricer sees it. Valid until the next call.
-  /// @param guesses that each decode verifies beside its next token
-  BatchShape shape(const Queue& queue, std::int64_t guesses = 0);
+  /// @param draft_tokens that each decode verifies beside its next token
+  BatchShape shape(const Queue& queue, std::int64_t draft_tokens = 0);
   /// Prompts leave it; they keep their room in the cache.
   void put_off_prompts(const Queue& queue);
   /// The iteration has run: caches grow, and who has computed all that it had gets a token.

@@ -183,9 +183,9 @@ void Service::run(const Watch& watch) {
     if (handover_ != nullptr && events_queue_.top_time() != now_) follow_handover();
     if (events_queue_.top_time() != now_) begin_iterations();
     if (++events_ % kEventsBetweenLooks == 0 && watch)
-      stopped_ = !watch(now_, static_cast<std::int64_t>(log_.answers().size()));
+      stopped_ = !watch(now_, static_cast<std::int64_t>(log_.served().size()));
   }
-  if (!stopped_ && static_cast<std::int64_t>(log_.answers().size()) != arrived_)
+  if (!stopped_ && static_cast<std::int64_t>(log_.served().size()) != arrived_)
     throw std::logic_error("requests are left that nothing happens to");
 }
 

@@ -54,11 +54,11 @@ double Histogram::quantile(double share) const {
 
 void ServingLog::add(const RequestState& ended, std::int32_t instance) {
   const Request& r = ended.request;
-  answers_.push_back({r.id, r.arrival, ended.started, ended.first_token, ended.last_token,
-                      ended.moved_at, static_cast<std::int32_t>(r.prompt),
-                      static_cast<std::int32_t>(r.output), instance,
-                      static_cast<std::int32_t>(ended.preemptions),
-                      static_cast<std::int32_t>(ended.found), r.priority});
+  served_.push_back({r.id, r.arrival, ended.started, ended.first_token, ended.last_token,
+                     ended.moved_at, static_cast<std::int32_t>(r.prompt),
+                     static_cast<std::int32_t>(r.output), instance,
+                     static_cast<std::int32_t>(ended.preemptions),
+                     static_cast<std::int32_t>(ended.found), r.priority});
 }
 
 void ServingLog::keep_gaps() {
@@ -66,10 +66,10 @@ void ServingLog::keep_gaps() {
   recent_.clear();
 }
 
-Seconds mean_lifetime(const std::vector<ServedRequest>& answers) {
+Seconds mean_lifetime(const std::vector<ServedRequest>& served) {
   Seconds sum{};
-  for (const ServedRequest& a : answers) sum += to_seconds(a.last_token - a.started);
-  return sum / static_cast<double>(answers.size());
+  for (const ServedRequest& a : served) sum += to_seconds(a.last_token - a.started);
+  return sum / static_cast<double>(served.size());
 }
 
 double quantile(const std::vector<double>& sorted, double share) {

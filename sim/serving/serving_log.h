@@ -57,12 +57,12 @@ class ServingLog {
   void keep_gaps();
 
   /// In the order of their ends.
-  const std::vector<ServedRequest>& answers() const { return answers_; }
+  const std::vector<ServedRequest>& served() const { return served_; }
   const Histogram& gaps() const { return gaps_; }
   const Histogram& steady_gaps() const { return steady_gaps_; }
 
  private:
-  std::vector<ServedRequest> answers_;
+  std::vector<ServedRequest> served_;
   Histogram gaps_, steady_gaps_;
   bool in_window_ = false;
   /// Gaps of the window since the last arrival, with their counts.
@@ -73,8 +73,8 @@ class ServingLog {
 inline constexpr double kLifetimes = 3;
 
 /// Mean time of a request from the iteration that takes it to its last token; waiting is left out.
-/// @param answers at least one
-Seconds mean_lifetime(const std::vector<ServedRequest>& answers);
+/// @param served at least one
+Seconds mean_lifetime(const std::vector<ServedRequest>& served);
 
 /// The value below which `share` of all are, between neighbours in proportion, as numpy's default
 /// has it; `sorted` must be, and not empty.

@@ -16,18 +16,18 @@ void Speculation::accept(RequestState& progress) const {
                         static_cast<std::uint64_t>(progress.produced);
   const double drawn = next_uniform(state);
   std::int64_t accepted = 0;
-  while (accepted < guesses() && drawn < right[static_cast<std::size_t>(accepted)]) ++accepted;
+  while (accepted < draft_tokens() && drawn < right[static_cast<std::size_t>(accepted)]) ++accepted;
   accepted = std::min(accepted, progress.request.output - progress.produced);
   progress.cached += accepted;
   progress.produced += accepted;
 }
 
-Speculation Speculation::of_mean(std::int64_t guesses, double mean) {
-  // The sum of rate^1 to rate^guesses grows with the rate: halving finds it.
+Speculation Speculation::of_mean(std::int64_t draft_tokens, double mean) {
+  // The sum of rate^1 to rate^draft_tokens grows with the rate: halving finds it.
   constexpr int kHalvings = 60;
   double low = 0, high = 1;
   Speculation result;
-  result.right.resize(static_cast<std::size_t>(guesses));
+  result.right.resize(static_cast<std::size_t>(draft_tokens));
   for (int i = 0; i < kHalvings; ++i) {
     const double rate = (low + high) / 2;
     double all = 1;

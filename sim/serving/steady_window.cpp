@@ -57,7 +57,7 @@ void SteadyWindow::answered(const RequestState& progress, Picoseconds now) {
 Picoseconds SteadyWindow::from() const {
   if (first_end_ == kNotYet) return kNotYet;
   return std::max(first_end_,
-                  checked_add(first_arrival_, to_picoseconds(mean_lifetime(log_.answers()))));
+                  checked_add(first_arrival_, to_picoseconds(mean_lifetime(log_.served()))));
 }
 
 std::vector<double> SteadyWindow::energies() const {

@@ -58,7 +58,7 @@ TEST(Facts, OfServingMoveResults) {
   const std::string engine = "serving.fleet.engine.";
   const std::string prefixes =
       "rate: 20 /s, requests: 12, input: 100, output: 4, shared_prefixes: {groups: 3, tokens: 640}";
-  const std::string guessing =
+  const std::string speculating =
       serving(kFew, "kind: vllm",
               ", speculative: {method: ngram, num_speculative_tokens: 2, acceptance_length: 2}");
   const std::vector<Probe> probes = {
@@ -86,7 +86,8 @@ TEST(Facts, OfServingMoveResults) {
                "kind: vllm")},
       {{"serving.workload.poisson.output.uniform"},
        serving("rate: 50 /s, requests: 12, output: {uniform: [10, 40]}", "kind: vllm")},
-      {{"serving.fleet.speculative.num", "serving.fleet.speculative.acceptance_length"}, guessing},
+      {{"serving.fleet.speculative.num", "serving.fleet.speculative.acceptance_length"},
+       speculating},
       {{engine + "vllm.scheduler_reserve_full_isl", engine + "vllm.watermark"},
        serving("concurrency: 4, requests: 8, input: 1000, output: 40",
                "kind: vllm, num_gpu_blocks: 150, max_num_batched_tokens: 256, "
@@ -274,15 +275,15 @@ TEST(Facts, OfServingMoveResults) {
        {"serving.fleet.0.nodes=2", "serving.fleet.0.parallel.tp=16"}},
       {"serving.fleet.role", apart, {"serving.fleet.0.role=both", "serving.fleet.1.role=both"}},
       {"serving.fleet.speculative.method",
-       guessing,
+       speculating,
        {"serving.fleet.0.speculative={method: draft_model, model: qwen2_5_3b, "
         "num_speculative_tokens: 2, acceptance_length: 2}"}},
       {"serving.fleet.speculative.acceptance_rates",
-       guessing,
+       speculating,
        {"serving.fleet.0.speculative={method: ngram, num_speculative_tokens: 2, acceptance_rates: "
         "[0.3, 0.3]}"}},
       {"serving.fleet.speculative.acceptance_table",
-       guessing,
+       speculating,
        {"serving.fleet.0.speculative={method: ngram, num_speculative_tokens: 2, "
         "acceptance_table: " +
         acceptance.path() + "}"}},

@@ -140,26 +140,26 @@ std::string marlin_key(const ServingRow& row) {
   return hopper && asks ? ", moe_backend: marlin" : "";
 }
 
-/// The table has no column for guesses. InferenceX runs DeepSeek-R1 by TensorRT-LLM with and
+/// The table has no column for draft tokens. InferenceX runs DeepSeek-R1 by TensorRT-LLM with and
 /// without its module, in images of their own since 1.2.0rc6 (pull requests 1488 and 1489: post2
 /// without, post3 with); before, the first runs with it are those of January 14, 2026
-/// (perf-changelog.yaml, pull request 392). They guess three tokens, with data parallel attention
+/// (perf-changelog.yaml, pull request 392). They draft three tokens, with data parallel attention
 /// one (benchmarks/single_node/dsr1_*_trt_mtp.sh).
-std::int64_t guessed_tokens(const ServingRow& row) {
+std::int64_t draft_tokens_of(const ServingRow& row) {
   const bool runs = row.backend == "trtllm" && row.model.find("DeepSeek-R1") != std::string::npos;
   const bool first = row.image.ends_with("1.1.0rc2.post2") && row.date == "2026-01-14";
   if (!runs || !(first || row.image.ends_with("1.2.0rc6.post3"))) return 0;
   return row.attention_dp > 1 ? 1 : 3;
 }
 
-/// How often R1's guesses are right is not published. Those of DeepSeek-V4 Pro, the next model of
-/// its makers with such a module, are by InferenceX's measurement (dsv4_mtp.yaml, thinking on):
-/// tokens of an iteration by guesses.
+/// How often R1's draft tokens are right is not published. Those of DeepSeek-V4 Pro, the next model
+/// of its makers with such a module, are by InferenceX's measurement (dsv4_mtp.yaml, thinking on):
+/// tokens of an iteration by draft tokens.
 std::string speculative_key(const ServingRow& row) {
-  const std::int64_t guesses = guessed_tokens(row);
-  if (guesses == 0) return "";
+  const std::int64_t draft_tokens = draft_tokens_of(row);
+  if (draft_tokens == 0) return "";
   return std::string(", speculative: {method: mtp, num_speculative_tokens: ") +
-         (guesses == 1 ? "1, acceptance_length: 1.79}" : "3, acceptance_length: 2.49}");
+         (draft_tokens == 1 ? "1, acceptance_length: 1.79}" : "3, acceptance_length: 2.49}");
 }
 
 /// InferenceX's runs with data parallel attention balance prompts (dsr1_*_trt*.sh:
@@ -174,7 +174,7 @@ std::string waits_key(const ServingRow& row) {
 /// Room for the longest prompt beside a full batch (benchmarks/single_node/*_trt*.sh:
 /// MAX_NUM_TOKENS).
 std::int64_t most_tokens(const ServingRow& row) {
-  const std::int64_t batch = (guessed_tokens(row) + 1) * row.concurrency;
+  const std::int64_t batch = (draft_tokens_of(row) + 1) * row.concurrency;
   return std::max<std::int64_t>(2048, row.isl + batch);
 }
 

@@ -161,7 +161,7 @@ ServedTimes served_times(const ServingRun& run, const ServingExperiment& experim
   ServingLog log;
   Service(instances, *router, source, log).run();
   ServedTimes times;
-  for (const ServedRequest& a : log.answers()) {
+  for (const ServedRequest& a : log.served()) {
     times.ttft.push_back(to_seconds(a.first_token - a.arrival).base() * kRunMs);
     times.e2el.push_back(to_seconds(a.last_token - a.arrival).base() * kRunMs);
     if (a.output > 1)

@@ -16,8 +16,8 @@ struct ServingTarget {
 };
 
 /// Dense models; models of experts whose engine's version is known, without rows of DeepSeek-R1
-/// whose key has been measured with times an answer that differ by more than 10 % (guesses are no
-/// part of keys); then each of these models.
+/// whose key has been measured with times an answer that differ by more than 10 % (draft tokens are
+/// no part of keys); then each of these models.
 std::vector<ServingTarget> serving_targets(const std::vector<ServingComparison>& comparisons);
 
 /// Errors of both times, in the summary's microseconds.

@@ -13,10 +13,10 @@ namespace {
 
 /// Checkpoints seldom quantise the head, and training never does. The vocabulary is padded to a
 /// multiple of tp, as in Megatron-LM.
-Linear head_of(const LlmConfig& model, const LayerWork& work) {
-  const std::int64_t columns = (model.vocabulary + work.tp - 1) / work.tp;
-  if (work.phase == Phase::kTraining || model.head == StoredFormat::kSixteenBit)
-    return {"head", model.hidden, columns, unquantised(work.precision)};
+Linear head_of(const LlmConfig& model, const RankWork& work) {
+  const std::int64_t columns = (model.vocabulary + work.split.tp - 1) / work.split.tp;
+  if (work.batch.phase == Phase::kTraining || model.head == StoredFormat::kSixteenBit)
+    return {"head", model.hidden, columns, unquantised(work.formats.precision)};
   const LayerConfig none;
   const LayerTask task{model, none, work};
   return {"head", model.hidden, columns, task.precision(model.head), task.weights(model.head)};
@@ -24,10 +24,10 @@ Linear head_of(const LlmConfig& model, const LayerWork& work) {
 
 /// Megatron-LM's cross entropy by elementwise kernels: logits become fp32 and stay so; maximum,
 /// difference, exponential, sum, quotient (core/tensor_parallel/cross_entropy.py).
-std::vector<Kernel> loss_kernels(const LayerWork& work, std::int64_t columns) {
+std::vector<Kernel> loss_kernels(const RankWork& work, std::int64_t columns) {
   if (work.software->cross_entropy.value == Fusion::kFused)
-    return {cross_entropy("loss", work.precision, work.tokens(), columns)};
-  const double bytes = activation_bytes(work.precision);
+    return {cross_entropy("loss", work.formats.precision, work.tokens(), columns)};
+  const double bytes = activation_bytes(work.formats.precision);
   const auto pass = [&](const char* name, StreamCost cost,
                         KernelClass kind = KernelClass::kElementwise) {
     return stream(name, kind, work.tokens(), columns, cost);
@@ -40,8 +40,8 @@ std::vector<Kernel> loss_kernels(const LayerWork& work, std::int64_t columns) {
           pass("loss quotient", {4, 4, 1})};
 }
 
-std::vector<Kernel> loss_gradient_kernels(const LayerWork& work, std::int64_t columns) {
-  const double bytes = activation_bytes(work.precision);
+std::vector<Kernel> loss_gradient_kernels(const RankWork& work, std::int64_t columns) {
+  const double bytes = activation_bytes(work.formats.precision);
   if (work.software->cross_entropy.value == Fusion::kFused)
     return {stream("loss backward", KernelClass::kSoftmax, work.tokens(), columns, {4, bytes, 2})};
   return {
@@ -52,7 +52,7 @@ std::vector<Kernel> loss_gradient_kernels(const LayerWork& work, std::int64_t co
 /// The gradient of the embedding is a whole table, cleared, filled where tokens are, and added up:
 /// to that of earlier micro-batches, or where there is none to that of the head that it is tied to.
 /// A copy that is trained beside adapters is tied to nothing.
-Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
+Kernel table_addition(const LlmConfig& model, const RankWork& work) {
   const GradientBuffer buffer = gradient_buffer(work);
   StreamCost cost{buffer.element + buffer.bytes, buffer.element + buffer.bytes, 1};
   if (buffer.fresh) {
@@ -65,17 +65,17 @@ Kernel table_addition(const LlmConfig& model, const LayerWork& work) {
 }
 
 /// Whether the gradient of the loss is computed from the logits. Else it gets memory of its own.
-bool reads_logits_again(const LayerWork& work) {
+bool reads_logits_again(const RankWork& work) {
   const LossTensors tensors = work.software->loss_tensors.value;
   return tensors == LossTensors::kInPlace || tensors == LossTensors::kCompiled;
 }
 
-bool shifts_logits(const LayerWork& work) {
+bool shifts_logits(const RankWork& work) {
   return work.software->loss_tensors.value == LossTensors::kShifted;
 }
 
 /// Tensors of the gradient of the loss, up to that of the logits.
-void tell_loss_gradients(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+void tell_loss_gradients(StepList& steps, const LlmConfig& model, const RankWork& work) {
   using What = TensorEvent::What;
   steps.tell(What::kMakes, kept::probability_gradients(model, work));
   steps.tell(What::kMakes, kept::logit_exponentials(model, work));
@@ -90,7 +90,7 @@ void tell_loss_gradients(StepList& steps, const LlmConfig& model, const LayerWor
 }
 
 /// The gradient of the logits, which the products of the head have read.
-void tell_logit_gradients(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+void tell_logit_gradients(StepList& steps, const LlmConfig& model, const RankWork& work) {
   using What = TensorEvent::What;
   if (work.software->loss_tensors.value == LossTensors::kCompiled) {
     steps.tell(What::kFrees, kept::compiled_gradients(model, work));
@@ -109,7 +109,7 @@ void tell_logit_gradients(StepList& steps, const LlmConfig& model, const LayerWo
 
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
 /// fp32 a token each (Shoeybi et al. 2019, section 3).
-void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+void loss_forward(StepList& steps, const LlmConfig& model, const RankWork& work) {
   using What = TensorEvent::What;
   steps.tell(What::kMakes, kept::logits(model, work));
   for (const Kernel& kernel : loss_kernels(work, head_of(model, work).out)) steps.then(kernel);
@@ -121,7 +121,7 @@ void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work
   steps.tell(What::kFrees, kept::wide_logits(model, work));
   steps.tell(What::kFrees, kept::shifted_logits(model, work));
   if (!reads_logits_again(work)) steps.tell(What::kFrees, kept::logits(model, work));
-  if (work.tp == 1) return;
+  if (work.split.tp == 1) return;
   for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
     LayerCollective reduce;
     reduce.name = name;
@@ -131,10 +131,10 @@ void loss_forward(StepList& steps, const LlmConfig& model, const LayerWork& work
 }
 
 /// Logits are gathered, then one token is chosen for every row.
-void choose_token(StepList& steps, const LlmConfig& model, const LayerWork& work,
+void choose_token(StepList& steps, const LlmConfig& model, const RankWork& work,
                   std::int64_t rows) {
-  const double bytes = activation_bytes(work.precision);
-  if (work.tp > 1) {
+  const double bytes = activation_bytes(work.formats.precision);
+  if (work.split.tp > 1) {
     LayerCollective gather;
     gather.name = "logits all-gather";
     gather.kind = TransferKind::kAllGather;
@@ -146,19 +146,19 @@ void choose_token(StepList& steps, const LlmConfig& model, const LayerWork& work
 }
 
 /// What gradients of the head see: beside adapters it may be trained whole.
-LayerWork of_head(LayerWork work) {
+RankWork of_head(RankWork work) {
   if (work.lora.trains_head) work.lora.trains = false;
   return work;
 }
 
 /// The norm that is not one of a layer (BERT's stands behind the embeddings), and what pools the
 /// first token of each sequence, whole on every rank.
-void end_encoder(StepList& steps, const LlmConfig& model, const LayerWork& work) {
+void end_encoder(StepList& steps, const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
   steps.then(norm_forward("encoder norm", {model, none, work}, work.row_tokens()));
   if (!model.pooler) return;
   const std::int64_t sequences = work.logit_rows();
-  const Precision precision = unquantised(work.precision);
+  const Precision precision = unquantised(work.formats.precision);
   const double bytes = activation_bytes(precision);
   steps.then(gemm("pooler", precision, {sequences, model.hidden, model.hidden}));
   steps.then(stream("pooler function", KernelClass::kElementwise, sequences, model.hidden,
@@ -167,34 +167,36 @@ void end_encoder(StepList& steps, const LlmConfig& model, const LayerWork& work)
 
 }  // namespace
 
-StepList embedding_forward(const LlmConfig& model, const LayerWork& work) {
-  const double bytes = activation_bytes(work.precision);
+StepList embedding_forward(const LlmConfig& model, const RankWork& work) {
+  const double bytes = activation_bytes(work.formats.precision);
   StepList steps;
-  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.batch.phase == Phase::kTraining)
+    steps.issued_in(work.software->host_time(GraphPart::kOther));
   // A token's row is on one of the tp ranks; all write their part of the sum.
   const int others = (model.positions > 0 ? 1 : 0) + (model.segments > 0 ? 1 : 0);
   steps.then(stream("embedding", KernelClass::kEmbedding, work.tokens(), model.hidden,
-                    {bytes / work.tp + others * bytes, bytes, static_cast<double>(others)}));
-  if (work.tp > 1) {
-    const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
+                    {bytes / work.split.tp + others * bytes, bytes, static_cast<double>(others)}));
+  if (work.split.tp > 1) {
+    const auto kind = work.split.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
     steps.then(tensor_collective("embedding reduce", kind, work, model.hidden));
   }
   return steps;
 }
 
-StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
-  const double bytes = activation_bytes(work.precision);
+StepList embedding_backward(const LlmConfig& model, const RankWork& work) {
+  const double bytes = activation_bytes(work.formats.precision);
   StepList steps;
   if (work.lora.trains && !work.lora.trains_embedding) return steps;  // frozen
-  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.batch.phase == Phase::kTraining)
+    steps.issued_in(work.software->host_time(GraphPart::kOther));
   std::size_t gradient = StepList::kStart;
-  if (work.sp) {
+  if (work.split.sp) {
     gradient = steps.for_weights(tensor_collective("embedding gradient all-gather",
                                                    TransferKind::kAllGather, work, model.hidden),
                                  {});
   }
   const bool positions = model.positions > 0 && !work.lora.trains;  // else frozen
-  const double tables = 1.0 / work.tp + (positions ? 1 : 0);
+  const double tables = 1.0 / work.split.tp + (positions ? 1 : 0);
   const std::size_t rows =
       steps.for_weights(stream("embedding backward", KernelClass::kEmbedding, work.tokens(),
                                model.hidden, {bytes + tables * bytes, tables * bytes, tables}),
@@ -203,18 +205,19 @@ StepList embedding_backward(const LlmConfig& model, const LayerWork& work) {
   return steps;
 }
 
-StepList head_forward(const LlmConfig& model, const LayerWork& work) {
+StepList head_forward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
-  const bool training = work.phase == Phase::kTraining;
+  const bool training = work.batch.phase == Phase::kTraining;
   const std::int64_t rows = work.logit_rows();
   StepList steps;
-  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.batch.phase == Phase::kTraining)
+    steps.issued_in(work.software->host_time(GraphPart::kOther));
   if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
   if (is_encoder_alone(model)) {
     end_encoder(steps, model, work);
     return steps;
   }
-  steps.tell_tensors(work.tensors);
+  steps.tell_tensors(work.passes.tensors);
   residual_end(steps, model, work, rows);
   if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));
   const Linear head = head_of(model, work);
@@ -223,11 +226,12 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
     steps.tell(TensorEvent::What::kMakes, kept::head_input(model, work));
     loss_forward(steps, model, work);
   } else {
-    if (work.sp) {
+    if (work.split.sp) {
       LayerCollective gather;
       gather.name = "head input all-gather";
       gather.kind = TransferKind::kAllGather;
-      gather.bytes = Bytes(real(rows) * real(model.hidden) * activation_bytes(work.precision));
+      gather.bytes =
+          Bytes(real(rows) * real(model.hidden) * activation_bytes(work.formats.precision));
       steps.then(gather);
     }
     steps.then(launched_product(work, head, rows));
@@ -236,12 +240,13 @@ StepList head_forward(const LlmConfig& model, const LayerWork& work) {
   return steps;
 }
 
-StepList head_backward(const LlmConfig& model, const LayerWork& work) {
+StepList head_backward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
   const Linear head = head_of(model, work);
   StepList steps;
-  if (work.phase == Phase::kTraining) steps.issued_in(work.software->host_time(GraphPart::kOther));
-  steps.tell_tensors(work.tensors);
+  if (work.batch.phase == Phase::kTraining)
+    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  steps.tell_tensors(work.passes.tensors);
   for (const Kernel& kernel : loss_gradient_kernels(work, head.out)) steps.then(kernel);
   tell_loss_gradients(steps, model, work);
   column_backward(steps, of_head(work), {head}, model.hidden);

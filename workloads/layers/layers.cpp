@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-bool is_training(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+bool is_training(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 /// Tokens whose second half of the layer (MLP or experts) is this rank's.
 std::int64_t second_half_rows(const LayerTask& task) {
@@ -27,7 +27,7 @@ std::int64_t second_half_rows(const LayerTask& task) {
 void output_norm_forward(StepList& steps, const std::string& name, const LayerTask& task,
                          std::int64_t rows, KeptTensor input) {
   if (task.model.norms_per_layer < 4) return;
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(stream(name, KernelClass::kNormalization, rows, task.model.hidden,
                     {bytes, bytes, vector_cost::kRmsNorm}));
   makes(steps, task, {input});
@@ -36,7 +36,7 @@ void output_norm_forward(StepList& steps, const std::string& name, const LayerTa
 void output_norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
                           KeptTensor input) {
   if (task.model.norms_per_layer < 4) return;
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(stream(name, KernelClass::kNormalization, task.work.row_tokens(), task.model.hidden,
                     {2 * bytes, bytes, vector_cost::kNormBackward}));
   frees(steps, task, {input});
@@ -53,9 +53,9 @@ void feed_backward(StepList& steps, const LayerTask& task) {
 /// A norm of what an all-reduce has just added up, which is part of it where the engine has that.
 Kernel norm_of_sum(const std::string& name, const LayerTask& task, bool reduced) {
   Kernel kernel = norm_forward(name, task, task.work.row_tokens());
-  const double sum =
-      real(task.work.row_tokens() * task.model.hidden) * activation_bytes(task.work.precision);
-  if (!reduced || task.work.tp == 1 || task.model.residual_streams > 1 ||
+  const double sum = real(task.work.row_tokens() * task.model.hidden) *
+                     activation_bytes(task.work.formats.precision);
+  if (!reduced || task.work.split.tp == 1 || task.model.residual_streams > 1 ||
       Bytes(sum) > task.work.fused.allreduce_norm)
     return kernel;
   kernel.start = KernelStart::kWithin;
@@ -67,12 +67,12 @@ StepList mixer_half(const LayerTask& task) {
   StepList steps;
   const Mixer* mixer = mixer_of(task.model, task.layer);
   if (mixer == nullptr) return steps;
-  LayerWork of_mixer = task.work;
-  of_mixer.precision = task.precision(task.layer.attention);
+  RankWork of_mixer = task.work;
+  of_mixer.formats.precision = task.precision(task.layer.attention);
   const LayerTask mixes{task.model, task.layer, of_mixer, task.forward};
   const std::int64_t second = second_half_rows(task);
   issued(steps, task, GraphPart::kAttention);
-  steps.tell_tensors(task.work.tensors);
+  steps.tell_tensors(task.work.passes.tensors);
   residual_mixture(steps, mixes);
   hyper_connection_in(steps, mixes);
   // Behind a layer like this one, or the embedding.
@@ -119,8 +119,8 @@ void mixer_half_backward(StepList& steps, const LayerTask& task) {
 
 /// Whether nothing that a dense MLP's last product gives is computed again.
 bool stops_early(const LayerTask& task) {
-  const bool needed = task.layer.moe || task.work.dropout || task.model.norms_per_layer > 2 ||
-                      task.model.residual_streams > 1;
+  const bool needed = task.layer.moe || task.work.passes.dropout ||
+                      task.model.norms_per_layer > 2 || task.model.residual_streams > 1;
   return task.forward == Forward::kAgain && !needed &&
          task.work.software->recompute_stops_early.value;
 }
@@ -135,7 +135,7 @@ StepList feed_half(const LayerTask& task) {
   StepList steps;
   if (!task.layer.feeds) return steps;
   issued(steps, task, GraphPart::kRouting);
-  steps.tell_tensors(task.work.tensors);
+  steps.tell_tensors(task.work.passes.tensors);
   residual_mixture(steps, task);
   hyper_connection_in(steps, task);
   // Parallel blocks (one norm) share the first norm, which then is not computed again.
@@ -191,7 +191,7 @@ Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t
 void norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
                    std::int64_t rows, PastBlock past) {
   const TrainingSoftware& software = *task.work.software;
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   const std::int64_t hidden = task.model.hidden;
   if (software.norm_backward.value == NormBackward::kTwoPasses && !task.work.lora.trains) {
     steps.aside(stream(name + " of weights", KernelClass::kNormalization, rows, hidden,
@@ -214,31 +214,33 @@ Precision unquantised(Precision precision) {
 }
 
 Precision LayerTask::precision(StoredFormat stored) const {
-  if (work.phase == Phase::kTraining) return work.precision;
-  if (stored == StoredFormat::kSixteenBit) return unquantised(work.precision);
-  if (stored == StoredFormat::kWideFourBit) return unquantised(work.precision);
+  if (work.batch.phase == Phase::kTraining) return work.formats.precision;
+  if (stored == StoredFormat::kSixteenBit) return unquantised(work.formats.precision);
+  if (stored == StoredFormat::kWideFourBit) return unquantised(work.formats.precision);
   if (stored == StoredFormat::kEightFloat)
-    return element_bytes(work.precision) < 1 ? Precision::kFp8 : work.precision;
+    return element_bytes(work.formats.precision) < 1 ? Precision::kFp8 : work.formats.precision;
   const bool scaled = stored == StoredFormat::kMxFourBit && work.mx_products;
-  return scaled && element_bytes(work.precision) >= 2 ? Precision::kFp8 : work.precision;
+  return scaled && element_bytes(work.formats.precision) >= 2 ? Precision::kFp8
+                                                              : work.formats.precision;
 }
 
 WeightFormat LayerTask::weights(StoredFormat stored) const {
-  if (work.phase == Phase::kTraining) return {.sparse = work.sparse_weights};
+  if (work.batch.phase == Phase::kTraining) return {.sparse = work.formats.sparse_weights};
   const auto widened = [this](std::int64_t bits) -> WeightFormat {
     return {bits, false, work.marlin, model.scale_bits};
   };
   if (stored == StoredFormat::kWideFourBit) return widened(4);
   // As they are, beside operands of 8 bits.
-  if (stored == StoredFormat::kMxFourBit && work.mx_products && element_bytes(work.precision) == 1)
+  if (stored == StoredFormat::kMxFourBit && work.mx_products &&
+      element_bytes(work.formats.precision) == 1)
     return {.bits = 4, .sparse = false};
   // Only operands of 16 bits and more are what narrow weights are widened to.
-  if (element_bytes(work.precision) < 2) return {};
+  if (element_bytes(work.formats.precision) < 2) return {};
   if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit) return widened(4);
   if (stored == StoredFormat::kEightBit) return widened(8);
-  if (work.widened_bits > 0 && stored == StoredFormat::kPrecision)
-    return widened(work.widened_bits);
-  if (work.widened_bits > 0 && stored == StoredFormat::kEightFloat)
+  if (work.formats.widened_bits > 0 && stored == StoredFormat::kPrecision)
+    return widened(work.formats.widened_bits);
+  if (work.formats.widened_bits > 0 && stored == StoredFormat::kEightFloat)
     return {.bits = 8, .sparse = false, .marlin = work.marlin};
   return {};
 }
@@ -246,7 +248,7 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
 namespace {
 
 /// Kernels that start before the one before has ended, where the engine has them do so.
-StepList launched_early(StepList steps, const LayerWork& work) {
+StepList launched_early(StepList steps, const RankWork& work) {
   if (work.fused.early_launch) steps.launch_early();
   return steps;
 }
@@ -254,30 +256,29 @@ StepList launched_early(StepList steps, const LayerWork& work) {
 }  // namespace
 
 void next_turn(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const bool exchanges = task.layer.moe && w.ep > 1;
-  if (w.takes_turns && w.turns_by_stages && w.phase == Phase::kDecode && exchanges)
+  const RankWork& w = task.work;
+  const bool exchanges = task.layer.moe && w.split.ep > 1;
+  if (w.takes_turns && w.turns_by_stages && w.batch.phase == Phase::kDecode && exchanges)
     steps.next_turn();
 }
 
 StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
-                                const LayerWork& work, const AttentionPart& part) {
+                                const RankWork& work, const AttentionPart& part) {
   StepList steps;
   const Mixer* mixer = mixer_of(model, layer);
   if (mixer == nullptr) return steps;
-  LayerWork of_mixer = work;
-  of_mixer.precision = LayerTask{model, layer, work}.precision(layer.attention);
+  RankWork of_mixer = work;
+  of_mixer.formats.precision = LayerTask{model, layer, work}.precision(layer.attention);
   mixer->part_forward(steps, {model, layer, of_mixer}, part);
   return launched_early(std::move(steps), work);
 }
 
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
-                                const LayerWork& work) {
+                                const RankWork& work) {
   return launched_early(mixer_half({model, layer, work}), work);
 }
 
-StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer,
-                           const LayerWork& work) {
+StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   return launched_early(feed_half({model, layer, work}), work);
 }
 
@@ -299,9 +300,9 @@ Linear projected_again(const LayerTask& task, bool narrow) {
 /// Every second product of a layer in its order (query, key, value, output; gate, up, down), and
 /// what lies between them, but not the last, which gives what nobody needs.
 StepList products_again(const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const std::int64_t rows = w.row_tokens();
-  const bool narrow = element_bytes(w.precision) < 2;
+  const bool narrow = element_bytes(w.formats.precision) < 2;
   StepList steps;
   steps.then(norm_forward("attention norm", task, rows));
   column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
@@ -322,8 +323,8 @@ StepList products_again(const LayerTask& task) {
 }
 
 /// Norms and functions at the rates of the software of a training run.
-StepList at_rates(StepList steps, const LayerWork& work) {
-  if (work.phase != Phase::kTraining) return steps;
+StepList at_rates(StepList steps, const RankWork& work) {
+  if (work.batch.phase != Phase::kTraining) return steps;
   steps.set_rate(KernelClass::kNormalization, work.software->norm_rate.value);
   steps.set_rate(KernelClass::kElementwise, work.software->elementwise_rate.value);
   return steps;
@@ -331,8 +332,8 @@ StepList at_rates(StepList steps, const LayerWork& work) {
 
 }  // namespace
 
-StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
-  if (model.parallel_block && work.phase == Phase::kTraining)
+StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
+  if (model.parallel_block && work.batch.phase == Phase::kTraining)
     return at_rates(parallel_block_forward({model, layer, work}), work);
   StepList steps = attention_half_forward(model, layer, work);
   if (layer.kind == LayerKind::kCross)
@@ -341,11 +342,11 @@ StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const L
   return at_rates(std::move(steps), work);
 }
 
-StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   const LayerTask again{model, layer, work, Forward::kAgain};
   if (work.recomputes_products()) return at_rates(products_again(again), work);
   StepList steps;
-  if (work.recompute != Recompute::kFull) return steps;
+  if (work.passes.recompute != Recompute::kFull) return steps;
   if (model.parallel_block) return at_rates(parallel_block_forward(again), work);
   steps.append(mixer_half(again));
   if (layer.kind == LayerKind::kCross) steps.append(cross_half_forward(again), kCrossPart);
@@ -353,16 +354,16 @@ StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const Lay
   return at_rates(std::move(steps), work);
 }
 
-StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   StepList steps = layer_again(model, layer, work);
   steps.append(layer_gradients(model, layer, work));
   return steps;
 }
 
-StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   const LayerTask task{model, layer, work};
   StepList steps;
-  steps.tell_tensors(work.tensors);
+  steps.tell_tensors(work.passes.tensors);
   if (model.parallel_block) {
     parallel_block_backward(steps, task);
     return at_rates(std::move(steps), work);

@@ -11,19 +11,19 @@ namespace {
 
 /// What attention and MLP of a parallel block do: the MLP reads what attention has gathered, and
 /// the sums of both are reduced once.
-LayerWork beside_mlp(LayerWork work) {
-  work.partial_output = true;
+RankWork beside_mlp(RankWork work) {
+  work.place.partial_output = true;
   return work;
 }
-LayerWork beside_attention(LayerWork work) {
-  work.whole_input = true;
+RankWork beside_attention(RankWork work) {
+  work.place.whole_input = true;
   return work;
 }
 
 /// The sum of what attention and MLP give, or of the gradients of their input, each in parts on the
 /// ranks of a tensor parallel group.
 void add_parts(StepList& steps, const LayerTask& task, const char* name) {
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
                     {2 * bytes, bytes, 1}));
 }
@@ -32,18 +32,18 @@ void add_parts(StepList& steps, const LayerTask& task, const char* name) {
 bool norms_apart(const LayerTask& task) { return task.model.norms_per_layer > 1; }
 
 /// What the MLP of a parallel block does.
-LayerWork mlp_work(const LayerTask& task) {
+RankWork mlp_work(const LayerTask& task) {
   return norms_apart(task) ? task.work : beside_attention(task.work);
 }
 
 }  // namespace
 
 StepList parallel_block_forward(const LayerTask& task) {
-  const LayerWork of_attention = beside_mlp(task.work), of_mlp = mlp_work(task);
+  const RankWork of_attention = beside_mlp(task.work), of_mlp = mlp_work(task);
   const std::int64_t rows = task.work.row_tokens();
   StepList steps;
   issued(steps, task, GraphPart::kAttention);
-  steps.tell_tensors(task.work.tensors);
+  steps.tell_tensors(task.work.passes.tensors);
   steps.then(norm_forward("attention norm", task, rows));
   makes(steps, task, {kept::layer_input});
   mixer_of(task.model, task.layer)
@@ -57,7 +57,7 @@ StepList parallel_block_forward(const LayerTask& task) {
 }
 
 void parallel_block_backward(StepList& steps, const LayerTask& task) {
-  const LayerWork of_attention = beside_mlp(task.work), of_mlp = mlp_work(task);
+  const RankWork of_attention = beside_mlp(task.work), of_mlp = mlp_work(task);
   issued(steps, task, GraphPart::kOther);
   residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
   mlp_backward(steps, {task.model, task.layer, of_mlp});

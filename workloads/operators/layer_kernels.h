@@ -14,7 +14,7 @@ inline std::vector<Kernel> layer_kernels(void (*part)(StepList& steps, const Lay
                                          Precision precision) {
   LayerConfig layer;
   layer.moe = model.has_moe();
-  LayerWork work;
+  RankWork work;
   work.phase = Phase::kPrefill;
   work.query = work.context = tokens;
   work.precision = precision;

@@ -26,6 +26,7 @@ config::Schema<T> recurrent_schema(const char* kind, const char* help, const cha
 }
 
 inline constexpr const char* kChunkTokens = "tokens of each sequence";
-inline constexpr const char* kNewTokens = "new tokens of each sequence: more than one are guesses";
+inline constexpr const char* kNewTokens =
+    "new tokens of each sequence: more than one are draft tokens";
 
 }  // namespace orrery

@@ -21,13 +21,13 @@ struct ClosedLoop final : RequestSourceConfig {
     using C = ClosedLoop;
     static const config::Schema<C> schema =
         source_schema<C>("closed_loop",
-                         "clients that each wait for an answer before they ask again")
+                         "clients that each wait for a response before they send the next request")
             .required("concurrency", &C::concurrency,
                       "clients, each with a request in flight; all begin at time 0",
                       between(1, 1e7))
             .optional("requests", &C::requests, "requests in all", between(1, 1e9))
             .optional("input", &C::input, "tokens of a prompt")
-            .optional("output", &C::output, "tokens of an answer")
+            .optional("output", &C::output, "output tokens of a request")
             .optional("seed", &C::seed, "seed of the lengths", between(0, 1e15));
     return schema;
   }
@@ -60,7 +60,8 @@ std::unique_ptr<RequestSource> ClosedLoop::make() const {
 }
 
 const config::Registered<RequestSourceConfig>::Add<ClosedLoop> added_closed_loop(
-    "closed_loop", "clients that each wait for an answer before they ask again", "concurrency");
+    "closed_loop", "clients that each wait for a response before they send the next request",
+    "concurrency");
 
 }  // namespace
 }  // namespace orrery

@@ -48,7 +48,7 @@ config::Schema<T> open_arrivals_schema(const std::string& name, const std::strin
       .optional("requests", static_cast<std::int64_t T::*>(&O::requests), "requests in all",
                 between(1, 1e9))
       .optional("input", static_cast<Lengths T::*>(&O::input), "tokens of a prompt")
-      .optional("output", static_cast<Lengths T::*>(&O::output), "tokens of an answer")
+      .optional("output", static_cast<Lengths T::*>(&O::output), "output tokens of a request")
       .optional("shared_prefixes",
                 static_cast<std::optional<SharedPrefixes> T::*>(&O::shared_prefixes),
                 "prefixes that prompts share, as of vLLM's benchmark prefix_repetition")

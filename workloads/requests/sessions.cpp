@@ -30,7 +30,9 @@ struct Sessions final : RequestSourceConfig {
     using config::between;
     using S = Sessions;
     static const config::Schema<S> schema =
-        source_schema<S>("sessions", "conversations whose turns wait for answers and for thought")
+        source_schema<S>(
+            "sessions",
+            "conversations whose turns wait for the output before them and for the user")
             .required("rate", &S::rate, "conversations that begin in a second, at random: 0.5 /s",
                       config::positive())
             .optional("sessions", &S::sessions, "conversations in all", between(1, 1e8))
@@ -38,12 +40,12 @@ struct Sessions final : RequestSourceConfig {
             .optional("system_prompt", &S::system_prompt,
                       "tokens that all conversations begin with", between(0, 1e7))
             .optional("input", &S::input, "tokens that a turn adds to the prompt")
-            .optional("output", &S::output, "tokens of an answer")
+            .optional("output", &S::output, "output tokens of a request")
             .optional("think_time", &S::think_time,
-                      "mean time between an answer and the next turn, at random",
+                      "mean time between the end of an output and the next turn, at random",
                       config::at_least(0))
             .optional("max_context", &S::max_context,
-                      "tokens of a conversation with the answer to come, beyond which it ends",
+                      "tokens of a conversation with the output to come, beyond which it ends",
                       between(2, 1e8))
             .optional("seed", &S::seed, "seed of arrivals, lengths and pauses", between(0, 1e15));
     return schema;
@@ -140,7 +142,7 @@ std::unique_ptr<RequestSource> Sessions::make() const {
 }
 
 const config::Registered<RequestSourceConfig>::Add<Sessions> added_sessions(
-    "sessions", "conversations whose turns wait for answers and for thought");
+    "sessions", "conversations whose turns wait for the output before them and for the user");
 
 }  // namespace
 }  // namespace orrery

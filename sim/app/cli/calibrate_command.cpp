@@ -230,7 +230,8 @@ void CalibrateArguments::take(Options& options) {
   options.options("--system", systems,
                   "fit the collective protocols of these systems instead, such as dgx_h200");
   options.option("--engine", engine,
-                 "fit what the host of this serving engine takes instead (vllm, sglang, trtllm), "
+                 "fit what the host of this serving engine takes instead (vllm, sglang, "
+                 "tensorrt_llm), "
                  "on tables of measured runs");
   options.option(
       "--given", given,

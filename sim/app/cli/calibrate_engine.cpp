@@ -29,8 +29,9 @@ HostFit fit_engine(const CalibrateArguments& arguments) {
     const ServingRows table = read_serving_rows(file);
     rows.insert(rows.end(), table.rows.begin(), table.rows.end());
   }
-  const HostFitRows split =
-      host_fit_rows(rows, arguments.engine, arguments.fit_on, arguments.versions);
+  // Tables of measured runs call TensorRT-LLM by its old name, which --engine takes too.
+  const std::string backend = arguments.engine == "tensorrt_llm" ? "trtllm" : arguments.engine;
+  const HostFitRows split = host_fit_rows(rows, backend, arguments.fit_on, arguments.versions);
   std::cerr << arguments.engine << ": " << split.fitted.size() << " rows to fit on, "
             << split.held_out.size() << " to judge by\n";
   ServingValidation validation(arguments.models);

@@ -28,7 +28,7 @@ inline const DeclaredMetric kAveragePower{{"average_power_w", "W",
                                            "operator, training, inference, serving, layers"}};
 inline const DeclaredMetric kTokensPerJoule{
     {"tokens_per_joule", "1/J",
-     "tokens (of serving: of answers) over the energy of all accelerators used",
+     "tokens (serving: output tokens) over the energy of all accelerators used",
      "training, inference, serving"}};
 inline const DeclaredMetric kSystemPower{
     {"system_power_w", "W",

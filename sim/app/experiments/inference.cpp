@@ -59,7 +59,7 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
                     "batch up as it would to run it; what it schedules "
                     "and its host have no part in a step")
           .optional("speculative", &E::speculative,
-                    "guesses at tokens after the next one: decodes verify them beside it, then the "
+                    "draft tokens: decodes verify them beside it, then the "
                     "passes that make the next ones");
   return schema;
 }
@@ -82,7 +82,7 @@ const RegisterExperiment<InferenceExperiment> registered_inference(
 
 namespace {
 
-/// With the weights and the cache of what guesses, on the last stage.
+/// With the weights and the cache of the draft model, on the last stage.
 std::vector<MemoryUse> memory_with_drafts(const LlmConfig& llm, const InferenceConfig& config) {
   std::vector<MemoryUse> stages = inference_memory(llm, config);
   if (!config.drafts) return stages;
@@ -133,7 +133,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   config.two_batch_overlap = two_batch_overlap;
   if (engine) use_kernels(*engine->object, engine->object->own_fusions(), config);
   if (images > 0) see(config);
-  if (speculative) guess(config);
+  if (speculative) add_drafts(config);
   if (engine && plan.cp == 1)
     config.layer_tokens =
         engine->object->padded(step_tokens(config), config.phase == Phase::kDecode);
@@ -150,7 +150,7 @@ void InferenceExperiment::see(InferenceConfig& config) const {
     config.sequence += images * llm.vision->patches(config.image).tokens;
 }
 
-void InferenceExperiment::guess(InferenceConfig& config) const {
+void InferenceExperiment::add_drafts(InferenceConfig& config) const {
   const LlmConfig llm = model.build();
   if (config.phase != Phase::kPrefill) {
     config.batch = batch_of(config);

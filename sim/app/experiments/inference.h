@@ -26,7 +26,7 @@ struct InferenceExperiment final : ModelExperiment {
   MixedBatch mixed;  ///< batch of a mixed step
   CacheFormat kv_precision = CacheFormat::kBf16;
   std::int64_t widened_bits =
-      0;  ///< see LayerWork::widened_bits; follows from model and accelerator
+      0;  ///< see RankWork::widened_bits; follows from model and accelerator
   std::optional<ExpertRoutingConfig> expert_routing;
   std::optional<LoraConfig> lora;  ///< slots for adapters beside the model
   std::int64_t adapters = 0;       ///< different adapters of the step; 0: as many as slots
@@ -51,8 +51,8 @@ struct InferenceExperiment final : ModelExperiment {
   }
   /// Prompts have images, whose tokens are added to those of text.
   void see(InferenceConfig& config) const;
-  /// Decodes verify guesses, and the step is followed by what makes them.
-  void guess(InferenceConfig& config) const;
+  /// Decodes verify draft tokens, and the step is followed by what makes them.
+  void add_drafts(InferenceConfig& config) const;
 
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
   void require_plan(const LlmConfig& llm) const override;

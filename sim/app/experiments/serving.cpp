@@ -37,7 +37,7 @@ const config::Schema<ServingExperiment>& ServingExperiment::schema() {
   static const config::Schema<E> schema =
       experiment_schema<E>("serving", "requests through schedulers on simulated hardware")
           .optional_reference("model", &E::model, "models", "the language model")
-          .required("serving", &E::serving, "requests and the fleet that answers them")
+          .required("serving", &E::serving, "requests and the fleet that serves them")
           .optional("fidelity", &E::fidelity,
                     "detail of the kernel model: closed form, tile (thread blocks as discrete "
                     "events), or auto, whichever predicts a kernel better")

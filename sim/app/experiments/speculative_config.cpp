@@ -9,9 +9,10 @@
 namespace orrery {
 namespace {
 
-constexpr double kMostGuesses = 32;
+constexpr double kMostDraftTokens = 32;
 
-/// Finds the first map below a node whose keys are numbers of guesses, or the one below a path.
+/// Finds the first map below a node whose keys are numbers of draft tokens, or the one below a
+/// path.
 const config::Node* means_below(const config::Node& node) {
   if (!node.is_map()) return nullptr;
   if (node.find("1") != nullptr) return &node;
@@ -45,20 +46,21 @@ double number_of(const config::Node& node) {
   return value;
 }
 
-/// Mean tokens of an iteration with one guess, two, and so on.
-std::vector<double> means_of(const std::string& path, const std::string& of, std::int64_t guesses) {
+/// Mean tokens of an iteration with one draft token, two, and so on.
+std::vector<double> means_of(const std::string& path, const std::string& of,
+                             std::int64_t draft_tokens) {
   config::Diagnostics diagnostics;
   const config::Node file = config::load_file(path, diagnostics);
   diagnostics.throw_if_errors();
   const config::Node* start = below(file, of);
   if (start == nullptr) complain(file, "has nothing at '" + of + "'");
   const config::Node* table = means_below(*start);
-  if (table == nullptr) complain(*start, "has no means by numbers of guesses (1: 1.8)");
+  if (table == nullptr) complain(*start, "has no means by numbers of draft tokens (1: 1.8)");
   std::vector<double> means;
-  for (std::int64_t i = 1; i <= guesses; ++i) {
+  for (std::int64_t i = 1; i <= draft_tokens; ++i) {
     const config::Node* mean = table->find(std::to_string(i));
     if (mean == nullptr)
-      complain(*table, "does not say what " + std::to_string(i) + " guesses give");
+      complain(*table, "does not say what " + std::to_string(i) + " draft tokens give");
     means.push_back(number_of(*mean));
   }
   return means;
@@ -85,29 +87,29 @@ bool has_draft(const SpeculativeConfig& s) {
 const config::Schema<SpeculativeConfig>& SpeculativeConfig::schema() {
   using S = SpeculativeConfig;
   static const auto schema =
-      config::Schema<S>("speculative", "guesses at tokens after the next one, verified beside it")
+      config::Schema<S>("speculative", "draft tokens, which the step verifies")
           .optional(
               "method", &S::method,
-              "what guesses: the model's module of multi-token prediction (mtp), a model of "
+              "the draft model: the model's module of multi-token prediction (mtp), a model of "
               "its own (draft_model; an EAGLE head is one), or a look into the prompt (ngram)")
           .required("num_speculative_tokens", &S::num_speculative_tokens,
-                    "guesses that an iteration verifies for each sequence",
-                    config::between(1, kMostGuesses))
-          .optional_reference("model", &S::model, "models", "the model that guesses")
+                    "draft tokens that an iteration verifies for each sequence",
+                    config::between(1, kMostDraftTokens))
+          .optional_reference("model", &S::model, "models", "the draft model")
           .optional("acceptance_length", &S::acceptance_length,
-                    "mean tokens of an answer that an iteration gives, all guesses being right "
+                    "mean output tokens that an iteration gives, all draft tokens being right "
                     "equally often",
-                    config::between(1, kMostGuesses + 1))
+                    config::between(1, kMostDraftTokens + 1))
           .optional("acceptance_rates", &S::acceptance_rates,
-                    "how often each guess is right where all before it are")
+                    "how often each draft token is right where all before it are")
           .optional("acceptance_table", &S::acceptance_table,
-                    "YAML file with mean tokens of an iteration by number of guesses")
+                    "YAML file with mean tokens of an iteration by number of draft tokens")
           .optional("acceptance_of", &S::acceptance_of,
                     "what of the table: keys joined by slashes (glm-5.2-fp8/thinking_on); by "
                     "itself the first")
           .check(
               "one of acceptance_length, acceptance_rates and acceptance_table says how often "
-              "guesses are right",
+              "draft tokens are right",
               says_one, {"acceptance_length", "acceptance_rates", "acceptance_table"})
           .check("acceptance_length is at most one more than num_speculative_tokens",
                  [](const S& s) {
@@ -115,7 +117,7 @@ const config::Schema<SpeculativeConfig>& SpeculativeConfig::schema() {
                           *s.acceptance_length <= static_cast<double>(s.num_speculative_tokens) + 1;
                  },
                  {"acceptance_length"})
-          .check("needs a rate for each of num_speculative_tokens guesses",
+          .check("needs a rate for each of num_speculative_tokens draft tokens",
                  [](const S& s) {
                    return s.acceptance_rates.empty() ||
                           static_cast<std::int64_t>(s.acceptance_rates.size()) ==

@@ -13,18 +13,18 @@
 
 namespace orrery {
 
-/// What guesses the tokens after the next one.
+/// How draft tokens are made.
 enum class SpeculativeMethod : std::uint8_t {
   kMtp,         ///< the model's own module of multi-token prediction
   kDraftModel,  ///< a model of its own, a small head on the model's features (EAGLE) among them
   kNgram        ///< a look into the prompt, on the host
 };
 
-/// Keys as vLLM's --speculative-config has them, and how often guesses are right.
+/// Keys as vLLM's --speculative-config has them, and how often draft tokens are right.
 struct SpeculativeConfig {
   SpeculativeMethod method = SpeculativeMethod::kMtp;
   std::int64_t num_speculative_tokens = 1;
-  ModelConfig model;  ///< the model that guesses, of kDraftModel
+  ModelConfig model;  ///< the draft model, of kDraftModel
   std::optional<double> acceptance_length;
   std::vector<double> acceptance_rates;
   FilePath acceptance_table;
@@ -33,8 +33,8 @@ struct SpeculativeConfig {
 
   /// @throws config::ConfigError for a table that cannot be read, or that does not say it
   Speculation speculation() const;
-  /// The model that guesses, as one whose steps can be priced. Nothing: none does.
-  /// @param target whose tokens are guessed
+  /// The draft model, as one whose steps can be priced. Nothing: none does.
+  /// @param target whose tokens are drafted
   /// @throws config::KeyError below "speculative" for a model that has none
   std::optional<LlmConfig> draft(const LlmConfig& target) const;
   /// Whether it uses the embedding and the head of the model.

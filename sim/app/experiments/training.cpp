@@ -141,7 +141,7 @@ void hold_states(const std::vector<MemoryUse>& stages, Program& program) {
 }
 
 ModelStep sized(const LlmConfig& llm, const TrainingConfig& config, Program program) {
-  const std::int64_t encoded = llm.has_encoder() ? layer_work(config).encoder : 0;
+  const std::int64_t encoded = llm.has_encoder() ? rank_work(config).batch.encoder : 0;
   return {std::move(program),
           static_cast<double>(config.global_batch * (config.sequence + encoded)),
           model_flops(llm, config)};

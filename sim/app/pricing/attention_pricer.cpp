@@ -67,7 +67,7 @@ StepList products_of(const StepList& steps, bool products) {
 /// The only part of a step of decodes.
 AttentionPart decodes_alone(InferenceConfig plan, const BatchShape& shape) {
   plan = with_batch(std::move(plan), shape);
-  return layer_work(plan).attention_parts().front();
+  return rank_work(plan).batch.attention_parts().front();
 }
 
 }  // namespace
@@ -129,9 +129,9 @@ StepPrice AttentionPricer::price(const AttentionPart& part,
   one.mean_lengths = true;
   one.micro_batch = part.sequences * part.query;
   one.adapters = 0;
-  LayerWork all = layer_work(one);
-  all.phase = Phase::kMixed;
-  all.parts.emplace();
+  RankWork all = rank_work(one);
+  all.batch.phase = Phase::kMixed;
+  all.batch.parts.emplace();
   StepPrice sum;
   for (const LayerKind& kind : layers_) {
     const StepList steps = attention_part_forward(model_, kind.layer, all, part);

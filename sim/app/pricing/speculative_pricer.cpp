@@ -22,7 +22,7 @@ IterationPrice SpeculativePricer::price(const BatchShape& shape) {
     next.context += chunk.context + chunk.tokens;
     next.longest = std::max(next.longest, chunk.context + chunk.tokens);
   }
-  if (next.sequences > 0 && guesses_ > 1) add(next, guesses_ - 1);
+  if (next.sequences > 0 && draft_tokens_ > 1) add(next, draft_tokens_ - 1);
   return all;
 }
 

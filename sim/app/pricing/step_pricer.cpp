@@ -119,19 +119,19 @@ std::vector<StepPricer::LayerKind> StepPricer::kinds(const LlmConfig& model) {
 }
 
 /// So many tokens, without any attention.
-LayerWork StepPricer::work(Phase phase, std::int64_t tokens) const {
+RankWork StepPricer::work(Phase phase, std::int64_t tokens) const {
   InferenceConfig one = plan_;
   one.phase = Phase::kDecode;
   one.micro_batch = tokens;
   one.adapters = 0;
-  LayerWork work = layer_work(model_, one);
-  work.phase = phase;
-  work.parts.emplace();
+  RankWork work = rank_work(model_, one);
+  work.batch.phase = phase;
+  work.batch.parts.emplace();
   return work;
 }
 
 StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens, bool turns) const {
-  const LayerWork all = work(phase, tokens);
+  const RankWork all = work(phase, tokens);
   StepPrice price = parts_.price(embedding_forward(model_, all));
   for (const LayerKind& kind : layers_) {
     if (turns && kind.layer.moe) continue;
@@ -146,9 +146,9 @@ StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens, bool turns)
   }
   const Bytes message(static_cast<double>(all.row_tokens() * model_.hidden) *
                       mean_residual_copies(model_, plan_.parallel) *
-                      activation_bytes(all.precision));
+                      activation_bytes(all.formats.precision));
   price.add(parts_.messages(message), 1);
-  if (all.cp > 1) price.add(parts_.price(hidden_gather(model_, all)), 1);
+  if (all.split.cp > 1) price.add(parts_.price(hidden_gather(model_, all)), 1);
   if (turns) {
     StepList merge;
     merge.then(merge_batches(model_, all));
@@ -159,12 +159,12 @@ StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens, bool turns)
 
 /// Experts whose tokens the tensor parallel ranks share out.
 bool StepPricer::shared_out(const LayerConfig& layer) const {
-  return layer.moe && plan_.parallel.tp > 1 && !layer_work(plan_).all_reduces_experts;
+  return layer.moe && plan_.parallel.tp > 1 && !rank_work(plan_).split.all_reduces_experts;
 }
 
 /// @param rows tokens of one of the ranks that share them out
 StepPrice StepPricer::price_shares(Phase phase, std::int64_t rows) const {
-  const LayerWork all = work(phase, rows * plan_.parallel.tp);
+  const RankWork all = work(phase, rows * plan_.parallel.tp);
   StepPrice price;
   for (const LayerKind& kind : layers_) {
     if (!shared_out(kind.layer)) continue;
@@ -174,7 +174,7 @@ StepPrice StepPricer::price_shares(Phase phase, std::int64_t rows) const {
 }
 
 StepPrice StepPricer::price_experts(std::int64_t tokens) const {
-  const LayerWork all = work(Phase::kMixed, tokens);
+  const RankWork all = work(Phase::kMixed, tokens);
   StepPrice price;
   for (const LayerKind& kind : layers_) {
     if (!kind.layer.moe) continue;
@@ -185,8 +185,8 @@ StepPrice StepPricer::price_experts(std::int64_t tokens) const {
 }
 
 StepPrice StepPricer::price_head(std::int64_t rows) const {
-  LayerWork all = work(Phase::kMixed, rows);
-  all.parts->push_back({Phase::kDecode, rows, 1, 1, {}, true});
+  RankWork all = work(Phase::kMixed, rows);
+  all.batch.parts->push_back({Phase::kDecode, rows, 1, 1, {}, true});
   return parts_.price(head_forward(model_, all));
 }
 
@@ -202,7 +202,7 @@ StepPrice StepPricer::price_images(std::int64_t prompts) const {
 }
 
 StepPrice StepPricer::price_adapters(std::int64_t adapters, std::int64_t tokens) const {
-  LayerWork all = work(Phase::kMixed, tokens);
+  RankWork all = work(Phase::kMixed, tokens);
   all.lora = lora_work(plan_.lora, adapters);
   StepPrice price;
   for (const LayerKind& kind : layers_)

@@ -52,7 +52,7 @@ class StepPricer final : public IterationPricer {
   };
 
   static std::vector<LayerKind> kinds(const LlmConfig& model);
-  LayerWork work(Phase phase, std::int64_t tokens) const;
+  RankWork work(Phase phase, std::int64_t tokens) const;
   /// Where two batches take turns, without the layers of experts that they do so in.
   StepPrice price_tokens(Phase phase, std::int64_t tokens, bool turns = false) const;
   StepPrice price_shares(Phase phase, std::int64_t rows) const;

@@ -21,9 +21,9 @@ bool is_exchange(const Step& step) {
 
 /// Steps of half a layer before attention, which has none of its own without parts.
 std::size_t steps_before_attention(const LlmConfig& model, const LayerConfig& layer,
-                                   LayerWork work) {
+                                   RankWork work) {
   const StepList without = attention_half_forward(model, layer, work);
-  work.parts->push_back({Phase::kDecode, work.tokens(), 1, 1, {}, true});
+  work.batch.parts->push_back({Phase::kDecode, work.tokens(), 1, 1, {}, true});
   const StepList with = attention_half_forward(model, layer, work);
   std::size_t same = 0;
   while (same < without.steps().size() && without.steps()[same].name() == with.steps()[same].name())
@@ -89,9 +89,9 @@ StepList TwoBatchPricer::steps(Segment segment, const LayerConfig& layer, bool d
   InferenceConfig one = plan_;
   one.phase = Phase::kDecode;
   one.micro_batch = tokens;
-  LayerWork work = layer_work(model_, one);
-  work.phase = decodes ? Phase::kDecode : Phase::kMixed;
-  work.parts.emplace();
+  RankWork work = rank_work(model_, one);
+  work.batch.phase = decodes ? Phase::kDecode : Phase::kMixed;
+  work.batch.parts.emplace();
   work.takes_turns = true;
   work.turns_by_stages = plan_.decodes_by_stages;
   StepList all = attention_half_forward(model_, layer, work);

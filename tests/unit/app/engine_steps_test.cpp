@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of inference with the kernels of an engine: what fusions, early launches and guesses
+// Steps of inference with the kernels of an engine: what fusions, early launches and draft tokens
 // change.
 #include <gtest/gtest.h>
 
@@ -115,20 +115,20 @@ TEST(EngineSteps, GuessesGiveMoreTokensOfLongerSteps) {
 }
 
 TEST(EngineSteps, AModelThatGuessesForNothingLeavesItsVerification) {
-  // Guesses out of the prompt cost what a step with as many queries does.
-  const double guessed = step_time(
+  // Draft tokens out of the prompt cost what a step with as many queries does.
+  const double drafted = step_time(
       kLatent, {"speculative={method: ngram, num_speculative_tokens: 2, acceptance_length: 2}"});
   const double queried =
       step_time(kLatent, {"phase=mixed", "kv_length=0", "batch={}",
                           "mixed={queries: 3, decodes: [{context: 1024, count: 32}]}"});
-  EXPECT_DOUBLE_EQ(guessed, queried);
+  EXPECT_DOUBLE_EQ(drafted, queried);
 }
 
 TEST(EngineSteps, MorePassesTakeMoreTimeAllAlike) {
-  const auto time = [](const char* guesses) {
+  const auto time = [](const char* draft_tokens) {
     return step_time(kLatent, {std::string("speculative={method: mtp, acceptance_length: 1, "
                                            "num_speculative_tokens: ") +
-                               guesses + "}"});
+                               draft_tokens + "}"});
   };
   const auto verified = [](const char* queries) {
     return step_time(kLatent, {"phase=mixed", "kv_length=0", "batch={}",

@@ -24,11 +24,11 @@ double part_us(const std::string& system, const LlmConfig& model, const LayerCon
       config::load<SystemConfig>(files.locate("systems", system, ""), files, "systems"), 1);
   const auto kernels = machine.kernels({});
   const auto prices = kernels->on(machine.accelerator());
-  LayerWork work;
-  work.phase = part.phase;
-  work.sequences = part.sequences;
-  work.query = part.query;
-  work.context = part.context;
+  RankWork work;
+  work.batch.phase = part.phase;
+  work.batch.sequences = part.sequences;
+  work.batch.query = part.query;
+  work.batch.context = part.context;
   const StepList steps = attention_part_forward(model, layer, work, part);
   double us = 0;
   for (const Step& step : steps.steps())

@@ -156,11 +156,11 @@ TEST(Serving, WhatTheHostOfAnEngineTakesIsWhatWasFittedUnlessItIsGiven) {
 }
 
 TEST(Serving, AVerificationTakesAStepOfSoManyTokens) {
-  const std::string guesses =
+  const std::string draft_tokens =
       "serving.fleet.0.speculative={method: ngram, num_speculative_tokens: 3, acceptance_length: "
       "4}";
   // The first token, and with one more iteration four.
-  const RunRecord served = simulate(load(kOne, {guesses, "serving.workload.output=5"}));
+  const RunRecord served = simulate(load(kOne, {draft_tokens, "serving.workload.output=5"}));
   EXPECT_EQ(metric(served, "iterations"), 2);
   const double step =
       metric(simulate(load("{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: "
@@ -170,10 +170,10 @@ TEST(Serving, AVerificationTakesAStepOfSoManyTokens) {
 }
 
 TEST(Serving, AModelThatGuessesTakesItsPassesAndItsMemory) {
-  const std::string guesses =
+  const std::string draft_tokens =
       "serving.fleet.0.speculative={method: draft_model, model: llama_3_1_8b, "
       "num_speculative_tokens: 2, acceptance_length: 3}";
-  const RunRecord served = simulate(load(kOne, {guesses, "serving.workload.output=7"}));
+  const RunRecord served = simulate(load(kOne, {draft_tokens, "serving.workload.output=7"}));
   const RunRecord plain = simulate(load(kOne));
   // Of two equal models each pass takes what a step does: one of all new tokens, one of a token.
   const auto step = [](const char* queries) {
@@ -413,7 +413,7 @@ TEST(Experts, OfTensorParallelRanksMeetInAnAllReduce) {
   config.kv_length = 512;
   const auto feed = [&](bool all_reduce, const char* what) {
     config.all_reduce_experts = all_reduce;
-    return Sums(feed_half_forward(llm, llm.layers.back(), layer_work(config)), what);
+    return Sums(feed_half_forward(llm, llm.layers.back(), rank_work(config)), what);
   };
   const Sums summed = feed(true, "expert ");
   EXPECT_THAT(summed.collectives, testing::ElementsAre(TransferKind::kAllReduce));

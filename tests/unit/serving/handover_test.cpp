@@ -38,7 +38,7 @@ struct Served {
   Bytes moved;
 
   const ServedRequest& of(std::int64_t id) const {
-    return *std::find_if(log.answers().begin(), log.answers().end(),
+    return *std::find_if(log.served().begin(), log.served().end(),
                          [id](const ServedRequest& a) { return a.id == id; });
   }
 };
@@ -144,9 +144,9 @@ TEST(Handover, EveryEngineGoesOnWithWhatComes) {
                              "{kind: sarathi}", "{kind: orca}", "{kind: static}"}) {
     SCOPED_TRACE(engine);
     const Served served = serve(requests, {.prefill = 2, .decode = 2, .blocks = 400}, engine);
-    EXPECT_EQ(served.log.answers().size(), requests.size());
+    EXPECT_EQ(served.log.served().size(), requests.size());
     for (const Instance& instance : served.instances) EXPECT_EQ(instance.used_blocks(), 0);
-    for (const ServedRequest& a : served.log.answers()) {
+    for (const ServedRequest& a : served.log.served()) {
       if (a.output > 1) {
         EXPECT_LT(a.first_token, a.moved);
       }

@@ -23,12 +23,12 @@ ServedRequest request(std::int64_t id, double arrival, double started, double en
 }
 
 std::vector<ServedRequest> answers_of(const std::function<double(double)>& wait) {
-  std::vector<ServedRequest> answers;
+  std::vector<ServedRequest> served;
   for (int i = 0; i < 2000; ++i) {
     const double arrival = i * 0.01;
-    answers.push_back(request(i, arrival, arrival + wait(arrival), arrival + wait(arrival) + 0.1));
+    served.push_back(request(i, arrival, arrival + wait(arrival), arrival + wait(arrival) + 0.1));
   }
-  return answers;
+  return served;
 }
 
 TEST(QueueTrend, GrowsWhereWaitsDo) {
@@ -60,9 +60,9 @@ TEST(QueueTrend, GrowthThatDoesNotMatterIsStable) {
 }
 
 TEST(QueueTrend, ArrivalsOfLessThanThreeLifetimesDecideNothing) {
-  std::vector<ServedRequest> answers;
-  for (int i = 0; i < 100; ++i) answers.push_back(request(i, 0.1 * i, 0.1 * i, 0.1 * i + 5));
-  const QueueTrend trend = queue_trend(answers);
+  std::vector<ServedRequest> served;
+  for (int i = 0; i < 100; ++i) served.push_back(request(i, 0.1 * i, 0.1 * i, 0.1 * i + 5));
+  const QueueTrend trend = queue_trend(served);
   EXPECT_EQ(trend.load, LoadState::kUndecided);
   EXPECT_NEAR(trend.deciding, 100 * 15 / 9.9, 1);  // three lifetimes of 5 s at 10 a second
 }
@@ -82,15 +82,15 @@ struct Queue {
     const double horizon = 20 / (servers * apart * apart);
     std::priority_queue<double, std::vector<double>, std::greater<>> free;
     for (int i = 0; i < servers; ++i) free.push(0);
-    std::vector<ServedRequest> answers;
+    std::vector<ServedRequest> served;
     for (double now = 0;;) {
       now += exponential() / (load * servers);
-      if (now > horizon) return answers;
+      if (now > horizon) return served;
       const double started = std::max(now, free.top());
       free.pop();
       const double ended = started + (deterministic ? 1 : exponential());
       free.push(ended);
-      answers.push_back(request(static_cast<std::int64_t>(answers.size()), now, started, ended));
+      served.push_back(request(static_cast<std::int64_t>(served.size()), now, started, ended));
     }
   }
 };
@@ -111,12 +111,12 @@ TEST(QueueTrend, OfDecidedLoadsOfMMkAndMDkAtMostOneInAHundredIsWrong) {
   int decided = 0, wrong = 0, short_ones = 0;
   for (int seed = 0; seed < kSeeds; ++seed) {
     const Queue queue = draw_queue(engine);
-    const std::vector<ServedRequest> answers = queue.run(static_cast<std::uint64_t>(seed));
-    if (answers.size() < 2) continue;
-    const QueueTrend trend = queue_trend(answers);
-    const double span = to_seconds(answers.back().arrival - answers.front().arrival).base();
+    const std::vector<ServedRequest> served = queue.run(static_cast<std::uint64_t>(seed));
+    if (served.size() < 2) continue;
+    const QueueTrend trend = queue_trend(served);
+    const double span = to_seconds(served.back().arrival - served.front().arrival).base();
     if (trend.load == LoadState::kUndecided) {
-      if (span < kLifetimes * mean_lifetime(answers).base()) ++short_ones;
+      if (span < kLifetimes * mean_lifetime(served).base()) ++short_ones;
       continue;
     }
     ++decided;

@@ -79,10 +79,10 @@ Ttft serve(const Fleet& fleet, const std::string& router, int seed) {
   Service(instances, *chosen, *requests, log).run();
   std::vector<double> times;
   Ttft ttft;
-  for (const ServedRequest& a : log.answers()) {
+  for (const ServedRequest& a : log.served()) {
     times.push_back(to_seconds(a.first_token - a.arrival).base());
     ttft.found += a.found;
-    ttft.mean += times.back() / static_cast<double>(log.answers().size());
+    ttft.mean += times.back() / static_cast<double>(log.served().size());
   }
   std::sort(times.begin(), times.end());
   ttft.p99 = quantile(times, 0.99);

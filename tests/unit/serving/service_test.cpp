@@ -37,7 +37,7 @@ struct Ran {
   Picoseconds end = 0;
 
   const ServedRequest& of(std::int64_t id) const {
-    return *std::find_if(log.answers().begin(), log.answers().end(),
+    return *std::find_if(log.served().begin(), log.served().end(),
                          [id](const ServedRequest& a) { return a.id == id; });
   }
 };
@@ -143,9 +143,9 @@ TEST(Service, TokensInAreTokensOut) {
     priced += shape.tokens();
     return linear(shape);
   });
-  ASSERT_EQ(ran.log.answers().size(), requests.size());
+  ASSERT_EQ(ran.log.served().size(), requests.size());
   std::int64_t computed = 0, preemptions = 0;
-  for (const ServedRequest& a : ran.log.answers()) {
+  for (const ServedRequest& a : ran.log.served()) {
     const Request& r = requests[static_cast<std::size_t>(a.id)];
     EXPECT_EQ(a.arrival, r.arrival);
     EXPECT_EQ(a.prompt, r.prompt);
@@ -171,7 +171,7 @@ TEST(Service, EveryEngineAnswersAllAndLeaksNoBlock) {
       const Ran ran = serve(*source, {.engine = "{kind: " + name + "}",
                                       .blocks = 1200 / engine->memory().block_tokens,
                                       .lanes = lanes});
-      EXPECT_EQ(ran.log.answers().size(), 400U) << name;
+      EXPECT_EQ(ran.log.served().size(), 400U) << name;
       EXPECT_EQ(ran.instances[0].used_blocks(), 0) << name;
     }
   }
@@ -212,7 +212,7 @@ TEST(Service, LeastLoadedAvoidsTheBusyInstance) {
 /// Requests by the number of the instance that answered them.
 std::vector<int> by_instance(const Ran& ran) {
   std::vector<int> counts(ran.instances.size());
-  for (const ServedRequest& a : ran.log.answers()) ++counts[static_cast<std::size_t>(a.instance)];
+  for (const ServedRequest& a : ran.log.served()) ++counts[static_cast<std::size_t>(a.instance)];
   return counts;
 }
 
@@ -386,7 +386,7 @@ TEST(Service, WaitsAsAQueueWithOneServerDoes) {
   const Ran ran = serve(*source, {.engine = "{kind: vllm, max_num_seqs: 1}"});
   constexpr std::size_t kBatches = 20;
   std::vector<double> means(kBatches);
-  for (const ServedRequest& a : ran.log.answers())
+  for (const ServedRequest& a : ran.log.served())
     means[static_cast<std::size_t>(a.id) * kBatches / 200000] +=
         static_cast<double>(a.started - a.arrival) * 1e-12 / (200000.0 / kBatches);
   const double mean = std::accumulate(means.begin(), means.end(), 0.0) / kBatches;
@@ -403,7 +403,7 @@ TEST(Service, SameRequestsSameTimes) {
     const auto source = config->make();
     const Ran ran = serve(*source, {.replicas = 2});
     std::vector<Picoseconds> times;
-    for (const ServedRequest& a : ran.log.answers()) times.push_back(a.last_token);
+    for (const ServedRequest& a : ran.log.served()) times.push_back(a.last_token);
     return times;
   };
   EXPECT_EQ(run(), run());
@@ -422,7 +422,7 @@ TEST(Service, CanBeStopped) {
   Service service(instances, *router, *source, log);
   service.run([](Picoseconds, std::int64_t answered) { return answered < 3000; });
   EXPECT_TRUE(service.stopped());
-  EXPECT_LT(log.answers().size(), 10000U);
+  EXPECT_LT(log.served().size(), 10000U);
 }
 
 TEST(KvPool, DropsTheLeastRecentlyUsedPieceFirst) {

@@ -25,9 +25,9 @@ Served serve(const Speculation& speculation, std::vector<Request> requests,
   const auto engine = test::engine_of("{kind: vllm, max_num_batched_tokens: 512}");
   PricedBy pricer([](const BatchShape&) { return Picoseconds{1'000'000}; });
   Served served;
-  served.instances.emplace_back(
-      *engine.object, pricer,
-      InstanceRules{.kv = {16, blocks, false, speculation.guesses()}, .speculation = speculation});
+  served.instances.emplace_back(*engine.object, pricer,
+                                InstanceRules{.kv = {16, blocks, false, speculation.draft_tokens()},
+                                              .speculation = speculation});
   const auto router = Routers::at("router", "round_robin")();
   Given source(std::move(requests));
   Service(served.instances, *router, source, served.log).run();

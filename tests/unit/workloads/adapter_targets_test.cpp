@@ -156,7 +156,7 @@ TEST(AdapterTargets, OfLatentAttentionTrainInAStep) {
 TEST(AdapterTargets, OfLatentAttentionComputeThreeTimesTheirForwardProducts) {
   const LlmConfig model = small_latent(1);
   const TrainingConfig config = adapted(kLatent);
-  const LayerWork work = layer_work(config);
+  const RankWork work = rank_work(config);
   const StepList forward = layer_forward(model, model.layers[0], work);
   const StepList backward = layer_backward(model, model.layers[0], work);
   const double adapters = static_cast<double>(trained(model, config));
@@ -176,7 +176,7 @@ TEST(AdapterTargets, OfLatentAttentionComputeThreeTimesTheirForwardProducts) {
 TEST(AdapterTargets, OfLatentAttentionKeepTheirInputs) {
   const LlmConfig model = small_latent(1);
   const auto kept = [&](Modules modules) {
-    const LayerWork work = layer_work(adapted(std::move(modules)));
+    const RankWork work = rank_work(adapted(std::move(modules)));
     return layer_activation_bytes(model, model.layers[0], work).base() / 32;
   };
   const double down = kept({LoraModule::kDownProj});
@@ -198,7 +198,7 @@ TEST(AdapterTargets, OfLatentAttentionWidenNarrowFrozenWeights) {
   const LlmConfig model = small_latent(1);
   TrainingConfig config = adapted(kLatent);
   config.lora->base = FrozenFormat::kNf4;
-  const LayerWork work = layer_work(config);
+  const RankWork work = rank_work(config);
   const auto widenings = [](const StepList& list) {
     int count = 0;
     for (const Step& step : list.steps())
@@ -257,7 +257,7 @@ TEST(AdapterTargets, OfSingleMatricesTrainInAStep) {
     EXPECT_THAT(verify_tensors(program), IsEmpty());
   }
   const TrainingConfig config = adapted(modules);
-  const LayerWork work = layer_work(config);
+  const RankWork work = rank_work(config);
   const StepList forward = layer_forward(model, model.layers[0], work);
   const StepList backward = layer_backward(model, model.layers[0], work);
   // Of queries 64 to 64 columns, of values 64 to 32.
@@ -274,7 +274,7 @@ TEST(AdapterTargets, OfSingleMatricesShareTheirInput) {
   const auto kept = [&](Modules modules, double dropout) {
     TrainingConfig config = adapted(std::move(modules));
     config.lora->dropout = dropout;
-    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base() / 32;
+    return layer_activation_bytes(model, model.layers[0], rank_work(config)).base() / 32;
   };
   const auto another = [&](double dropout) {
     return kept({LoraModule::kQProj, LoraModule::kVProj}, dropout) -

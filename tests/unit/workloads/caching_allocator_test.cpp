@@ -165,7 +165,7 @@ TEST(SavedTensors, OfALlamaByOperatorsAre22TimesItsHiddenStates) {
   const LlmConfig model = library_model("llama_2_7b");
   const double hidden = 2048.0 * 4096 * 2, sums = 2048.0 * 32 * 4;
   const auto kept = [&](TrainingConfig config) {
-    return layer_activation_bytes(model, model.layers[0], layer_work(model, config)).base();
+    return layer_activation_bytes(model, model.layers[0], rank_work(model, config)).base();
   };
   EXPECT_DOUBLE_EQ(kept(step(2048, by_operators())), 22.75 * hidden + sums);
   EXPECT_DOUBLE_EQ(kept(step(2048, {})), (8 + 3 * 2.6875) * hidden + sums);
@@ -186,7 +186,7 @@ TEST(SavedTensors, OfScriptsFollowTheirNormsHeadsAndAdapters) {
   const auto kept = [&](const TrainingSoftware& software) {
     TrainingConfig config = step(2048, software);
     config.lora = TrainingLora{.rank = 8, .target_modules = {LoraModule::kQkvProj}};
-    return layer_activation_bytes(model, model.layers[0], layer_work(model, config)).base();
+    return layer_activation_bytes(model, model.layers[0], rank_work(model, config)).base();
   };
   const auto more = [&](Fact<bool> TrainingSoftware::*fact, bool value) {
     TrainingSoftware software = by_operators();
@@ -211,7 +211,7 @@ TEST(SavedTensors, OfQuantisedFrozenMatricesAreTheirInputsIfTheSoftwareKeepsThem
     config.lora = TrainingLora{.rank = 8, .target_modules = {LoraModule::kQkvProj}};
     config.lora->base = base;
     config.lora->dropout = dropout;
-    return layer_activation_bytes(model, model.layers[0], layer_work(model, config)).base();
+    return layer_activation_bytes(model, model.layers[0], rank_work(model, config)).base();
   };
   const auto more = [&](FrozenFormat base, double dropout) {
     return (kept(true, base, dropout) - kept(false, base, dropout)) / hidden;

@@ -13,12 +13,12 @@ namespace {
 
 constexpr double kTokens = 8;
 
-LayerWork work_of(const TrainingSoftware& software, Phase phase = Phase::kTraining) {
-  LayerWork work;
-  work.phase = phase;
-  work.sequences = 1;
-  work.query = work.context = static_cast<std::int64_t>(kTokens);
-  work.precision = Precision::kBf16;
+RankWork work_of(const TrainingSoftware& software, Phase phase = Phase::kTraining) {
+  RankWork work;
+  work.batch.phase = phase;
+  work.batch.sequences = 1;
+  work.batch.query = work.batch.context = static_cast<std::int64_t>(kTokens);
+  work.formats.precision = Precision::kBf16;
   work.software = std::make_shared<const TrainingSoftware>(software);
   return work;
 }
@@ -118,7 +118,7 @@ TEST(GatedActivation, WithoutGatesIsOneKernel) {
 TEST(CausalSoftmax, ByOperatorsIsCastMaskedAndCastBackInFp32) {
   TrainingSoftware software;
   software.causal_softmax.value = MaskedSoftmax::kOperators;
-  LayerWork work = work_of(software);
+  RankWork work = work_of(software);
   work.flash_attention = false;
   const LayerConfig& layer = model().layers[0];
   const double scores = static_cast<double>(model().attention.heads) * kTokens * kTokens;

@@ -227,7 +227,7 @@ const LayerCollective& collective_of(const StepList& list, const std::string& na
 TEST(UnevenRouting, TheHeaviestRankComputesItsRowsAndExchangesCarryItsSkew) {
   const LlmConfig model = small_moe(1);
   const InferenceConfig config = uneven_decode({2, 1, 1, 1, 1, 1, 1, 0});
-  const StepList list = layer_forward(model, model.layers[0], layer_work(model, config));
+  const StepList list = layer_forward(model, model.layers[0], rank_work(model, config));
   const Kernel& up = kernel_of(list, "expert up");
   // 6 copies of a rank's tokens in the mean, a quarter of all 48 here; half of 24 tokens pick it.
   EXPECT_EQ(up.load.rows, 12);
@@ -248,7 +248,7 @@ TEST(UnevenRouting, AnAllReducingRankMakesTheCopiesOfItsExperts) {
   InferenceConfig config = uneven_decode({2, 1, 1, 1, 1, 1, 1, 0});
   config.parallel = {.tp = 8, .ep = 8};
   config.all_reduce_experts = true;
-  const StepList list = layer_forward(model, model.layers[0], layer_work(model, config));
+  const StepList list = layer_forward(model, model.layers[0], rank_work(model, config));
   // 3 tokens, 2 copies, over 8 ranks: one row rounded up, twice that here.
   EXPECT_EQ(kernel_of(list, "expert up").load.rows, 2);
   EXPECT_DOUBLE_EQ(kernel_of(list, "expert up").load.active, 1 - std::pow(0.5, 3));
@@ -259,7 +259,7 @@ TEST(UnevenRouting, EachExpertFillsTheBlocksOfItsOwnRows) {
   InferenceConfig config = uneven_decode({5, 1, 1, 1, 1, 1, 1, 1});
   config.parallel = {.dp = 2, .ep = 2};
   config.micro_batch = 240;
-  const StepList list = layer_forward(model, model.layers[0], layer_work(model, config));
+  const StepList list = layer_forward(model, model.layers[0], rank_work(model, config));
   const ExpertLoad& load = kernel_of(list, "expert up").load;
   // 960 copies: 8 of 12 on the first rank, of which one expert has 400 and three 80.
   EXPECT_DOUBLE_EQ(load.rows, 640);
@@ -279,7 +279,7 @@ TEST(UnevenRouting, ReplicasTakeTheMemoryOfExpertsAndSpreadGroups) {
   const auto weights = [&] { return inference_memory(model, config)[0].weights.base(); };
   const double alone = weights();
   const auto groups = [&] {
-    return collective_of(layer_forward(model, model.layers[0], layer_work(model, config)),
+    return collective_of(layer_forward(model, model.layers[0], rank_work(model, config)),
                          "dispatch")
         .routing->groups;
   };

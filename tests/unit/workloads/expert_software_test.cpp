@@ -19,12 +19,12 @@ namespace orrery::expert_software_test {
 namespace {
 
 /// 8 tokens of a rank, two of 8 experts each, 64 elements; 4 experts of 32 columns on a rank.
-LayerWork work_of(const TrainingSoftware& software, Precision precision = Precision::kBf16) {
-  LayerWork work;
-  work.sequences = 1;
-  work.query = work.context = 8;
-  work.ep = 2;
-  work.precision = precision;
+RankWork work_of(const TrainingSoftware& software, Precision precision = Precision::kBf16) {
+  RankWork work;
+  work.batch.sequences = 1;
+  work.batch.query = work.batch.context = 8;
+  work.split.ep = 2;
+  work.formats.precision = precision;
   work.software = std::make_shared<const TrainingSoftware>(software);
   return work;
 }
@@ -41,8 +41,8 @@ const LlmConfig& moe() {
   return model;
 }
 
-StepList forward(const LayerWork& work) { return layer_forward(moe(), moe().layers[0], work); }
-StepList backward(const LayerWork& work) { return layer_backward(moe(), moe().layers[0], work); }
+StepList forward(const RankWork& work) { return layer_forward(moe(), moe().layers[0], work); }
+StepList backward(const RankWork& work) { return layer_backward(moe(), moe().layers[0], work); }
 
 bool has(const StepList& list, const std::string& name) {
   return std::any_of(list.steps().begin(), list.steps().end(),
@@ -76,7 +76,7 @@ constexpr double kCopies = 16;     // 8 tokens, two experts each
 constexpr double kRow = 64.0 * 2;  // bytes of a token in bf16
 
 TEST(AllToAll, SendsEveryCopyAndSortsThoseThatCame) {
-  const LayerWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kAllToAll));
+  const RankWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kAllToAll));
   const StepList list = forward(work);
   EXPECT_EQ(collective(list, "dispatch").kind, TransferKind::kAllToAll);
   EXPECT_EQ(collective(list, "dispatch").bytes.base(), kCopies * kRow);
@@ -88,7 +88,7 @@ TEST(AllToAll, SendsEveryCopyAndSortsThoseThatCame) {
 }
 
 TEST(Flex, MakesRowsWhereTokensHaveCome) {
-  const LayerWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kFlex));
+  const RankWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kFlex));
   const StepList list = forward(work);
   EXPECT_EQ(collective(list, "dispatch").kind, TransferKind::kDispatch);
   EXPECT_GT(find(list, "permute"), find(list, "dispatch"));
@@ -103,7 +103,7 @@ TEST(Flex, MakesRowsWhereTokensHaveCome) {
 // Two ranks have 16 tokens together, of which each takes the 16 rows of its experts; results of all
 // 16 are added up over the ranks. A router says a bit-mask byte and an fp32 weight for 8 experts.
 TEST(AllGather, BringsTheTokensOfAllRanksWhateverTheirExperts) {
-  const LayerWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kAllGather));
+  const RankWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kAllGather));
   const StepList list = forward(work), back = backward(work);
   EXPECT_EQ(collective(list, "dispatch all-gather").kind, TransferKind::kAllGather);
   EXPECT_EQ(collective(list, "dispatch all-gather").bytes.base(), 16 * kRow);
@@ -119,16 +119,16 @@ TEST(AllGather, BringsTheTokensOfAllRanksWhateverTheirExperts) {
 }
 
 TEST(DispatchFormat, OfSixteenBitsHasTwiceTheBytesOfFp8AndNoScales) {
-  const LayerWork narrow = work_of({}, Precision::kFp8);
-  const LayerWork wide =
+  const RankWork narrow = work_of({}, Precision::kFp8);
+  const RankWork wide =
       work_of(with(&ExpertSoftware::dispatch_format, DispatchFormat::kSixteenBit), Precision::kFp8);
   EXPECT_EQ(collective(forward(wide), "dispatch").bytes.base(), kCopies * kRow);
   EXPECT_EQ(collective(forward(narrow), "dispatch").bytes.base(), kCopies * (64 + 2));
 }
 
 TEST(GateWeights, InFunctionsNeedNoResultsForTheirGradients) {
-  const LayerWork results = work_of({});
-  const LayerWork functions = work_of(with(&ExpertSoftware::gate_weights, GateWeights::kFunctions));
+  const RankWork results = work_of({});
+  const RankWork functions = work_of(with(&ExpertSoftware::gate_weights, GateWeights::kFunctions));
   // A token's gradient, and with weighted results those of its two copies too.
   EXPECT_EQ(kernel(backward(results), "combine add backward").read.base(), 8 * 3 * kRow);
   EXPECT_EQ(kernel(backward(functions), "combine add backward").read.base(), 8 * kRow);
@@ -141,7 +141,7 @@ TEST(GateWeights, InFunctionsNeedNoResultsForTheirGradients) {
 TEST(ExpertFunctions, ApartCastOperandsTwiceEachWay) {
   TrainingSoftware software = with(&ExpertSoftware::functions, ExpertFunctions::kApart);
   software.fp8_scaling.value = NarrowScaling::kCurrent;
-  const LayerWork work = work_of(software, Precision::kFp8);
+  const RankWork work = work_of(software, Precision::kFp8);
   const StepList list = forward(work), back = backward(work);
   // 16 rows of 64 and of 32 elements: read in 2 B, written twice in one.
   EXPECT_EQ(moved(kernel(list, "expert up input cast")), 16.0 * 64 * 4);
@@ -154,7 +154,7 @@ TEST(ExpertFunctions, ApartCastOperandsTwiceEachWay) {
 TEST(ExpertFunctions, OfProductsLeaveOneCastEachWayAndNoFunction) {
   TrainingSoftware software = with(&ExpertSoftware::functions, ExpertFunctions::kProducts);
   software.fp8_scaling.value = NarrowScaling::kBlocks;
-  const LayerWork work = work_of(software, Precision::kFp8);
+  const RankWork work = work_of(software, Precision::kFp8);
   const StepList list = forward(work), back = backward(work);
   EXPECT_TRUE(has(list, "expert up input cast"));
   EXPECT_FALSE(has(list, "expert activation"));
@@ -165,7 +165,7 @@ TEST(ExpertFunctions, OfProductsLeaveOneCastEachWayAndNoFunction) {
 }
 
 TEST(RowMultiple, FillsUpHalfOfOneAnExpertOnAverage) {
-  const LayerWork work = work_of(with(&ExpertSoftware::row_multiple, 16));
+  const RankWork work = work_of(with(&ExpertSoftware::row_multiple, 16));
   // 4 experts, 7.5 rows each besides 16: 2 x 46 x 64 x 64.
   EXPECT_EQ(kernel(forward(work), "expert up").matrix_flops.base(), 2.0 * 46 * 64 * 64);
 }
@@ -207,7 +207,7 @@ TEST(SharedExperts, BeforeTheDispatchAreIssuedBeforeTheRouter) {
 TEST(Biases, ApartTakeSixBytesEachWayAnElementAndLimitsFour) {
   LlmConfig model = moe();
   model.moe.expert_bias = model.moe.clamped = true;
-  const LayerWork work = work_of(with(&ExpertSoftware::biases_apart, true));
+  const RankWork work = work_of(with(&ExpertSoftware::biases_apart, true));
   const StepList list = layer_forward(model, model.layers[0], work);
   EXPECT_EQ(moved(kernel(list, "expert bias")), 16.0 * 64 * 12);
   EXPECT_EQ(moved(kernel(list, "expert function limits")), 16.0 * 64 * 8);
@@ -218,7 +218,7 @@ TEST(Filling, ApartCopiesRowsOnTheirWayInAndOut) {
   TrainingSoftware software = with(&ExpertSoftware::filling_apart, true);
   software.experts.row_multiple.value = 2;
   software.experts.functions.value = ExpertFunctions::kApart;
-  const LayerWork work = work_of(software, Precision::kFp8);
+  const RankWork work = work_of(software, Precision::kFp8);
   // 4 experts, half a row each: 18 rows.
   EXPECT_EQ(moved(kernel(forward(work), "expert rows filled")), 2 * 18 * kRow);
   EXPECT_EQ(moved(kernel(forward(work), "expert rows cut")), 2 * 18 * kRow);
@@ -226,16 +226,16 @@ TEST(Filling, ApartCopiesRowsOnTheirWayInAndOut) {
 }
 
 TEST(Stash, CopiesWhatExpertsKeep) {
-  const LayerWork work = work_of(with(&ExpertSoftware::stash, true));
+  const RankWork work = work_of(with(&ExpertSoftware::stash, true));
   // Inputs of 64, functions of 64 and second inputs of 32 elements a row, there and back.
   EXPECT_NEAR(moved(kernel(forward(work), "expert stash")), 2 * 16.0 * (64 + 64 + 32) * 2, 1e-6);
   EXPECT_TRUE(has(backward(work), "expert stash backward"));
 }
 
 TEST(HostWaits, UntilTheRowsAreKnownUnlessExpertsHaveACapacity) {
-  LayerWork work = work_of(with(&ExpertSoftware::host_waits, true));
+  RankWork work = work_of(with(&ExpertSoftware::host_waits, true));
   EXPECT_TRUE(kernel(forward(work), "dispatch preprocess").host_waits);
-  work.expert_capacity = 1;
+  work.passes.expert_capacity = 1;
   EXPECT_FALSE(has(forward(work), "dispatch preprocess"));
 }
 
@@ -250,8 +250,8 @@ TEST(HostWaits, BehindThePermutationWhereNumbersOfRowsComeWithTheTokens) {
 }
 
 TEST(ExpertCapacity, IsRowsOverTheMeanWhoeverGetsThem) {
-  LayerWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kAllToAll));
-  work.expert_capacity = 1.5;
+  RankWork work = work_of(with(&ExpertSoftware::dispatcher, TokenDispatcher::kAllToAll));
+  work.passes.expert_capacity = 1.5;
   const StepList list = forward(work);
   EXPECT_EQ(kernel(list, "expert up").matrix_flops.base(), 2.0 * 24 * 64 * 64);
   EXPECT_EQ(collective(list, "dispatch").bytes.base(), 24 * kRow);
@@ -264,15 +264,15 @@ TEST(TrainingRouting, MakesTheHeaviestRankWorkByItsShare) {
   config.sequence = 8;
   config.expert_routing = ExpertRoutingConfig{};
   config.expert_routing->loads = {3, 3, 3, 3, 1, 1, 1, 1};
-  const LayerWork work = layer_work(moe(), config);
-  ASSERT_TRUE(work.heaviest);
-  EXPECT_DOUBLE_EQ(work.heaviest->skew, 1.5);
+  const RankWork work = rank_work(moe(), config);
+  ASSERT_TRUE(work.split.heaviest);
+  EXPECT_DOUBLE_EQ(work.split.heaviest->skew, 1.5);
   const StepList list = layer_forward(moe(), moe().layers[0], work);
   EXPECT_EQ(kernel(list, "expert up").matrix_flops.base(), 2.0 * 24 * 64 * 64);
   EXPECT_DOUBLE_EQ(collective(list, "dispatch").routing->skew, 1.5);
   // With a capacity all ranks have the same rows.
   config.expert_capacity = 1;
-  EXPECT_FALSE(layer_work(moe(), config).heaviest);
+  EXPECT_FALSE(rank_work(moe(), config).heaviest);
 }
 
 LlmConfig parallel_llama() {
@@ -284,11 +284,11 @@ LlmConfig parallel_llama() {
 
 TEST(ParallelBlock, ReducesAndGathersOnceEachWay) {
   const LlmConfig serial = small_llama(1), beside = parallel_llama();
-  LayerWork work = work_of({});
-  work.ep = 1;
-  work.tp = 2;
+  RankWork work = work_of({});
+  work.split.ep = 1;
+  work.split.tp = 2;
   for (const bool sp : {false, true}) {
-    work.sp = sp;
+    work.split.sp = sp;
     const auto count = [&](const LlmConfig& model, TransferKind kind) {
       return std::pair{collectives(layer_forward(model, model.layers[0], work), kind),
                        collectives(layer_backward(model, model.layers[0], work), kind)};
@@ -303,8 +303,8 @@ TEST(ParallelBlock, ReducesAndGathersOnceEachWay) {
 
 TEST(ParallelBlock, HasTheProductsOfTheSerialOneAndOneNormAndResidualLess) {
   const LlmConfig serial = small_llama(1), beside = parallel_llama();
-  LayerWork work = work_of({});
-  work.ep = 1;
+  RankWork work = work_of({});
+  work.split.ep = 1;
   const auto flops = [](const StepList& list) {
     double sum = 0;
     for (const Step& step : list.steps())

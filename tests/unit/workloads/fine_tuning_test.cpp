@@ -103,10 +103,10 @@ TEST(FineTuning, OfGptqWeightsKeepsWhatItWidens) {
   const auto kept = [&](FrozenFormat base) {
     TrainingConfig of = config;
     of.lora->base = base;
-    return layer_activation_bytes(model, model.layers[0], layer_work(model, of)).base();
+    return layer_activation_bytes(model, model.layers[0], rank_work(model, of)).base();
   };
   EXPECT_DOUBLE_EQ(kept(FrozenFormat::kGptq) - kept(FrozenFormat::kNf4), 2 * 49152.0);
-  const LayerTask task{model, model.layers[0], layer_work(model, config)};
+  const LayerTask task{model, model.layers[0], rank_work(model, config)};
   EXPECT_DOUBLE_EQ(widening_bytes(task).base(), 5 * 64 * 192.0);
 }
 
@@ -155,7 +155,7 @@ TEST(FineTuning, OfAdaptersHoldsGradientsAndStatesOfThemAlone) {
   EXPECT_DOUBLE_EQ(transfers.at("reduce_scatter dp").bytes.base(), 2 * adapters);
   // The same inputs as before, and 4 columns of each of 4 adapters; without an adapter none.
   const auto kept = [&] {
-    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base() / 32;
+    return layer_activation_bytes(model, model.layers[0], rank_work(config)).base() / 32;
   };
   const double with_all = kept();
   config.lora->target_modules = {LoraModule::kQkvProj};
@@ -175,12 +175,12 @@ TEST(FineTuning, OfAHybridAdaptsItsAttention) {
   // Rank 4: 64 to 128 columns of queries, keys and values, and 64 to 64.
   const double adapters = 4 * (64 + 128.0) + 4 * (64 + 64);
   EXPECT_DOUBLE_EQ(training_memory(model, config).front().gradients.base(), 2 * adapters);
-  const LayerWork frozen = layer_work(config);
+  const RankWork frozen = rank_work(config);
   const StepList steps = layer_backward(model, model.layers[0], frozen);
   for (const Step& step : steps.steps()) EXPECT_EQ(step.name().find("wgrad"), std::string::npos);
   config.lora.reset();
   // Of the delta layer: inputs of both its products and of both of its MLP.
-  EXPECT_DOUBLE_EQ(layer_activation_bytes(model, model.layers[0], layer_work(config)).base() -
+  EXPECT_DOUBLE_EQ(layer_activation_bytes(model, model.layers[0], rank_work(config)).base() -
                        layer_activation_bytes(model, model.layers[0], frozen).base(),
                    32 * 2 * (64 + 64 + 64 + 192.0));
 }

@@ -28,12 +28,12 @@ LlmConfig small_latent(std::int64_t query_latent = 24) {
 }
 
 /// 8 tokens.
-LayerWork work_of(const TrainingSoftware& software, Precision precision = Precision::kBf16) {
-  LayerWork work;
-  work.phase = Phase::kTraining;
-  work.sequences = 1;
-  work.query = work.context = 8;
-  work.precision = precision;
+RankWork work_of(const TrainingSoftware& software, Precision precision = Precision::kBf16) {
+  RankWork work;
+  work.batch.phase = Phase::kTraining;
+  work.batch.sequences = 1;
+  work.batch.query = work.batch.context = 8;
+  work.formats.precision = precision;
   work.software = std::make_shared<const TrainingSoftware>(software);
   return work;
 }
@@ -44,10 +44,10 @@ TrainingSoftware with(Fact<Fusion> TrainingSoftware::*member, Fusion value) {
   return software;
 }
 
-StepList forward(const LlmConfig& model, const LayerWork& work) {
+StepList forward(const LlmConfig& model, const RankWork& work) {
   return layer_forward(model, model.layers[0], work);
 }
-StepList backward(const LlmConfig& model, const LayerWork& work) {
+StepList backward(const LlmConfig& model, const RankWork& work) {
   return layer_backward(model, model.layers[0], work);
 }
 
@@ -67,8 +67,8 @@ const Kernel& kernel(const StepList& list, const std::string& name) {
 constexpr double kTokens = 8, kElement = 2;
 
 TEST(LatentTraining, ProjectsQueriesAndKeysByProductsOfTheirOwn) {
-  const LayerWork apart = work_of({});
-  const LayerWork joined = work_of(with(&TrainingSoftware::latent_projections, Fusion::kFused));
+  const RankWork apart = work_of({});
+  const RankWork joined = work_of(with(&TrainingSoftware::latent_projections, Fusion::kFused));
   const StepList two = forward(small_latent(), apart), one = forward(small_latent(), joined);
   EXPECT_EQ(kernel(two, "query latent down").n, 24);
   EXPECT_EQ(kernel(two, "key-value latent down").n, 16 + 4);
@@ -88,7 +88,7 @@ TEST(LatentTraining, AddsUpTheGradientsOfTheInputOfBothProducts) {
     const StepList list = backward(model, work_of({}));
     EXPECT_EQ(kernel(list, "latent input gradient add").read.base(), kTokens * 64 * 2 * kElement);
     EXPECT_EQ(kernel(list, "latent gradient copy").written.base(), kTokens * (16 + 4) * kElement);
-    const LayerWork joined = work_of(with(&TrainingSoftware::latent_projections, Fusion::kFused));
+    const RankWork joined = work_of(with(&TrainingSoftware::latent_projections, Fusion::kFused));
     EXPECT_EQ(find(backward(model, joined), "latent input gradient add"), nullptr);
   }
 }
@@ -96,7 +96,7 @@ TEST(LatentTraining, AddsUpTheGradientsOfTheInputOfBothProducts) {
 // Queries: 4 columns of 4 heads are read and written. Keys and values: 4 x (8 + 8) from the product
 // and the shared 4 are read, 4 x (12 + 8) written; backwards the other way.
 TEST(LatentTraining, FusedRotaryTouchesRotatedQueriesAndWritesKeysAndValuesApart) {
-  const LayerWork fused = work_of(with(&TrainingSoftware::latent_rotary, Fusion::kFused));
+  const RankWork fused = work_of(with(&TrainingSoftware::latent_rotary, Fusion::kFused));
   const StepList list = forward(small_latent(), fused), back = backward(small_latent(), fused);
   EXPECT_EQ(kernel(list, "rotary").read.base(), kTokens * 16 * kElement);
   EXPECT_EQ(kernel(list, "rotary").written.base(), kTokens * 16 * kElement);
@@ -139,7 +139,7 @@ TEST(LatentTraining, CastsTheInputOfEachProductOfNarrowOperands) {
 TEST(SharedExperts, OfNarrowProductsHaveCastsAsOtherMatricesHave) {
   TrainingSoftware software;
   software.fp8_scaling.value = NarrowScaling::kBlocks;
-  const LayerWork work = work_of(software, Precision::kFp8);
+  const RankWork work = work_of(software, Precision::kFp8);
   const StepList list = forward(small_moe(1), work), back = backward(small_moe(1), work);
   EXPECT_EQ(kernel(list, "shared expert up input cast").read.base(), kTokens * 64 * 2);
   EXPECT_EQ(kernel(list, "shared expert down input cast").read.base(), kTokens * 32 * 2);
@@ -164,10 +164,10 @@ bool reduces_largest(const StepList& list, const std::string& operand) {
 TEST(Casts, OfSharesThatAreGatheredScaleThemAlike) {
   TrainingSoftware software;
   software.fp8_scaling.value = NarrowScaling::kCurrent;
-  LayerWork work = work_of(software, Precision::kFp8);
-  work.tp = 2;
+  RankWork work = work_of(software, Precision::kFp8);
+  work.split.tp = 2;
   EXPECT_FALSE(reduces_largest(forward(small_llama(1), work), "qkv input"));
-  work.sp = true;
+  work.split.sp = true;
   const StepList list = forward(small_llama(1), work), back = backward(small_llama(1), work);
   EXPECT_TRUE(reduces_largest(list, "qkv input"));
   EXPECT_TRUE(reduces_largest(list, "gate-up input"));
@@ -183,8 +183,8 @@ TEST(Casts, OfSharesThatAreGatheredScaleThemAlike) {
 TEST(Sinks, OfTrainingAreALogitOfEachHead) {
   LlmConfig plain = small_llama(1), sinks = plain;
   sinks.attention.sinks = true;
-  const LayerWork work = work_of({});
-  const auto more = [&](StepList (*pass)(const LlmConfig&, const LayerWork&), const char* name) {
+  const RankWork work = work_of({});
+  const auto more = [&](StepList (*pass)(const LlmConfig&, const RankWork&), const char* name) {
     const StepList with_sinks = pass(sinks, work), without = pass(plain, work);
     Kernel difference = kernel(with_sinks, name);
     difference.read -= kernel(without, name).read;

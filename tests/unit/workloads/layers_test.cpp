@@ -15,14 +15,13 @@
 namespace orrery::layers_test {
 namespace {
 
-LayerWork training_work(std::int64_t sequences, std::int64_t sequence, int tp = 1,
-                        bool sp = false) {
-  LayerWork work;
-  work.sequences = sequences;
-  work.query = sequence;
-  work.context = sequence;
-  work.tp = tp;
-  work.sp = sp;
+RankWork training_work(std::int64_t sequences, std::int64_t sequence, int tp = 1, bool sp = false) {
+  RankWork work;
+  work.batch.sequences = sequences;
+  work.batch.query = sequence;
+  work.batch.context = sequence;
+  work.split.tp = tp;
+  work.split.sp = sp;
   return work;
 }
 
@@ -100,7 +99,7 @@ TEST(LayerForward, FlopsAreTwicePerMatrixElementAndTokenPlusAttention) {
   // 64 x (64 + 32 + 32) + 64 x 64 + 3 x 64 x 192 = 49152 elements.
   constexpr double kMatrices = 49152;
   for (const int tp : {1, 2, 4}) {
-    const LayerWork work = training_work(3, 16, tp, tp > 1);
+    const RankWork work = training_work(3, 16, tp, tp > 1);
     // 3 sequences, 8 heads, 16 * 17 / 2 pairs, 4 * 8 FLOPs a pair
     const double attention = 3.0 * 8 * 136 * 32;
     EXPECT_DOUBLE_EQ(tp * matrix_flops(layer_forward(model, model.layers[0], work)),
@@ -110,7 +109,7 @@ TEST(LayerForward, FlopsAreTwicePerMatrixElementAndTokenPlusAttention) {
 
 TEST(LayerForward, CopiesKvHeadsWhenThereAreMoreRanksThanHeads) {
   const LlmConfig model = small_llama(1);
-  const LayerWork work = training_work(1, 16, 8);
+  const RankWork work = training_work(1, 16, 8);
   const StepList list = layer_forward(model, model.layers[0], work);
   EXPECT_EQ(kernel(list, "qkv").n,
             24);  // one query head and one of each, though 4 KV heads / 8 is a half
@@ -118,7 +117,7 @@ TEST(LayerForward, CopiesKvHeadsWhenThereAreMoreRanksThanHeads) {
 
 TEST(LayerBackward, OfFlashAttentionTakesTwoAndAHalfForwards) {
   const LlmConfig model = small_llama(1);
-  const LayerWork work = training_work(3, 16);
+  const RankWork work = training_work(3, 16);
   const double matrices = 2 * 49152.0 * 48, attention = 3.0 * 8 * 136 * 32;
   EXPECT_DOUBLE_EQ(matrix_flops(layer_backward(model, model.layers[0], work)),
                    2 * matrices + 2.5 * attention);
@@ -126,12 +125,12 @@ TEST(LayerBackward, OfFlashAttentionTakesTwoAndAHalfForwards) {
 
 TEST(LayerBackward, RecomputesWhatIsAskedFor) {
   const LlmConfig model = small_llama(1);
-  LayerWork work = training_work(3, 16);
+  RankWork work = training_work(3, 16);
   const double forward = matrix_flops(layer_forward(model, model.layers[0], work));
   const double none = matrix_flops(layer_backward(model, model.layers[0], work));
-  work.recompute = Recompute::kSelective;
+  work.passes.recompute = Recompute::kSelective;
   const double selective = matrix_flops(layer_backward(model, model.layers[0], work));
-  work.recompute = Recompute::kFull;
+  work.passes.recompute = Recompute::kFull;
   const double full = matrix_flops(layer_backward(model, model.layers[0], work));
   EXPECT_DOUBLE_EQ(selective - none, 3.0 * 8 * 136 * 32);
   EXPECT_DOUBLE_EQ(full - none, forward);
@@ -139,9 +138,9 @@ TEST(LayerBackward, RecomputesWhatIsAskedFor) {
 
 TEST(StoredAttention, ComputesTheWholeSquareAndMovesIt) {
   const LlmConfig model = megatron_gpt(1, 64, 8);
-  LayerWork work = training_work(2, 16);
+  RankWork work = training_work(2, 16);
   work.flash_attention = false;
-  work.dropout = true;
+  work.passes.dropout = true;
   const StepList forward = layer_forward(model, model.layers[0], work);
   // 12 h^2 matrix elements; the square counts 2 products of 2 b a s^2 d.
   const double matrices = 2 * 12.0 * 64 * 64 * 32, square = 4.0 * 2 * 16 * 16 * 64;
@@ -189,17 +188,17 @@ TEST(TensorParallel, GradientCollectiveRunsBesideTheWeightGradient) {
 
 TEST(Layer, HasFewOperators) {
   const LlmConfig model = library_model("llama_3_1_405b");
-  const LayerWork work = training_work(1, 8192, 8, true);
+  const RankWork work = training_work(1, 8192, 8, true);
   EXPECT_LE(layer_forward(model, model.layers[0], work).steps().size(), 15u);
   EXPECT_LE(layer_backward(model, model.layers[0], work).steps().size(), 24u);
 }
 
-LayerWork decode_work(std::int64_t sequences, std::int64_t context) {
-  LayerWork work;
-  work.phase = Phase::kDecode;
-  work.sequences = sequences;
-  work.query = 1;
-  work.context = context;
+RankWork decode_work(std::int64_t sequences, std::int64_t context) {
+  RankWork work;
+  work.batch.phase = Phase::kDecode;
+  work.batch.sequences = sequences;
+  work.batch.query = 1;
+  work.batch.context = context;
   return work;
 }
 
@@ -217,8 +216,8 @@ TEST(LatentAttention, DecodeReadsTheSharedLatentOnceForAllHeads) {
 
 TEST(LatentAttention, PrefillExpandsKeysOf192AndValuesOf128) {
   const LlmConfig model = library_model("deepseek_v3");
-  LayerWork work = training_work(1, 256);
-  work.phase = Phase::kPrefill;
+  RankWork work = training_work(1, 256);
+  work.batch.phase = Phase::kPrefill;
   const StepList list = layer_forward(model, model.layers[0], work);
   EXPECT_DOUBLE_EQ(kernel(list, "attention").matrix_flops.base(),
                    2.0 * 128 * (256.0 * 257 / 2) * (192 + 128));
@@ -228,8 +227,8 @@ TEST(LatentAttention, PrefillExpandsKeysOf192AndValuesOf128) {
 
 TEST(Decode, ReadsTheWindowOfTheCacheInItsPrecision) {
   const LlmConfig model = small_llama(1);
-  LayerWork work = decode_work(2, 100);
-  work.kv_precision = Precision::kFp8;
+  RankWork work = decode_work(2, 100);
+  work.formats.kv_precision = Precision::kFp8;
   const auto cache = [&](const LayerConfig& layer) {
     // Queries 2 x 8 x 8 and the new token's keys and values 2 x 2 x 4 x 8, bf16, are fresh.
     return kernel(layer_forward(model, layer, work), "attention").read.base() - 256 - 256;
@@ -260,8 +259,8 @@ TEST(Experts, LeftOverSlotsHoldCopies) {
 
 TEST(Experts, EveryTokenGoesToItsExpertsAndComesBack) {
   const LlmConfig model = small_moe(1);
-  LayerWork work = training_work(2, 16, 4, true);
-  work.ep = 8;
+  RankWork work = training_work(2, 16, 4, true);
+  work.split.ep = 8;
   const StepList list = layer_forward(model, model.layers[0], work);
   // 32 tokens over 4 ranks, 2 experts each, 64 bf16 elements.
   EXPECT_EQ(collective_bytes(list, "dispatch"), 8.0 * 2 * 64 * 2);
@@ -276,10 +275,10 @@ TEST(Experts, EveryTokenGoesToItsExpertsAndComesBack) {
 }
 
 /// 8 tokens of a rank, 2 copies each, 64 elements of 2 bytes; 8 experts of 32 columns.
-LayerWork split_experts(int ep, int etp) {
-  LayerWork work = training_work(1, 8);
-  work.ep = ep;
-  work.etp = etp;
+RankWork split_experts(int ep, int etp) {
+  RankWork work = training_work(1, 8);
+  work.split.ep = ep;
+  work.split.etp = etp;
   return work;
 }
 
@@ -326,7 +325,7 @@ TEST(SplitExperts, GoBackwardsAsTheyCame) {
 
 TEST(Experts, BackwardHasTwiceTheForwardFlops) {
   const LlmConfig model = small_moe(1);
-  const LayerWork work = training_work(2, 16);
+  const RankWork work = training_work(2, 16);
   const double attention = 2.0 * 8 * 136 * 32;
   const double forward = matrix_flops(layer_forward(model, model.layers[0], work));
   EXPECT_NEAR(matrix_flops(layer_backward(model, model.layers[0], work)),
@@ -335,10 +334,10 @@ TEST(Experts, BackwardHasTwiceTheForwardFlops) {
 
 TEST(Experts, QuantisedDispatchSendsOneByteAndCombineTwo) {
   const LlmConfig model = small_moe(1);
-  LayerWork work = decode_work(16, 10);
-  work.tp = 2;
-  work.ep = 4;
-  work.precision = Precision::kInt8;
+  RankWork work = decode_work(16, 10);
+  work.split.tp = 2;
+  work.split.ep = 4;
+  work.formats.precision = Precision::kInt8;
   const StepList list = layer_forward(model, model.layers[0], work);
   EXPECT_EQ(collective_bytes(list, "dispatch"), 8.0 * 2 * 68);  // a scale of 4 bytes a token
   EXPECT_EQ(collective_bytes(list, "combine"), 8.0 * 2 * 64 * 2);
@@ -349,10 +348,10 @@ TEST(Experts, QuantisedDispatchSendsOneByteAndCombineTwo) {
 
 TEST(Head, PrefillProjectsOnlyTheLastToken) {
   const LlmConfig model = small_llama(1);
-  LayerWork work = training_work(3, 16, 2);
-  work.phase = Phase::kPrefill;
+  RankWork work = training_work(3, 16, 2);
+  work.batch.phase = Phase::kPrefill;
   EXPECT_DOUBLE_EQ(matrix_flops(head_forward(model, work)), 2.0 * 3 * 64 * 48);
-  work.phase = Phase::kTraining;
+  work.batch.phase = Phase::kTraining;
   EXPECT_DOUBLE_EQ(matrix_flops(head_forward(model, work)), 2.0 * 48 * 64 * 48);
   EXPECT_DOUBLE_EQ(matrix_flops(head_backward(model, work)), 4.0 * 48 * 64 * 48);
 }

@@ -34,7 +34,7 @@ TEST(LayerActivations, FollowTheFormulasOfKorthikanti) {
   const auto bytes = [&](bool sp, Recompute recompute) {
     config.parallel.sp = sp;
     config.recompute = recompute;
-    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base();
+    return layer_activation_bytes(model, model.layers[0], rank_work(config)).base();
   };
   EXPECT_DOUBLE_EQ(bytes(false, Recompute::kNone), s * b * h * (10 + 24 / t + 5 * a * s / (h * t)));
   EXPECT_DOUBLE_EQ(bytes(true, Recompute::kNone), s * b * h / t * (34 + 5 * a * s / h));
@@ -140,7 +140,7 @@ TEST(LayerActivations, OfSplitExpertsHaveTheRowsOfAllThatShareThem) {
   const auto bytes = [&](int ep, int etp) {
     config.parallel.ep = ep;
     config.parallel.etp = etp;
-    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base();
+    return layer_activation_bytes(model, model.layers[0], rank_work(config)).base();
   };
   // 16 tokens of 2 copies: 3 more ranks' rows of 64 elements; without exchange their outputs, too.
   EXPECT_DOUBLE_EQ(bytes(2, 4) - bytes(2, 1), 16.0 * 2 * 3 * 64 * 2);
@@ -155,7 +155,7 @@ TEST(LayerActivations, InputsOfProductsMayBeKeptInFp8) {
   config.precision = Precision::kFp8;
   const auto bytes = [&](const LlmConfig& model, bool narrow) {
     config.narrow_inputs = narrow;
-    return layer_activation_bytes(model, model.layers[0], layer_work(config)).base();
+    return layer_activation_bytes(model, model.layers[0], rank_work(config)).base();
   };
   // Llama 8B, a token: inputs of two norms 2 x 2 x 4096; of qkv and of the output projection 4096
   // and a second copy of 4096; queries, keys, values, outputs 2 x (4096 + 1024 + 1024 + 4096);

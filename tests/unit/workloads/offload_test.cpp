@@ -29,7 +29,7 @@ TrainingConfig offloading(int layers, ParallelConfig parallel = {}) {
 TEST(Offload, CopiesWhatLayersKeepOutAndBack) {
   const LlmConfig model = small_llama(4);
   const TrainingConfig config = offloading(3);
-  const double layer = layer_activation_bytes(model, model.layers[0], layer_work(config)).base();
+  const double layer = layer_activation_bytes(model, model.layers[0], rank_work(config)).base();
   const Program program = build_training(model, config).program;
   // 4 micro-batches of 3 layers, both ways.
   const ProgramStatistics all = program_statistics(program);

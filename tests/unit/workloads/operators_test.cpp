@@ -413,10 +413,10 @@ TEST(Operators, ATokenAttendsToWhatItHasChosen) {
 /// The kernel of that name in a layer of small_llama, prefill of two sequences of 48.
 Kernel of_layer(const std::string& name) {
   const LlmConfig model = small_llama(1);
-  LayerWork work;
-  work.phase = Phase::kPrefill;
-  work.sequences = 2;
-  work.query = work.context = 48;
+  RankWork work;
+  work.batch.phase = Phase::kPrefill;
+  work.batch.sequences = 2;
+  work.batch.query = work.batch.context = 48;
   const StepList steps = layer_forward(model, model.layers.front(), work);
   for (const Step& step : steps.steps())
     if (step.kernel() != nullptr && step.name() == name) return *step.kernel();

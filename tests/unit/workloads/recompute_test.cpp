@@ -69,7 +69,7 @@ double added(const LlmConfig& model, const RecomputeConfig& recompute) {
 /// Bytes that a layer keeps, a token.
 double kept(const LlmConfig& model, const RecomputeConfig& recompute) {
   const TrainingConfig config = config_of(recompute);
-  return layer_activation_bytes(model, model.layers[0], layer_work(config)).base() /
+  return layer_activation_bytes(model, model.layers[0], rank_work(config)).base() /
          static_cast<double>(config.sequence);
 }
 

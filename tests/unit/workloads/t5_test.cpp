@@ -154,8 +154,8 @@ TEST(T5, TensorsOfItsPassesAreFreedAndCounted) {
 TEST(T5, KeepsWhatItsBackwardPassesNeed) {
   const LlmConfig model = small_t5();
   const TrainingConfig config = config_of({});
-  const LayerWork work = layer_work(config);
-  const auto kept = [&](std::size_t layer, LayerWork of) {
+  const RankWork work = rank_work(config);
+  const auto kept = [&](std::size_t layer, RankWork of) {
     return layer_activation_bytes(model, model.layers[layer], of).base();
   };
   LayerConfig plain = model.layers[3];
@@ -164,8 +164,8 @@ TEST(T5, KeepsWhatItsBackwardPassesNeed) {
   EXPECT_EQ(kept(1, encoder_work(work)), decoder / 16 * 64);
   const double h = 64;
   EXPECT_EQ(kept(3, work) - decoder, 16 * (4 * 2 * h + 4 * 8) + 64 * 2 * 2 * h);
-  LayerWork first = work;
-  first.keeps_encoder_output = true;
+  RankWork first = work;
+  first.passes.keeps_encoder_output = true;
   EXPECT_EQ(kept(2, first) - kept(3, work), 64 * 2 * h);
 }
 

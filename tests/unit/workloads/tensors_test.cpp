@@ -114,16 +114,16 @@ void each_case(Visit visit) {
 /// The one place where the figures are more than a sum of tensors: a layer that is recomputed whole
 /// has its input once, and the closed form counts it as kept and as recomputed.
 double counted_twice(const Case& c) {
-  const LayerWork work = layer_work(c.config);
+  const RankWork work = rank_work(c.config);
   return c.config.recompute.granularity == Recompute::kFull
              ? static_cast<double>(work.row_tokens() * c.model.hidden) *
-                   activation_bytes(work.precision)
+                   activation_bytes(work.formats.precision)
              : 0;
 }
 
 /// Gradients of activations in the layer of a stage that has most.
 double most_flow(const Case& c) {
-  const LayerWork work = layer_work(c.config);
+  const RankWork work = rank_work(c.config);
   double most = 0;
   for (const LayerConfig& layer : c.model.layers)
     most = std::max(most, gradient_flow({c.model, layer, work}).base());
@@ -208,7 +208,7 @@ TEST(Tensors, CostNothingWhereNobodyAsks) {
   const Program without = build_training(model, config).program;
   EXPECT_THAT(without.tensors, IsEmpty());
   EXPECT_THAT(without.tensor_events, IsEmpty());
-  const StepList backward = layer_backward(model, model.layers[0], layer_work(config));
+  const StepList backward = layer_backward(model, model.layers[0], rank_work(config));
   for (const Step& step : backward.steps()) {
     EXPECT_EQ(step.makes.capacity() + step.uses.capacity() + step.frees.capacity(), 0U);
   }

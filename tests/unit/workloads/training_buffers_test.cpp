@@ -139,7 +139,7 @@ TEST(KeptMessages, AreHiddenStatesOfAMicroBatchInsideThePipeline) {
   config.software = std::make_shared<const TrainingSoftware>(std::move(software));
   const LlmConfig model = small_llama(4);
   const Pieces pieces(model, config);
-  const LayerWork work = layer_work(model, config);
+  const RankWork work = rank_work(model, config);
   const double message = 2 * 32 * 64 * 2;
   EXPECT_EQ(micro_batches(config), 8);
   for (int stage = 0; stage < 4; ++stage) {
@@ -167,7 +167,7 @@ TEST(GradientFlow, OfDTensorHasGatheredRowsTwice) {
     config.parallel = {.tp = 2, .sp = true};
     config.sequence = 32;
     config.software = std::make_shared<const TrainingSoftware>(std::move(software));
-    return gradient_flow({model, model.layers[0], layer_work(model, config)}).base();
+    return gradient_flow({model, model.layers[0], rank_work(model, config)}).base();
   };
   const double once = flow(false, TensorOverlap::kNone);
   EXPECT_DOUBLE_EQ(flow(true, TensorOverlap::kNone) - once, 32 * 64 * 2);

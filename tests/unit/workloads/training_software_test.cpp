@@ -40,15 +40,15 @@ TrainingSoftware with(Member member, Value value) {
 }
 
 /// A micro-batch of GPT 175B on eight tensor parallel ranks.
-LayerWork work_of(const TrainingSoftware& software, bool sp = false) {
-  LayerWork work;
-  work.sequences = 1;
-  work.query = work.context = 2048;
-  work.tp = 8;
-  work.sp = sp;
-  work.precision = Precision::kFp16;
+RankWork work_of(const TrainingSoftware& software, bool sp = false) {
+  RankWork work;
+  work.batch.sequences = 1;
+  work.batch.query = work.batch.context = 2048;
+  work.split.tp = 8;
+  work.split.sp = sp;
+  work.formats.precision = Precision::kFp16;
   work.flash_attention = false;
-  work.dropout = true;
+  work.passes.dropout = true;
   work.software = std::make_shared<const TrainingSoftware>(software);
   return work;
 }
@@ -128,9 +128,9 @@ TEST(MainGradients, AreFp32ForBf16UnlessLossIsScaled) {
 }
 
 TEST(FullAccumulation, SlowsFp8ProductsOfBackwardPassesAlone) {
-  LayerWork work = work_of(plain(), true);
-  work.precision = Precision::kFp8;
-  work.fp8_gradient_rate = 0.8;
+  RankWork work = work_of(plain(), true);
+  work.formats.precision = Precision::kFp8;
+  work.formats.fp8_gradient_rate = 0.8;
   const auto slow = [](const StepList& list) {
     std::set<std::string> names;
     for (const Step& step : list.steps())
@@ -147,14 +147,14 @@ TEST(FullAccumulation, SlowsFp8ProductsOfBackwardPassesAlone) {
                                            "down dgrad",
                                            "down wgrad"};
   EXPECT_EQ(slow(layer_backward(gpt(), gpt().layers[0], work)), gradients);
-  work.precision = Precision::kBf16;
+  work.formats.precision = Precision::kBf16;
   EXPECT_TRUE(slow(layer_backward(gpt(), gpt().layers[0], work)).empty());
 }
 
 TEST(ProductsOfMxfp8, TakeAsMuchLongerAsTransformerEngineMeasured) {
   const auto seconds_over_those_of_tensors = [](Precision precision, NarrowScaling scaling) {
-    LayerWork work = work_of(with(&TrainingSoftware::fp8_scaling, scaling), true);
-    work.precision = precision;
+    RankWork work = work_of(with(&TrainingSoftware::fp8_scaling, scaling), true);
+    work.formats.precision = precision;
     double rates = 0, products = 0;
     for (const StepList& list : {layer_forward(gpt(), gpt().layers[0], work),
                                  layer_backward(gpt(), gpt().layers[0], work)}) {
@@ -353,8 +353,8 @@ TEST(UserBuffers, OperandsAreCopiedIntoThemAndScalesOfBlocksGatheredBefore) {
     TrainingSoftware software = with(&TrainingSoftware::tp_overlap, TensorOverlap::kUserBuffers);
     software.buffer_copies.value = copies;
     software.fp8_scaling.value = blocks ? NarrowScaling::kBlocks : NarrowScaling::kCurrent;
-    LayerWork work = work_of(software, true);
-    work.precision = Precision::kFp8;
+    RankWork work = work_of(software, true);
+    work.formats.precision = Precision::kFp8;
     return back ? layer_backward(gpt(), gpt().layers.front(), work)
                 : layer_forward(gpt(), gpt().layers.front(), work);
   };
@@ -383,8 +383,8 @@ TEST(UserBuffers, OperandsAreCopiedIntoThemAndScalesOfBlocksGatheredBefore) {
 TEST(NarrowGathers, CopiesOfNvfp4ForWeightGradientsArePutInOrder) {
   const auto ordered = [](Precision precision, bool back) {
     TrainingSoftware software = with(&TrainingSoftware::fp8_scaling, NarrowScaling::kBlocks);
-    LayerWork work = work_of(software, true);
-    work.precision = precision;
+    RankWork work = work_of(software, true);
+    work.formats.precision = precision;
     const LlmConfig model = gpt();
     double bytes = 0;
     const StepList list = back ? layer_backward(model, model.layers.front(), work)
@@ -437,8 +437,8 @@ TEST(Messages, ScatteredSendPartsAndGatherThem) {
 
 TEST(NarrowScaling, CastsWhatNoKernelWritesNarrow) {
   const auto work = [](NarrowScaling scaling) {
-    LayerWork narrow = work_of(with(&TrainingSoftware::fp8_scaling, scaling));
-    narrow.precision = Precision::kFp8;
+    RankWork narrow = work_of(with(&TrainingSoftware::fp8_scaling, scaling));
+    narrow.formats.precision = Precision::kFp8;
     return narrow;
   };
   const auto moved_forward = [&](NarrowScaling scaling) {

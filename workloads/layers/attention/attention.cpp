@@ -25,18 +25,18 @@ std::int64_t qkv_columns(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const std::int64_t values = task.attention().values_of_keys ? 0 : shape.v_dim;
   const std::int64_t queries = shape.query_heads * (task.attention().output_gate ? 2 : 1);
-  const bool training = task.work.phase == Phase::kTraining;
+  const bool training = task.work.batch.phase == Phase::kTraining;
   return queries * shape.qk_dim + shape.kv_heads * (shape.qk_dim + values) +
          (training ? 0 : index_columns(task));
 }
 
 /// Training: index queries and the index key by a matrix of their own, whose input is detached.
 Linear index_of(const LayerTask& task) {
-  return {"index projection", task.model.hidden, index_columns(task), task.work.precision};
+  return {"index projection", task.model.hidden, index_columns(task), task.work.formats.precision};
 }
 
 bool trains_index(const LayerTask& task) {
-  return task.work.phase == Phase::kTraining && index_columns(task) > 0;
+  return task.work.batch.phase == Phase::kTraining && index_columns(task) > 0;
 }
 
 /// Queries, with those of their gates, keys and values, as Hugging Face checkpoints have them.
@@ -54,7 +54,7 @@ Linear qkv_of(const LayerTask& task) {
   return {"qkv",
           task.model.hidden,
           qkv_columns(task),
-          task.work.precision,
+          task.work.formats.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{LoraModule::kQkvProj, 3, MatrixSplit::kColumns, qkv_parts(task)},
           task.attention().qkv_bias ? Bias::kAdded : Bias::kNone};
@@ -65,7 +65,7 @@ Linear output_of(const LayerTask& task) {
   return {"attention output",
           shape.query_heads * shape.v_dim,
           task.model.hidden,
-          task.work.precision,
+          task.work.formats.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows},
           task.attention().output_bias ? Bias::kPassedOn : Bias::kNone};
@@ -76,7 +76,7 @@ Linear gate_of(const LayerTask& task) {
   return {.name = "attention gate",
           .in = task.model.hidden,
           .out = core_shape(task).query_heads,
-          .precision = task.work.precision,
+          .precision = task.work.formats.precision,
           .weights = task.weights(task.layer.attention),
           .shares_input = true};
 }
@@ -85,18 +85,18 @@ Linear gate_of(const LayerTask& task) {
 /// for queries.
 std::vector<Linear> input_linears(const LayerTask& task) {
   std::vector<Linear> all = {qkv_of(task)};
-  if (task.attention().head_gate && task.work.phase == Phase::kTraining)
+  if (task.attention().head_gate && task.work.batch.phase == Phase::kTraining)
     all.push_back(gate_of(task));
   return all;
 }
 
 void gate_heads(StepList& steps, const LayerTask& task) {
   if (!task.attention().head_gate) return;
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   const Linear gate = gate_of(task);
-  if (w.phase != Phase::kTraining)
+  if (w.batch.phase != Phase::kTraining)
     steps.then(gemm(gate.name, gate.precision, {w.tokens(), gate.out, gate.in}, gate.weights));
   Kernel scaled = stream("attention gating", KernelClass::kElementwise, w.tokens(),
                          shape.query_heads * shape.v_dim, {bytes, bytes, 1});
@@ -108,9 +108,9 @@ void gate_heads(StepList& steps, const LayerTask& task) {
 /// Gradients of what heads gave and, sums over its columns, of their gates.
 void gate_heads_backward(StepList& steps, const LayerTask& task) {
   if (!task.attention().head_gate) return;
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   const double gates = real(w.tokens() * shape.query_heads) * bytes;
   Kernel scaled = stream("attention gating backward", KernelClass::kElementwise, w.tokens(),
                          shape.query_heads * shape.v_dim, {2 * bytes, bytes, 3});
@@ -145,12 +145,12 @@ std::int64_t rotated_width(const LayerTask& task) {
 
 // Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
 void rotary_forward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t width = rotated_width(task);
   // Nothing of a sequence is kept that an encoder has read.
-  const bool caches = w.phase != Phase::kTraining && task.layer.kind != LayerKind::kEncoder;
+  const bool caches = w.batch.phase != Phase::kTraining && task.layer.kind != LayerKind::kEncoder;
   if (width == 0 && !caches) return;
   Kernel kernel = width > 0
                       ? rotated(task, width)
@@ -164,13 +164,13 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
     const std::int64_t of_head = width > 0 ? (width - index_columns(task)) / heads : 0;
     const double rotated = real(w.tokens() * shape.kv_heads * of_head);
     kernel.read += Bytes((values + keys - rotated) * bytes);
-    kernel.written += Bytes((keys + values) * element_bytes(w.kv_precision) / w.dcp);
+    kernel.written += Bytes((keys + values) * element_bytes(w.formats.kv_precision) / w.split.dcp);
     if (task.layer.mixer == MixerKind::kBlockSparse)
       kernel.written += Bytes(real(w.tokens() * task.attention().indexer.head_dim) *
-                              element_bytes(w.kv_precision));
+                              element_bytes(w.formats.kv_precision));
   }
   // Queries and keys, and both ways into the cache.
-  if (w.phase != Phase::kTraining)
+  if (w.batch.phase != Phase::kTraining)
     kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
   steps.then(kernel);
 }
@@ -178,7 +178,7 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
 void output_gate_forward(StepList& steps, const LayerTask& task) {
   if (!task.attention().output_gate) return;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(stream("attention gate", KernelClass::kElementwise, task.work.tokens(),
                     shape.query_heads * shape.v_dim, {2 * bytes, bytes, vector_cost::kSilu + 1}));
   makes(steps, task, {kept::attention_gate});
@@ -187,7 +187,7 @@ void output_gate_forward(StepList& steps, const LayerTask& task) {
 void output_gate_backward(StepList& steps, const LayerTask& task) {
   if (!task.attention().output_gate) return;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(stream("attention gate backward", KernelClass::kElementwise, task.work.tokens(),
                     shape.query_heads * shape.v_dim,
                     {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 2}));
@@ -265,8 +265,8 @@ void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& 
 }
 
 void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
   std::vector<Linear> inputs = input_linears(task);
   if (trains_index(task)) inputs.push_back(index_of(task));
   column_forward(steps, w, inputs, task.model.hidden);
@@ -278,7 +278,7 @@ void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
   }
   rotary_forward(steps, task);
   next_turn(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   output_gate_forward(steps, task);
   gate_heads(steps, task);
   makes(steps, task, {kept::output_projection_input});
@@ -287,10 +287,10 @@ void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
 }
 
 void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
   row_backward(steps, w, output_of(task));
-  if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
+  if (!w.formats.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
   output_gate_backward(steps, task);
   gate_heads_backward(steps, task);

@@ -21,16 +21,16 @@ KernelClass kind_of(const LayerTask& task, const AttentionPart& part) {
 }
 
 /// The part of a pass in which all sequences are alike.
-AttentionPart only_part(const LayerTask& task) { return task.work.attention_parts().front(); }
+AttentionPart only_part(const LayerTask& task) { return task.work.batch.attention_parts().front(); }
 
 /// Masks are drawn inside the kernel.
-double dropout_rate(const LayerWork& work) {
-  return work.dropout ? work.software->attention_dropout.value : 1;
+double dropout_rate(const RankWork& work) {
+  return work.passes.dropout ? work.software->attention_dropout.value : 1;
 }
 
 void flash_backward(StepList& steps, const LayerTask& task) {
   const AttentionPart part = only_part(task);
-  if (task.work.split.ranks > 1) {
+  if (task.work.split.context.ranks > 1) {
     split_attention_backward(steps, task, part);
   } else {
     steps.then(attention_gradient("attention backward", attention_core(task, part), task.work));
@@ -45,7 +45,8 @@ struct Square {
 };
 
 Square square_of(const LayerTask& task) {
-  return {task.work.sequences * core_shape(task).query_heads, task.work.query, task.work.context};
+  return {task.work.batch.sequences * core_shape(task).query_heads, task.work.batch.query,
+          task.work.batch.context};
 }
 
 /// Multiplies the gradient of what was multiplied into scores by their scale: what PyTorch's
@@ -53,7 +54,7 @@ Square square_of(const LayerTask& task) {
 /// maybe_multiply(grad.bmm(batch2), alpha), likewise for batch2).
 void scale_gradient(StepList& steps, const LayerTask& task, const char* name, std::int64_t rows) {
   if (task.work.software->attention_layout.value == Fusion::kFused) return;
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(
       stream(name, KernelClass::kElementwise, rows, core_shape(task).qk_dim, {bytes, bytes, 1}));
 }
@@ -61,7 +62,7 @@ void scale_gradient(StepList& steps, const LayerTask& task, const char* name, st
 void stored_backward(StepList& steps, const LayerTask& task) {
   const Square s = square_of(task);
   const CoreShape shape = core_shape(task);
-  const Precision precision = unquantised(task.work.precision);
+  const Precision precision = unquantised(task.work.formats.precision);
   const double bytes = activation_bytes(precision);
   const std::size_t gradient = steps.cursor();
   steps.then(
@@ -71,7 +72,7 @@ void stored_backward(StepList& steps, const LayerTask& task) {
       {gradient});
   uses(steps, task, {kept::probabilities});
   frees(steps, task, {kept::dropped_probabilities});
-  if (task.work.dropout) {
+  if (task.work.passes.dropout) {
     steps.then(stream("attention dropout backward", KernelClass::kElementwise, s.rows(), s.context,
                       {bytes + 1, bytes, 1}));
     frees(steps, task, {kept::attention_mask});
@@ -96,9 +97,10 @@ void stored_backward(StepList& steps, const LayerTask& task) {
 
 /// Copies where the software does not let products read and write parts of a tensor.
 void copy_layout(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
-  const LayerWork& w = task.work;
-  if (w.phase != Phase::kTraining || w.software->attention_layout.value == Fusion::kFused) return;
-  const double bytes = activation_bytes(w.precision);
+  const RankWork& w = task.work;
+  if (w.batch.phase != Phase::kTraining || w.software->attention_layout.value == Fusion::kFused)
+    return;
+  const double bytes = activation_bytes(w.formats.precision);
   Kernel copy = stream(name, KernelClass::kElementwise, w.tokens(), width, {bytes, bytes, 0});
   copy.rate = w.software->strided();
   steps.then(std::move(copy));
@@ -117,7 +119,7 @@ std::int64_t input_width(const LayerTask& task) {
 void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   const AttentionCore core = attention_core(task, part);
   if (task.work.flash_attention) {
-    if (task.work.split.ranks > 1) {
+    if (task.work.split.context.ranks > 1) {
       split_attention_forward(steps, task, part);
     } else {
       Kernel kernel = attention_forward("attention", core, task.work);
@@ -128,7 +130,7 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
     makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
     return;
   }
-  for (Kernel kernel : kernels_of(stored_attention(core, task.work.dropout))) {
+  for (Kernel kernel : kernels_of(stored_attention(core, task.work.passes.dropout))) {
     if (core.softmax_operators && kernel.kind == KernelClass::kSoftmax)
       add_softmax_operators(kernel, real(kernel.m) * real(kernel.n), 0);
     steps.then(std::move(kernel));
@@ -145,23 +147,24 @@ namespace {
 AttentionPart seen_part(const LayerTask& task, const AttentionPart& part) {
   if (task.layer.chunk == 0) return part;
   return in_chunks(part, task.layer.chunk,
-                   task.work.mean_lengths ? ChunkPhase::kMiddle : ChunkPhase::kExact);
+                   task.work.batch.mean_lengths ? ChunkPhase::kMiddle : ChunkPhase::kExact);
 }
 
 }  // namespace
 
 AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) {
   const AttentionPart part = seen_part(task, whole);
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
   // Latent attention expands earlier keys and values from the cache before a prefill: they are
   // activations again.
   const bool cached = task.attention().kind == AttentionKind::kGrouped;
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   AttentionCore core;
   core.kind = kind_of(task, part);
-  const bool narrow = cached && w.phase != Phase::kTraining && element_bytes(w.kv_precision) < 2;
-  core.precision = attention_precision(core.kind, unquantised(w.precision), narrow);
+  const bool narrow =
+      cached && w.batch.phase != Phase::kTraining && element_bytes(w.formats.kv_precision) < 2;
+  core.precision = attention_precision(core.kind, unquantised(w.formats.precision), narrow);
   core.wide_queries = narrow;
   core.sequences = part.sequences;
   core.heads = shape.query_heads;
@@ -174,10 +177,10 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
   if (core.kind == KernelClass::kAttentionDecode && w.fused.decodes_by_head)
     core.kv_heads = core.heads;
   core.window = task.layer.window;
-  core.causal = task.layer.kind != LayerKind::kEncoder && !w.to_encoder;
-  core.biased = task.model.relative_positions > 0 && !w.to_encoder;
-  core.sinks = w.phase == Phase::kTraining && task.model.attention.sinks;
-  if (w.phase == Phase::kTraining) {
+  core.causal = task.layer.kind != LayerKind::kEncoder && !w.place.to_encoder;
+  core.biased = task.model.relative_positions > 0 && !w.place.to_encoder;
+  core.sinks = w.batch.phase == Phase::kTraining && task.model.attention.sinks;
+  if (w.batch.phase == Phase::kTraining) {
     core.skips_masked = w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
     core.softmax_operators = w.software->causal_softmax.value == MaskedSoftmax::kOperators;
   }
@@ -185,21 +188,20 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
   core.v_dim = shape.v_dim;
   core.new_bytes =
       std::min(bytes, element_bytes(core.precision));  // a prefill over fp8 runs in fp8
-  core.cache_bytes = cached ? element_bytes(w.kv_precision) : bytes;
+  core.cache_bytes = cached ? element_bytes(w.formats.kv_precision) : bytes;
   return core;
 }
 
-Kernel attention_forward(const std::string& name, const AttentionCore& core,
-                         const LayerWork& work) {
+Kernel attention_forward(const std::string& name, const AttentionCore& core, const RankWork& work) {
   Kernel kernel = flash_attention(name, core);
   add_sinks(kernel, core);
-  if (work.phase == Phase::kTraining)
+  if (work.batch.phase == Phase::kTraining)
     kernel.rate = work.software->attention_forward.value * dropout_rate(work);
   return kernel;
 }
 
 Kernel attention_gradient(const std::string& name, const AttentionCore& core,
-                          const LayerWork& work) {
+                          const RankWork& work) {
   const CoreSize size = core_size(core);
   Kernel kernel = flash_attention(name, core);
   kernel.attention.backward = true;
@@ -214,11 +216,11 @@ Kernel attention_gradient(const std::string& name, const AttentionCore& core,
 
 CoreShape core_shape(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  const std::int64_t heads = a.heads / task.work.tp;
+  const std::int64_t heads = a.heads / task.work.split.tp;
   if (a.kind == AttentionKind::kLatent) {
     return {heads, heads, a.qk_nope_head_dim + a.qk_rope_head_dim, a.v_head_dim};
   }
-  return {heads, local_kv_heads(a, task.work.tp), a.head_dim, a.value_dim()};
+  return {heads, local_kv_heads(a, task.work.split.tp), a.head_dim, a.value_dim()};
 }
 
 void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {

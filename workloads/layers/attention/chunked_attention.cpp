@@ -53,7 +53,7 @@ std::int64_t keys_in_chunk(std::int64_t context, std::int64_t chunk, ChunkPhase 
 AttentionPart in_chunks(const AttentionPart& part, std::int64_t chunk, ChunkPhase phase) {
   if (part.phase != Phase::kDecode) return prompts_in_chunks(part, chunk, phase);
   AttentionPart seen = part;
-  // Guesses that are verified see at least each other.
+  // Draft tokens that are verified see at least each other.
   const auto own = [&](std::int64_t context) {
     return std::max(std::min(part.query, chunk), keys_in_chunk(context, chunk, phase));
   };

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "workloads/layers/parts/layer_work.h"
+#include "workloads/layers/parts/rank_work.h"
 
 namespace orrery {
 

@@ -42,7 +42,7 @@ struct Partial {
 /// The sums of all ranks come together, and each scales its outputs to its share of them.
 void correct(StepList& steps, const LayerTask& task, const Partial& partial, Scope scope,
              int ranks) {
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(exchange("attention sums all-gather", TransferKind::kAllGather, scope,
                       kSumBytes * ranks * real(partial.tokens * partial.heads)));
   steps.then(stream("attention correction", KernelClass::kElementwise, partial.tokens,
@@ -54,7 +54,7 @@ void decode_forward(StepList& steps, const LayerTask& task, const AttentionPart&
   const std::int64_t tokens = part.sequences * part.query;
   gather_queries(steps, task, tokens, shape.qk_dim);
   AttentionCore core = attention_core(task, cached_part(part, task.work));
-  core.heads *= task.work.dcp;
+  core.heads *= task.work.split.dcp;
   steps.then(flash_attention("attention", core));
   combine_heads(steps, task, tokens, shape.v_dim);
   combine_contexts(steps, task, tokens, shape.v_dim);
@@ -64,18 +64,18 @@ void decode_forward(StepList& steps, const LayerTask& task, const AttentionPart&
 /// comes of it is put together with what new tokens see of each other (vLLM,
 /// v1/attention/backends/flash_attn.py, _forward_with_dcp).
 void over_cache(StepList& steps, const LayerTask& task, const AttentionPart& part) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   AttentionPart seen = part;
   seen.prompts.clear();
-  seen.query = context_share(part.query, w.cp);
-  seen.context = cached_keys(part.context - part.query, w.dcp);
+  seen.query = context_share(part.query, w.split.cp);
+  seen.context = cached_keys(part.context - part.query, w.split.dcp);
   const std::int64_t tokens = seen.sequences * seen.query;
   gather_queries(steps, task, tokens, shape.qk_dim);
   AttentionCore core = attention_core(task, seen);
   core.causal = false;
-  core.heads *= w.dcp;
+  core.heads *= w.split.dcp;
   steps.then(flash_attention("attention over the cache", core));
   combine_heads(steps, task, tokens, shape.v_dim);
   steps.then(stream("attention merge", KernelClass::kElementwise, tokens,
@@ -83,13 +83,13 @@ void over_cache(StepList& steps, const LayerTask& task, const AttentionPart& par
 }
 
 void prefill_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
   const std::int64_t earlier = part.context - part.query;
   gather_keys(steps, task, part, shape.kv_heads * (shape.qk_dim + shape.v_dim),
-              cached_keys(earlier, w.dcp));
+              cached_keys(earlier, w.split.dcp));
   AttentionPart own = own_part(part, w);
-  const bool apart = w.dcp > 1 && earlier > 0;
+  const bool apart = w.split.dcp > 1 && earlier > 0;
   if (apart) {
     own.context -= earlier;
     own.prompts.clear();
@@ -118,8 +118,8 @@ std::int64_t rank_tokens(const std::vector<AttentionPart>& parts, int cp) {
 
 std::int64_t cached_keys(std::int64_t keys, int ranks) { return ceil_div(keys, ranks); }
 
-AttentionPart cached_part(const AttentionPart& part, const LayerWork& work) {
-  const int ranks = work.cp * work.dcp;
+AttentionPart cached_part(const AttentionPart& part, const RankWork& work) {
+  const int ranks = work.split.cp * work.split.dcp;
   AttentionPart cached = part;
   cached.context = cached_keys(part.context, ranks);
   for (std::int64_t& context : cached.contexts) context = cached_keys(context, ranks);
@@ -127,63 +127,64 @@ AttentionPart cached_part(const AttentionPart& part, const LayerWork& work) {
   return cached;
 }
 
-AttentionPart own_part(const AttentionPart& part, const LayerWork& work) {
-  if (work.cp == 1) return part;
+AttentionPart own_part(const AttentionPart& part, const RankWork& work) {
+  if (work.split.cp == 1) return part;
   AttentionPart own = part;
   own.prompts.clear();
   own.sequences = 2 * part.sequences;
-  own.query = context_piece(part.query, work.cp);
-  own.context = part.context - part.query + ceil_div((2 * work.cp + 1) * own.query, 2);
+  own.query = context_piece(part.query, work.split.cp);
+  own.context = part.context - part.query + ceil_div((2 * work.split.cp + 1) * own.query, 2);
   return own;
 }
 
-std::int64_t gathered_keys(const AttentionPart& part, const LayerWork& work) {
-  const std::int64_t padded = work.cp * context_share(part.query, work.cp);
+std::int64_t gathered_keys(const AttentionPart& part, const RankWork& work) {
+  const std::int64_t padded = work.split.cp * context_share(part.query, work.split.cp);
   return part.sequences * (part.context - part.query + padded);
 }
 
 void gather_keys(StepList& steps, const LayerTask& task, const AttentionPart& part,
                  std::int64_t columns, std::int64_t earlier) {
-  const LayerWork& w = task.work;
-  if (w.cp == 1) return;
-  const double padded = real(w.cp * context_share(part.query, w.cp));
-  const double of_column =
-      padded * activation_bytes(w.precision) + real(earlier) * element_bytes(w.kv_precision);
+  const RankWork& w = task.work;
+  if (w.split.cp == 1) return;
+  const double padded = real(w.split.cp * context_share(part.query, w.split.cp));
+  const double of_column = padded * activation_bytes(w.formats.precision) +
+                           real(earlier) * element_bytes(w.formats.kv_precision);
   steps.then(exchange("keys and values all-gather", TransferKind::kAllGather, Scope::kContext,
                       real(part.sequences * columns) * of_column));
 }
 
 void gather_queries(StepList& steps, const LayerTask& task, std::int64_t tokens,
                     std::int64_t columns) {
-  const LayerWork& w = task.work;
-  if (w.dcp == 1) return;
-  const Partial queries{tokens, core_shape(task).query_heads * w.dcp, columns};
+  const RankWork& w = task.work;
+  if (w.split.dcp == 1) return;
+  const Partial queries{tokens, core_shape(task).query_heads * w.split.dcp, columns};
   steps.then(exchange("query all-gather", TransferKind::kAllGather, Scope::kDecodeContext,
-                      queries.elements() * activation_bytes(w.precision)));
+                      queries.elements() * activation_bytes(w.formats.precision)));
 }
 
 void combine_heads(StepList& steps, const LayerTask& task, std::int64_t tokens,
                    std::int64_t columns) {
-  const LayerWork& w = task.work;
-  if (w.dcp == 1) return;
-  const Partial partial{tokens, core_shape(task).query_heads * w.dcp, columns};
-  correct(steps, task, partial, Scope::kDecodeContext, w.dcp);
+  const RankWork& w = task.work;
+  if (w.split.dcp == 1) return;
+  const Partial partial{tokens, core_shape(task).query_heads * w.split.dcp, columns};
+  correct(steps, task, partial, Scope::kDecodeContext, w.split.dcp);
   steps.then(exchange("attention heads reduce-scatter", TransferKind::kReduceScatter,
-                      Scope::kDecodeContext, partial.elements() * activation_bytes(w.precision)));
+                      Scope::kDecodeContext,
+                      partial.elements() * activation_bytes(w.formats.precision)));
 }
 
 void combine_contexts(StepList& steps, const LayerTask& task, std::int64_t tokens,
                       std::int64_t columns) {
-  const LayerWork& w = task.work;
-  if (w.cp == 1) return;
+  const RankWork& w = task.work;
+  if (w.split.cp == 1) return;
   const Partial partial{tokens, core_shape(task).query_heads, columns};
-  correct(steps, task, partial, Scope::kContext, w.cp);
+  correct(steps, task, partial, Scope::kContext, w.split.cp);
   steps.then(exchange("attention contexts all-reduce", TransferKind::kAllReduce, Scope::kContext,
-                      partial.elements() * activation_bytes(w.precision)));
+                      partial.elements() * activation_bytes(w.formats.precision)));
 }
 
 void context_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
-  if (task.work.cp * task.work.dcp == 1) {
+  if (task.work.split.cp * task.work.split.dcp == 1) {
     attention_core_forward(steps, task, part);
   } else if (part.phase == Phase::kDecode) {
     decode_forward(steps, task, part);
@@ -192,12 +193,12 @@ void context_core_forward(StepList& steps, const LayerTask& task, const Attentio
   }
 }
 
-StepList hidden_gather(const LlmConfig& model, const LayerWork& work) {
+StepList hidden_gather(const LlmConfig& model, const RankWork& work) {
   StepList steps;
-  if (work.cp == 1 || work.phase == Phase::kDecode) return steps;
-  steps.then(exchange(
-      "hidden states all-gather", TransferKind::kAllGather, Scope::kContext,
-      real(work.cp * work.row_tokens()) * real(model.hidden) * activation_bytes(work.precision)));
+  if (work.split.cp == 1 || work.batch.phase == Phase::kDecode) return steps;
+  steps.then(exchange("hidden states all-gather", TransferKind::kAllGather, Scope::kContext,
+                      real(work.split.cp * work.row_tokens()) * real(model.hidden) *
+                          activation_bytes(work.formats.precision)));
   return steps;
 }
 

@@ -32,12 +32,12 @@ std::int64_t rank_tokens(const std::vector<AttentionPart>& parts, int cp);
 std::int64_t cached_keys(std::int64_t keys, int ranks);
 
 /// A decode as a rank sees it, with its keys of each sequence.
-AttentionPart cached_part(const AttentionPart& part, const LayerWork& work);
+AttentionPart cached_part(const AttentionPart& part, const RankWork& work);
 /// The tokens of a prompt that a rank has, as two sequences for each: both of a rank's pieces
 /// together see as many keys as two whose last tokens see the mean.
-AttentionPart own_part(const AttentionPart& part, const LayerWork& work);
+AttentionPart own_part(const AttentionPart& part, const RankWork& work);
 /// Keys of all sequences of a prompt's part, earlier ones and padding included.
-std::int64_t gathered_keys(const AttentionPart& part, const LayerWork& work);
+std::int64_t gathered_keys(const AttentionPart& part, const RankWork& work);
 
 /// Keys and values, or latents, of a prompt's tokens and of earlier ones in the cache come from the
 /// other cp ranks.
@@ -62,7 +62,7 @@ void context_core_forward(StepList& steps, const LayerTask& task, const Attentio
 
 /// Hidden states of all ranks' tokens come together before the head, where there are prompts among
 /// them.
-StepList hidden_gather(const LlmConfig& model, const LayerWork& work);
+StepList hidden_gather(const LlmConfig& model, const RankWork& work);
 
 /// @throws config::KeyError for models and plans whose caches cannot be shared so
 void require_context_parallel(const LlmConfig& model, const ParallelConfig& parallel);

@@ -26,8 +26,8 @@ class SplitAttention {
   SplitAttention(StepList& steps, const LayerTask& task, const AttentionPart& part)
       : steps_(steps),
         task_(task),
-        split_(task.work.split),
-        bytes_(activation_bytes(task.work.precision)),
+        split_(task.work.split.context),
+        bytes_(activation_bytes(task.work.formats.precision)),
         core_(attention_core(task, part)) {
     core_.heads /= split_.heads;
     core_.kv_heads /= split_.heads;

@@ -15,7 +15,7 @@ Linear cross_linear(const LayerTask& task, const char* name, std::int64_t in, st
   return {name,
           in,
           out,
-          task.work.precision,
+          task.work.formats.precision,
           task.weights(task.layer.attention),
           std::nullopt,
           task.attention().qkv_bias ? Bias::kAdded : Bias::kNone};
@@ -41,32 +41,33 @@ Linear cross_output_of(const LayerTask& task) {
 }
 
 /// Attention of a decoder's tokens to all of the encoder's.
-LayerWork to_encoder(LayerWork work) {
-  work.to_encoder = true;
-  work.context = work.encoder;
+RankWork to_encoder(RankWork work) {
+  work.place.to_encoder = true;
+  work.batch.context = work.batch.encoder;
   return work;
 }
 
 }  // namespace
 
 StepList cross_half_forward(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const LayerWork across = to_encoder(w), of_encoder = encoder_work(w);
+  const RankWork& w = task.work;
+  const RankWork across = to_encoder(w), of_encoder = encoder_work(w);
   const LayerTask crossing{task.model, task.layer, across, task.forward};
   StepList steps;
   issued(steps, task, GraphPart::kAttention);
-  steps.tell_tensors(w.tensors);
+  steps.tell_tensors(w.passes.tensors);
   steps.then(norm_forward("cross norm", task, w.row_tokens()));
   makes(steps, task, {kept::cross_norm_input});
   column_forward(steps, w, {cross_query_of(task)}, task.model.hidden);
   makes(steps, task, {kept::cross_input});
   column_forward(steps, of_encoder, {cross_key_value_of(task)}, task.model.hidden);
   if (task.forward == Forward::kFirst) makes(steps, task, {kept::encoder_output});
-  attention_core_forward(steps, crossing, across.attention_parts().front());
+  attention_core_forward(steps, crossing, across.batch.attention_parts().front());
   makes(steps, crossing, {kept::output_projection_input});
-  row_forward(steps, w, cross_output_of(task), w.sp ? RowOutput::kScattered : RowOutput::kReduced);
-  const double bytes = activation_bytes(w.precision);
-  const double drops = w.dropout ? 1 : 0;
+  row_forward(steps, w, cross_output_of(task),
+              w.split.sp ? RowOutput::kScattered : RowOutput::kReduced);
+  const double bytes = activation_bytes(w.formats.precision);
+  const double drops = w.passes.dropout ? 1 : 0;
   steps.then(stream("cross residual", KernelClass::kElementwise, w.row_tokens(), task.model.hidden,
                     {2 * bytes, bytes + drops, 1 + drops * vector_cost::kDropout}));
   makes(steps, task, {kept::attention_residual_mask});
@@ -74,20 +75,20 @@ StepList cross_half_forward(const LayerTask& task) {
 }
 
 StepList cross_half_backward(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const LayerWork across = to_encoder(w), of_encoder = encoder_work(w);
+  const RankWork& w = task.work;
+  const RankWork across = to_encoder(w), of_encoder = encoder_work(w);
   const LayerTask crossing{task.model, task.layer, across, task.forward};
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   StepList steps;
   issued(steps, task, GraphPart::kAttention);
-  steps.tell_tensors(w.tensors);
-  if (w.dropout) {
+  steps.tell_tensors(w.passes.tensors);
+  if (w.passes.dropout) {
     steps.then(stream("cross residual backward", KernelClass::kElementwise, w.row_tokens(),
                       task.model.hidden, {bytes + 1, bytes, 1}));
     frees(steps, task, {kept::attention_residual_mask});
   }
   row_backward(steps, w, cross_output_of(task));
-  if (!w.narrow_inputs) uses(steps, crossing, {kept::attention_result});
+  if (!w.formats.narrow_inputs) uses(steps, crossing, {kept::attention_result});
   frees(steps, crossing, {kept::output_projection_input});
   attention_core_backward(steps, crossing);
   column_backward(steps, of_encoder, {cross_key_value_of(task)}, task.model.hidden);
@@ -102,24 +103,24 @@ StepList cross_half_backward(const LayerTask& task) {
   return steps;
 }
 
-StepList encoder_end_forward(const LlmConfig& model, const LayerWork& work) {
+StepList encoder_end_forward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
-  const LayerWork of_encoder = encoder_work(work);
+  const RankWork of_encoder = encoder_work(work);
   StepList steps;
   issued(steps, {model, none, of_encoder}, GraphPart::kOther);
-  steps.tell_tensors(work.tensors);
+  steps.tell_tensors(work.passes.tensors);
   const LayerTask task{model, none, of_encoder};
   steps.then(norm_forward("encoder norm", task, of_encoder.row_tokens()));
   makes(steps, task, {kept::encoder_norm_input});
   return steps;
 }
 
-StepList encoder_end_backward(const LlmConfig& model, const LayerWork& work) {
+StepList encoder_end_backward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
-  const LayerWork of_encoder = encoder_work(work);
+  const RankWork of_encoder = encoder_work(work);
   StepList steps;
   issued(steps, {model, none, of_encoder}, GraphPart::kOther);
-  steps.tell_tensors(work.tensors);
+  steps.tell_tensors(work.passes.tensors);
   const LayerTask task{model, none, of_encoder};
   norm_backward(steps, "encoder norm backward", task, of_encoder.row_tokens(), PastBlock::kNothing);
   frees(steps, task, {kept::encoder_norm_input});

@@ -28,14 +28,14 @@ Linear down_of(const LayerTask& task) {
   return {"latent down",
           task.model.hidden,
           a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
-          task.work.precision,
+          task.work.formats.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{std::nullopt, 1, MatrixSplit::kNone, std::move(parts)}};
 }
 
 /// Whether a matrix of queries and one of keys and values make their latents, each with its norm.
 bool projects_apart(const LayerTask& task) {
-  const bool training = task.work.phase == Phase::kTraining;
+  const bool training = task.work.batch.phase == Phase::kTraining;
   return training && task.work.software->latent_projections.value == Fusion::kApart;
 }
 
@@ -60,7 +60,7 @@ Linear key_value_of(const LayerTask& task) {
   return {"key-value up",
           a.kv_lora_rank,
           core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
-          task.work.precision,
+          task.work.formats.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{LoraModule::kKvBProj}};
 }
@@ -70,15 +70,15 @@ Linear output_of(const LayerTask& task) {
   return {"attention output",
           shape.query_heads * shape.v_dim,
           task.model.hidden,
-          task.work.precision,
+          task.work.formats.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows}};
 }
 
 void down_forward(StepList& steps, const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
   const std::vector<Linear> downs = downs_of(task);
   for (const Linear& down : downs) local_forward(steps, w, down, w.row_tokens());
   makes(steps, task, {kept::attention_input});
@@ -92,17 +92,17 @@ void down_forward(StepList& steps, const LayerTask& task) {
 /// Rotates its part of queries and keys and writes both out with the part that is not rotated, for
 /// the core to read as one; in inference it also writes the latents to the cache.
 Kernel assemble(const LayerTask& task, std::int64_t tokens) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   Kernel kernel = stream("rotary", KernelClass::kElementwise, tokens,
                          2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
   if (task.attention().rotates)
     kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
                                 real(task.attention().qk_rope_head_dim) * vector_cost::kRotary);
-  if (w.phase != Phase::kTraining) {
+  if (w.batch.phase != Phase::kTraining) {
     kernel.written += Bytes(real(tokens * task.attention().kv_elements_per_token()) *
-                            element_bytes(w.kv_precision));
+                            element_bytes(w.formats.kv_precision));
   }
   return kernel;
 }
@@ -113,10 +113,10 @@ Kernel assemble(const LayerTask& task, std::int64_t tokens) {
 /// up-projection.
 void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   const AttentionConfig& a = task.attention();
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const std::int64_t heads = core_shape(task).query_heads;
   const std::int64_t key = a.kv_lora_rank + a.qk_rope_head_dim;
-  const Precision precision = unquantised(w.precision);
+  const Precision precision = unquantised(w.formats.precision);
   const std::int64_t tokens = part.sequences * part.query;
   absorb_queries(steps, task, tokens);
   gather_queries(steps, task, tokens, key);
@@ -126,7 +126,7 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   core.kind = KernelClass::kMlaDecode;
   core.precision = precision;
   core.sequences = part.sequences;
-  core.heads = heads * w.dcp;
+  core.heads = heads * w.split.dcp;
   core.kv_heads = 1;
   core.query = part.query;
   core.context = cached.context;
@@ -136,8 +136,8 @@ void absorbed_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   core.qk_dim = key;
   core.v_dim = a.kv_lora_rank;
   core.latent = true;
-  core.wide_queries = element_bytes(w.kv_precision) < 2;
-  core.new_bytes = core.cache_bytes = element_bytes(w.kv_precision);
+  core.wide_queries = element_bytes(w.formats.kv_precision) < 2;
+  core.new_bytes = core.cache_bytes = element_bytes(w.formats.kv_precision);
   core.wide_queries = core.cache_bytes < element_bytes(precision);
   steps.then(flash_attention("attention", core));
   combine_heads(steps, task, tokens, a.kv_lora_rank);
@@ -153,7 +153,7 @@ PromptSum prompts_of(const AttentionPart& part) {
 }
 
 /// Keys and values of `rows` tokens, from their latents.
-void expand_latents(StepList& steps, const LayerWork& work, const Linear& up, std::int64_t rows) {
+void expand_latents(StepList& steps, const RankWork& work, const Linear& up, std::int64_t rows) {
   widen_frozen(steps, work, up);
   steps.then(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights));
   adapter_forward(steps, work, up, rows);
@@ -161,25 +161,25 @@ void expand_latents(StepList& steps, const LayerWork& work, const Linear& up, st
 
 void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& part) {
   const AttentionConfig& a = task.attention();
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const Linear up = key_value_of(task);
   const PromptSum all = prompts_of(part);
   const std::int64_t earlier = part.context - part.query;
-  gather_keys(steps, task, part, a.kv_elements_per_token(), cached_keys(earlier, w.dcp));
-  if (w.dcp > 1 && earlier > 0) {
+  gather_keys(steps, task, part, a.kv_elements_per_token(), cached_keys(earlier, w.split.dcp));
+  if (w.split.dcp > 1 && earlier > 0) {
     steps.then(LayerCollective{"latents all-gather", TransferKind::kAllGather,
                                Scope::kDecodeContext,
                                Bytes(real(part.sequences * earlier * a.kv_elements_per_token()) *
-                                     element_bytes(w.kv_precision))});
+                                     element_bytes(w.formats.kv_precision))});
   }
   // Earlier tokens of a prefill are expanded from the cache as well, by each rank for its heads.
-  const std::int64_t keys = w.cp == 1 ? all.keys : gathered_keys(part, w);
+  const std::int64_t keys = w.split.cp == 1 ? all.keys : gathered_keys(part, w);
   expand_latents(steps, w, up, keys);
   const AttentionPart own = own_part(part, w);
-  if (w.phase == Phase::kTraining) {
+  if (w.batch.phase == Phase::kTraining) {
     rotate_trained(steps, task, true);
   } else {
-    steps.then(assemble(task, w.cp == 1 ? all.tokens : own.sequences * own.query));
+    steps.then(assemble(task, w.split.cp == 1 ? all.tokens : own.sequences * own.query));
   }
   attention_core_forward(steps, task, own);
 }
@@ -188,7 +188,7 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
 Linear gate_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   return {"attention gate projection", task.model.hidden, shape.query_heads * shape.v_dim,
-          task.work.precision, task.weights(task.layer.attention)};
+          task.work.formats.precision, task.weights(task.layer.attention)};
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ Linear query_up(const LayerTask& task) {
   return {"query up",
           a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
           shape.query_heads * shape.qk_dim,
-          task.work.precision,
+          task.work.formats.precision,
           task.weights(task.layer.attention),
           AdaptedMatrix{a.q_lora_rank > 0 ? LoraModule::kQBProj : LoraModule::kQProj}};
 }
@@ -220,23 +220,23 @@ std::vector<Linear> latent_linears(const LayerTask& task) {
 
 void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens) {
   const AttentionConfig& a = task.model.attention;
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const std::int64_t heads = core_shape(task).query_heads;
-  const double bytes = activation_bytes(w.precision);
-  steps.then(gemm("query absorb", unquantised(w.precision),
+  const double bytes = activation_bytes(w.formats.precision);
+  steps.then(gemm("query absorb", unquantised(w.formats.precision),
                   {tokens, a.kv_lora_rank, a.qk_nope_head_dim, heads}));
   Kernel rotary =
       stream("rotary", KernelClass::kElementwise, tokens, (heads + 1) * a.qk_rope_head_dim,
              {bytes, bytes, a.rotates ? vector_cost::kRotary : 0});
   rotary.read += Bytes(real(tokens * a.kv_lora_rank) * bytes);
-  rotary.written +=
-      Bytes(real(tokens * (a.kv_lora_rank + a.qk_rope_head_dim)) * element_bytes(w.kv_precision));
+  rotary.written += Bytes(real(tokens * (a.kv_lora_rank + a.qk_rope_head_dim)) *
+                          element_bytes(w.formats.kv_precision));
   steps.then(rotary);
 }
 
 void expand_values(StepList& steps, const LayerTask& task, std::int64_t tokens) {
   const AttentionConfig& a = task.model.attention;
-  steps.then(gemm("value up", unquantised(task.work.precision),
+  steps.then(gemm("value up", unquantised(task.work.formats.precision),
                   {tokens, a.v_head_dim, a.kv_lora_rank, core_shape(task).query_heads}));
 }
 
@@ -299,13 +299,13 @@ std::vector<PartMatrix> LatentAttention::matrices(const LlmConfig& model, const 
 }
 
 void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   down_forward(steps, task);
   if (!absorbs(task)) cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
   column_forward(steps, w, {query_up(task)}, latent_width(task));
   beside_queries(steps, task);
   next_turn(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   if (task.attention().output_gate) {
     column_forward(steps, w, {gate_of(task)}, task.model.hidden);
     output_gate_forward(steps, task);
@@ -316,7 +316,7 @@ void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
 }
 
 void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   if (w.recomputes(RecomputeModule::kMlaUpProj)) {
     const Linear up = key_value_of(task);
     cast(steps, w, up, Cast::kNormed, w.row_tokens());
@@ -336,10 +336,10 @@ void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) con
 
 void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
-  const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
   row_backward(steps, w, output_of(task));
-  if (!w.narrow_inputs && !absorbs(task)) uses(steps, task, {kept::attention_result});
+  if (!w.formats.narrow_inputs && !absorbs(task)) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
   heads_backward(steps, task);
   frees(steps, task, {kept::latents});

@@ -24,9 +24,8 @@ constexpr RotaryPasses kHalvesBackward{1 + 1 + 0.5 + 2 * 0.5 + 2 + 2, 1 + 1 + 0.
 /// and of gradients with their conjugates.
 constexpr RotaryPasses kComplex{1, 1, 1};
 
-Kernel by_passes(const char* name, const LayerWork& w, std::int64_t width,
-                 const RotaryPasses& all) {
-  const double bytes = activation_bytes(w.precision);
+Kernel by_passes(const char* name, const RankWork& w, std::int64_t width, const RotaryPasses& all) {
+  const double bytes = activation_bytes(w.formats.precision);
   const bool wide = w.software->rotary.value != RotaryKernels::kHalves;
   const double value = wide ? element_bytes(Precision::kFp32) : bytes;
   StreamCost cost{all.reads * value, all.writes * value, vector_cost::kRotary};
@@ -40,10 +39,10 @@ Kernel by_passes(const char* name, const LayerWork& w, std::int64_t width,
 }
 
 Kernel rotary(const char* name, const LayerTask& task, std::int64_t width, bool gradient) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const RotaryKernels by =
-      w.phase == Phase::kTraining ? w.software->rotary.value : RotaryKernels::kFused;
-  if (by == RotaryKernels::kFused) return rotate(name, w.precision, w.tokens(), width);
+      w.batch.phase == Phase::kTraining ? w.software->rotary.value : RotaryKernels::kFused;
+  if (by == RotaryKernels::kFused) return rotate(name, w.formats.precision, w.tokens(), width);
   if (by == RotaryKernels::kComplex) return by_passes(name, w, width, kComplex);
   return by_passes(name, w, width, gradient ? kHalvesBackward : kHalves);
 }

@@ -38,7 +38,7 @@ std::int64_t block_matrices(const LlmConfig& model, const LayerConfig& layer, in
 }
 
 Linear block_matrix(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out) {
-  return {name, in, out, task.work.precision, task.weights(task.layer.attention)};
+  return {name, in, out, task.work.formats.precision, task.weights(task.layer.attention)};
 }
 
 class SharedBlock final : public GroupedAttention {
@@ -58,8 +58,8 @@ class SharedBlock final : public GroupedAttention {
   }
   double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override;
   std::int64_t widest(const LayerTask& task) const override {
-    return std::max(block_qkv_columns(task.model, task.layer, task.work.tp),
-                    2 * task.model.mlp.intermediate / task.work.tp);
+    return std::max(block_qkv_columns(task.model, task.layer, task.work.split.tp),
+                    2 * task.model.mlp.intermediate / task.work.split.tp);
   }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
     GroupedAttention::require_split(model, layer, tp);
@@ -76,7 +76,7 @@ Tensor block_rows(const char* name, const LayerTask& task, std::int64_t rows, st
   return kept::of_layer(name, task, real(rows * columns) * bytes);
 }
 
-double block_wide(const LayerTask& task) { return activation_bytes(task.work.precision); }
+double block_wide(const LayerTask& task) { return activation_bytes(task.work.formats.precision); }
 
 /// The residual stream beside the embeddings, in front of the norm and behind it.
 Tensor joined_input(const LayerTask& task) {
@@ -98,11 +98,11 @@ Tensor block_mlp_input(const LayerTask& task) {
 /// In front of the function of the MLP and behind it.
 Tensor block_function_input(const LayerTask& task) {
   return block_rows("shared block function input", task, task.work.tokens(),
-                    2 * (task.model.mlp.intermediate / task.work.tp), block_wide(task));
+                    2 * (task.model.mlp.intermediate / task.work.split.tp), block_wide(task));
 }
 Tensor block_down_input(const LayerTask& task) {
   return block_rows("shared block down input", task, task.work.tokens(),
-                    task.model.mlp.intermediate / task.work.tp, kept::input_bytes(task.work));
+                    task.model.mlp.intermediate / task.work.split.tp, kept::input_bytes(task.work));
 }
 Tensor block_output_input(const LayerTask& task) {
   return block_rows("shared block output input", task, task.work.row_tokens(), task.model.hidden,
@@ -144,12 +144,12 @@ PartParameters SharedBlock::parameters(const LlmConfig& model, const LayerConfig
 /// What an adapter adds to `width` columns behind a product of `in` columns: `count` pairs.
 void add_adapters(StepList& steps, const LayerTask& task, const char* name, std::int64_t in,
                   std::int64_t width, std::int64_t count) {
-  const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t rank = task.model.shared_block.adapter_rank;
   const std::string part = std::string("shared block ") + name + " adapter";
-  steps.then(gemm(part + " down", w.precision, {w.tokens(), count * rank, in}));
-  steps.then(gemm(part + " up", w.precision, {w.tokens(), width / count, rank, count}));
+  steps.then(gemm(part + " down", w.formats.precision, {w.tokens(), count * rank, in}));
+  steps.then(gemm(part + " up", w.formats.precision, {w.tokens(), width / count, rank, count}));
   steps.then(stream(part + " addition", KernelClass::kElementwise, w.tokens(), width,
                     {2 * bytes, bytes, 1}));
 }
@@ -157,8 +157,8 @@ void add_adapters(StepList& steps, const LayerTask& task, const char* name, std:
 /// Their gradients, and the sum of that of their input with the matrix's.
 void adapters_backward(StepList& steps, const LayerTask& task, const char* name, std::int64_t in,
                        std::int64_t width, std::int64_t count) {
-  const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t rank = task.model.shared_block.adapter_rank;
   const std::string part = std::string("shared block ") + name + " adapter";
   batched_backward(steps, w, part + " up", {w.tokens(), width / count, rank, count});
@@ -168,18 +168,18 @@ void adapters_backward(StepList& steps, const LayerTask& task, const char* name,
 }
 
 /// How ranks add up a product of rows: training shares tokens out where sequences are split.
-RowOutput block_reduction(const LayerWork& work) {
-  const bool scatters = work.phase == Phase::kTraining && work.sp;
+RowOutput block_reduction(const RankWork& work) {
+  const bool scatters = work.batch.phase == Phase::kTraining && work.split.sp;
   return scatters ? RowOutput::kScattered : RowOutput::kReduced;
 }
 
 void SharedBlock::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const LlmConfig& model = task.model;
   const AttentionConfig& a = task.attention();
-  const double bytes = activation_bytes(w.precision);
-  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.tp;
-  const std::int64_t qkv = block_qkv_columns(model, task.layer, w.tp);
+  const double bytes = activation_bytes(w.formats.precision);
+  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.split.tp;
+  const std::int64_t qkv = block_qkv_columns(model, task.layer, w.split.tp);
   const std::int64_t rows = w.row_tokens();
   steps.then(stream("shared block concatenation", KernelClass::kElementwise, rows, joined,
                     {bytes, bytes, 0}));
@@ -190,10 +190,10 @@ void SharedBlock::forward(StepList& steps, const LayerTask& task) const {
   if (model.shared_block.attention_adapters) add_adapters(steps, task, "qkv", joined, qkv, 3);
   rotary_forward(steps, task);
   next_turn(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {kept::output_projection_input});
   row_forward(steps, w,
-              block_matrix(task, "shared block attention output", a.heads / w.tp * a.head_dim,
+              block_matrix(task, "shared block attention output", a.heads / w.split.tp * a.head_dim,
                            model.hidden),
               block_reduction(w));
   steps.then(
@@ -204,7 +204,7 @@ void SharedBlock::forward(StepList& steps, const LayerTask& task) const {
   makes(steps, task, {block_mlp_input});
   if (model.shared_block.adapter_rank > 0)
     add_adapters(steps, task, "mlp", model.hidden, 2 * inner, 1);
-  steps.then(activation("shared block activation", w.precision, w.tokens(), inner, true));
+  steps.then(activation("shared block activation", w.formats.precision, w.tokens(), inner, true));
   makes(steps, task, {block_function_input, block_down_input, block_adapter_columns});
   row_forward(steps, w, block_matrix(task, "shared block down", inner, model.hidden),
               block_reduction(w));
@@ -214,12 +214,12 @@ void SharedBlock::forward(StepList& steps, const LayerTask& task) const {
 }
 
 void SharedBlock::backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const LlmConfig& model = task.model;
   const AttentionConfig& a = task.attention();
-  const double bytes = activation_bytes(w.precision);
-  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.tp;
-  const std::int64_t qkv = block_qkv_columns(model, task.layer, w.tp), rows = w.row_tokens();
+  const double bytes = activation_bytes(w.formats.precision);
+  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.split.tp;
+  const std::int64_t qkv = block_qkv_columns(model, task.layer, w.split.tp), rows = w.row_tokens();
   const auto norm_gradient = [&](const char* name, std::int64_t columns) {
     steps.then(stream(name, KernelClass::kNormalization, rows, columns,
                       {2 * bytes, bytes, vector_cost::kNormBackward}));
@@ -239,9 +239,9 @@ void SharedBlock::backward(StepList& steps, const LayerTask& task) const {
   norm_gradient("shared block mlp norm backward", model.hidden);
   frees(steps, task, {block_mlp_norm_input});
   row_backward(steps, w,
-               block_matrix(task, "shared block attention output", a.heads / w.tp * a.head_dim,
-                            model.hidden));
-  if (!w.narrow_inputs) uses(steps, task, {kept::attention_result});
+               block_matrix(task, "shared block attention output",
+                            a.heads / w.split.tp * a.head_dim, model.hidden));
+  if (!w.formats.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
   core_backward(steps, task);
   steps.then(rotated_backward(task, rotated_width(task)));

@@ -13,7 +13,9 @@ double shared_elements(const LayerTask& task) {
   return real(task.work.split_tokens()) * real(task.model.moe.shared_intermediate);
 }
 
-double activation_bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
+double activation_bytes_of(const LayerTask& task) {
+  return activation_bytes(task.work.formats.precision);
+}
 
 }  // namespace
 
@@ -40,7 +42,7 @@ Tensor expert_norm_inputs(const LayerTask& task) {
 }
 
 Tensor shared_input(const LayerTask& task) {
-  const bool apart = task.work.narrow_inputs || task.model.moe.norms > 0;
+  const bool apart = task.work.formats.narrow_inputs || task.model.moe.norms > 0;
   const bool copied = apart && task.model.moe.shared_intermediate > 0;
   return of_modules(of_layer("shared expert input", task,
                              real(task.work.split_tokens()) * real(task.model.hidden) *
@@ -63,8 +65,8 @@ Tensor shared_down_input(const LayerTask& task) {
 
 Tensor expert_input(const LayerTask& task) {
   return of_modules(of_layer("expert input", task,
-                             routed_rows(task) * real(task.model.expert_columns()) * task.work.etp *
-                                 input_bytes(task.work)),
+                             routed_rows(task) * real(task.model.expert_columns()) *
+                                 task.work.split.etp * input_bytes(task.work)),
                     task, {RecomputeModule::kMoe});
 }
 
@@ -84,7 +86,7 @@ Tensor expert_down_input(const LayerTask& task) {
 
 Tensor expert_outputs(const LayerTask& task) {
   const bool weighted = task.work.software->experts.gate_weights.value == GateWeights::kResults;
-  const int copies = !weighted ? 0 : task.work.ep == 1 ? task.work.etp : 1;
+  const int copies = !weighted ? 0 : task.work.split.ep == 1 ? task.work.split.etp : 1;
   return of_modules(of_layer("expert outputs", task,
                              routed_rows(task) * real(task.model.expert_columns()) * copies *
                                  activation_bytes_of(task)),

@@ -143,7 +143,7 @@ Bytes function_bytes(const LayerTask& task, double inputs, double element) {
 /// price it is not. DeepGEMM's for experts with room for their most rows (decodes) have it in the
 /// function (SGLang layers/moe/ep_moe/layer.py: silu_and_mul_masked_post_quant_fwd).
 bool quantises_inputs(const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   if (!w.quantises_apart || products(task) != Precision::kFp8Block) return false;
   if (w.expert_kernels == ExpertKernels::kDeepGemm) return sends_tokens_once(task);
   return w.expert_kernels == ExpertKernels::kTriton;
@@ -172,7 +172,7 @@ Kernel expert_product(const char* name, const LayerTask& task, const GroupedShap
 
 Kernel expert_function(const LayerTask& task) {
   const bool wide = casts(task) || quantises_inputs(task);
-  const Precision written = wide ? unquantised(task.work.precision) : products(task);
+  const Precision written = wide ? unquantised(task.work.formats.precision) : products(task);
   return gate_apart(task, activation("expert activation", written, expert_rows(task),
                                      split_width(task), task.model.mlp.gated));
 }
@@ -182,7 +182,8 @@ void weight_gradient(StepList& steps, const LayerTask& task, const std::string& 
   if (task.work.lora.trains) return;  // frozen
   const GradientBuffer buffer = gradient_buffer(task.work);
   const std::size_t product = steps.for_weights(
-      backward_product(grouped_weight_gradient(name, task.work.precision, shape, buffer), task),
+      backward_product(grouped_weight_gradient(name, task.work.formats.precision, shape, buffer),
+                       task),
       {gradient});
   if (!buffer.apart) return;
   const auto rows = static_cast<std::int64_t>(std::ceil(shape.experts)) * shape.k;
@@ -195,9 +196,9 @@ void experts_forward(StepList& steps, const LayerTask& task) {
   GroupedShape up = expert_up(task);
   up.load.copies = up.rows;
   // Tokens that come here: all of the exchange, or one for each copy where those are fewer.
-  const double tokens = all_reduces(task)
-                            ? real(task.work.tokens())
-                            : real(task.work.split_tokens() * task.work.ep * task.work.etp);
+  const double tokens =
+      all_reduces(task) ? real(task.work.tokens())
+                        : real(task.work.split_tokens() * task.work.split.ep * task.work.split.etp);
   up.load.choices = std::min(up.rows, tokens) * up.load.experts;
   fill(steps, task, "expert rows filled");
   cast(steps, task, "expert up input", task.model.expert_columns());
@@ -227,7 +228,7 @@ namespace {
 
 /// @return the step that makes the gradient which both gradients of the second matrix need
 std::size_t down_data_gradient(StepList& steps, const LayerTask& task) {
-  const Precision precision = task.work.precision;
+  const Precision precision = task.work.formats.precision;
   cast(steps, task, "expert down gradient", task.model.expert_columns());
   const std::size_t gradient = steps.cursor();
   Kernel product =
@@ -265,7 +266,7 @@ std::size_t experts_backward(StepList& steps, const LayerTask& task) {
     cast(steps, task, "expert up gradient", function_inputs(task) * split_width(task));
   const std::size_t of_up = steps.cursor();
   steps.then(backward_product(
-      grouped_data_gradient("expert up", task.work.precision, expert_up(task)), task));
+      grouped_data_gradient("expert up", task.work.formats.precision, expert_up(task)), task));
   return of_up;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mixture of experts on one rank's share of the tokens: route, send every token to the ranks of its
 // experts (token_dispatch.h), compute (experts.h), send back, add up. Routing is balanced, so that
-// a rank receives as many rows as it sends, unless LayerWork::heaviest says otherwise: then this is
+// a rank receives as many rows as it sends, unless RankWork::heaviest says otherwise: then this is
 // the rank that receives the most, for which the others wait. Router and shared experts are whole
 // on every rank (each works on its own tokens).
 //
 // Serving engines without data parallel attention do not send tokens
-// (LayerWork::all_reduces_experts): each rank routes all tokens to those experts, or parts of them,
+// (RankWork::all_reduces_experts): each rank routes all tokens to those experts, or parts of them,
 // that it holds, works on its part of the shared experts, and an all-reduce adds up all (vLLM,
 // model_executor/layers/fused_moe/layer.py).
 #include <algorithm>
@@ -29,7 +29,7 @@ namespace {
 /// Whole on every rank that works on its own tokens, split over those that work on the same.
 std::int64_t shared_width(const LayerTask& task) {
   const std::int64_t whole = task.model.moe.shared_intermediate;
-  return all_reduces(task) ? (whole + task.work.tp - 1) / task.work.tp : whole;
+  return all_reduces(task) ? (whole + task.work.split.tp - 1) / task.work.split.tp : whole;
 }
 
 Linear shared_up(const LayerTask& task) {
@@ -47,7 +47,7 @@ Linear shared_down(const LayerTask& task) {
 Linear router_of(const LayerTask& task) {
   const MoeConfig& m = task.model.moe;
   return {"router", task.model.hidden, m.experts + (m.shared_gate ? 1 : 0),
-          unquantised(task.work.precision)};
+          unquantised(task.work.formats.precision)};
 }
 
 /// Beside the main path from `input`: nothing of the routed path waits for it until the results are
@@ -58,7 +58,7 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
   const std::size_t main = steps.cursor();
   // Where every rank has a part of all experts, vLLM runs the shared one on a stream of its own
   // (layers/fused_moe/shared_fused_moe.py), so that no kernel of its quantises on the way.
-  LayerWork work = task.work;
+  RankWork work = task.work;
   work.quantises_apart = work.quantises_apart && !all_reduces(task);
   const LayerTask shared{task.model, task.layer, work, task.forward};
   steps.move_to(input);
@@ -91,7 +91,7 @@ void shared_backward(StepList& steps, const LayerTask& task) {
 void expert_norms(StepList& steps, const LayerTask& task) {
   const std::int64_t norms = task.model.moe.norms;
   if (norms == 0) return;
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   Kernel kernel = stream("expert norms", KernelClass::kNormalization, routed_tokens(task) * norms,
                          task.model.hidden, {bytes, bytes, vector_cost::kRmsNorm});
   kernel.launches = norms;
@@ -120,7 +120,7 @@ void input_norms_backward(StepList& steps, const LayerTask& task) {
 void small_kernels(StepList& steps, const LayerTask& task, const char* name, std::int64_t kernels,
                    bool host_waits = false) {
   if (kernels == 0) return;
-  Kernel kernel = stream(name, KernelClass::kElementwise, local_experts(task), task.work.ep,
+  Kernel kernel = stream(name, KernelClass::kElementwise, local_experts(task), task.work.split.ep,
                          {sizeof(float), sizeof(float), 1});
   kernel.launches = kernels;
   kernel.host_waits = host_waits;
@@ -134,7 +134,7 @@ void route_forward(StepList& steps, const LayerTask& task) {
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
   makes(steps, task, {kept::router_input, kept::router_scores});
   for (Kernel& kernel : expert_choice(rows, router.out, task.model.moe.experts_per_token,
-                                      activation_bytes(task.work.precision)))
+                                      activation_bytes(task.work.formats.precision)))
     steps.then(std::move(kernel));
   if (!trains(task)) {
     // Kernels of SGLang's biased_grouped_topk_impl and fused_topk_native (layers/moe/topk.py):
@@ -188,7 +188,7 @@ void route_backward(StepList& steps, const LayerTask& task) {
 }  // namespace
 
 void moe_forward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const std::size_t input = steps.cursor();
   const bool has_shared = task.model.moe.shared_intermediate > 0 && !shared_is_routed(task);
   const bool before =
@@ -210,17 +210,17 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   const bool latent = task.model.moe.latent > 0;
   combine(steps, task, latent ? std::vector<std::size_t>() : shared);
   if (task.model.moe.latent_norm)
-    steps.then(stream(
-        "expert latent norm", KernelClass::kNormalization, routed_tokens(task),
-        task.model.moe.latent,
-        {activation_bytes(w.precision), activation_bytes(w.precision), vector_cost::kRmsNorm}));
+    steps.then(stream("expert latent norm", KernelClass::kNormalization, routed_tokens(task),
+                      task.model.moe.latent,
+                      {activation_bytes(w.formats.precision), activation_bytes(w.formats.precision),
+                       vector_cost::kRmsNorm}));
   apply(steps, task, latent_up(task));
   makes(steps, task, {kept::expert_sums});
   if (latent) add_results(steps, task, shared);
   if (all_reduces(task)) {
     steps.then(tensor_collective("expert output all-reduce", TransferKind::kAllReduce, w,
                                  task.model.hidden));
-  } else if (w.tp > 1 && !w.sp) {
+  } else if (w.split.tp > 1 && !w.split.sp) {
     steps.then(tensor_collective("expert output all-gather", TransferKind::kAllGather, w,
                                  task.model.hidden));
   }

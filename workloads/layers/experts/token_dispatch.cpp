@@ -22,8 +22,8 @@ namespace {
 /// once to a rank.
 ExpertRouting routing_of(const LayerTask& task) {
   const MoeConfig& moe = task.model.moe;
-  const bool decode = task.work.phase == Phase::kDecode;
-  const std::optional<HeaviestRank>& heaviest = task.work.heaviest;
+  const bool decode = task.work.batch.phase == Phase::kDecode;
+  const std::optional<HeaviestRank>& heaviest = task.work.split.heaviest;
   const bool in_order = !heaviest || heaviest->in_order;
   return {.experts = static_cast<int>(heaviest ? heaviest->placed : moe.experts),
           .top_k = static_cast<int>(moe.experts_per_token),
@@ -36,7 +36,7 @@ ExpertRouting routing_of(const LayerTask& task) {
 
 void exchange(StepList& steps, const std::string& name, TransferKind kind, const LayerTask& task,
               Precision precision) {
-  if (task.work.ep == 1 || all_reduces(task)) return;
+  if (task.work.split.ep == 1 || all_reduces(task)) return;
   LayerCollective collective;
   collective.name = name;
   collective.kind = kind;
@@ -49,8 +49,8 @@ void exchange(StepList& steps, const std::string& name, TransferKind kind, const
 /// Whether kernels of this rank put its rows on the way and fetch what has come, and hold no SM
 /// between (DeepEP's return_recv_hook).
 bool sends_and_fetches(const LayerTask& task) {
-  return task.work.takes_turns && task.work.phase == Phase::kDecode && task.work.ep > 1 &&
-         !all_reduces(task);
+  return task.work.takes_turns && task.work.batch.phase == Phase::kDecode &&
+         task.work.split.ep > 1 && !all_reduces(task);
 }
 
 // What DeepEP's low-latency kernels reach of the rate of a copy of the same rows while they hold
@@ -72,8 +72,9 @@ Kernel copy_rows(const std::string& name, const LayerTask& task, double bytes, d
 /// Rows of experts out of tokens, for the transfer that follows.
 void send_tokens(StepList& steps, const LayerTask& task, double payload) {
   next_turn(steps, task);
-  Kernel kernel = permute_tokens(permuted_tokens(task), task.model.expert_columns(),
-                                 copies_of(task), activation_bytes(task.work.precision), payload);
+  Kernel kernel =
+      permute_tokens(permuted_tokens(task), task.model.expert_columns(), copies_of(task),
+                     activation_bytes(task.work.formats.precision), payload);
   if (sends_and_fetches(task)) {
     kernel.name = "dispatch send";
     kernel.rate = kSendRate;
@@ -93,7 +94,7 @@ void gather(StepList& steps, const std::string& name, const LayerTask& task, Pre
 }
 
 void reduce(StepList& steps, const std::string& name, const LayerTask& task) {
-  const double element = activation_bytes(task.work.precision);
+  const double element = activation_bytes(task.work.formats.precision);
   steps.then(
       LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter, Scope::kExpertTensor,
                       Bytes(real(shared_rows(task) * task.model.expert_columns()) * element)});
@@ -102,7 +103,7 @@ void reduce(StepList& steps, const std::string& name, const LayerTask& task) {
 /// All copies, each to the rank of its expert (NCCL).
 void all_to_all(StepList& steps, const std::string& name, const LayerTask& task,
                 Precision precision) {
-  if (task.work.ep == 1) return;
+  if (task.work.split.ep == 1) return;
   const double rows = real(sent_rows(task)) * skew_of(task);
   steps.then(LayerCollective{name, TransferKind::kAllToAll, Scope::kExpert,
                              token_bytes(precision, task.model.expert_columns()) * rows});
@@ -124,7 +125,8 @@ bool permutes_behind(const LayerTask& task) {
 
 /// Tokens of all ranks that share the experts.
 std::int64_t gathered_tokens(const LayerTask& task) {
-  return permuted_tokens(task) * task.work.ep * (gathers_rows(task) ? task.work.etp : 1);
+  return permuted_tokens(task) * task.work.split.ep *
+         (gathers_rows(task) ? task.work.split.etp : 1);
 }
 
 /// @param bytes of a token
@@ -132,20 +134,20 @@ void gather_tokens(StepList& steps, const std::string& name, const LayerTask& ta
   const double mine = bytes * real(permuted_tokens(task));
   if (gathers_rows(task))
     steps.then(LayerCollective{name + " all-gather over tensors", TransferKind::kAllGather,
-                               Scope::kExpertTensor, Bytes(mine * task.work.etp)});
-  if (task.work.ep > 1)
+                               Scope::kExpertTensor, Bytes(mine * task.work.split.etp)});
+  if (task.work.split.ep > 1)
     steps.then(LayerCollective{name + " all-gather", TransferKind::kAllGather, Scope::kExpert,
                                Bytes(bytes * real(gathered_tokens(task)))});
 }
 
 void scatter_tokens(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
-  if (task.work.ep > 1)
+  if (task.work.split.ep > 1)
     steps.then(LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter,
                                Scope::kExpert, Bytes(bytes * real(gathered_tokens(task)))});
   if (gathers_rows(task))
     steps.then(LayerCollective{name + " reduce-scatter over tensors", TransferKind::kReduceScatter,
                                Scope::kExpertTensor,
-                               Bytes(bytes * real(permuted_tokens(task)) * task.work.etp)});
+                               Bytes(bytes * real(permuted_tokens(task)) * task.work.split.etp)});
 }
 
 /// What a router says of a token: a mask and an fp32 weight for each expert.
@@ -154,7 +156,7 @@ double choice_bytes(const LayerTask& task, bool mask) {
 }
 
 double token_columns_bytes(const LayerTask& task) {
-  return real(task.model.expert_columns()) * activation_bytes(task.work.precision);
+  return real(task.model.expert_columns()) * activation_bytes(task.work.formats.precision);
 }
 
 /// Sorts copies that came from all ranks by their expert, or back.
@@ -190,7 +192,7 @@ Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_
 Precision sent_precision(const LayerTask& task) {
   const bool wide =
       trains(task) && expert_software(task).dispatch_format.value == DispatchFormat::kSixteenBit;
-  return wide ? unquantised(task.work.precision) : task.precision(task.layer.feed);
+  return wide ? unquantised(task.work.formats.precision) : task.precision(task.layer.feed);
 }
 
 /// What the sum of a token's results, `copies` of them, does to gradients: of each a copy by the
@@ -209,7 +211,8 @@ void narrow_tokens(StepList& steps, const LayerTask& task, Precision sent) {
 }
 
 bool host_waits(const LayerTask& task) {
-  return trains(task) && expert_software(task).host_waits.value && task.work.expert_capacity == 0;
+  return trains(task) && expert_software(task).host_waits.value &&
+         task.work.passes.expert_capacity == 0;
 }
 
 }  // namespace
@@ -223,7 +226,8 @@ void dispatch(StepList& steps, const LayerTask& task) {
   const Precision sent = sent_precision(task);
   const double payload = std::min(bytes, element_bytes(sent));
   const std::int64_t hidden = task.model.expert_columns();
-  if (gathers_tokens(task)) gather(steps, "expert tokens", task, unquantised(task.work.precision));
+  if (gathers_tokens(task))
+    gather(steps, "expert tokens", task, unquantised(task.work.formats.precision));
   switch (dispatcher_of(task)) {
     case TokenDispatcher::kExchange:
       send_tokens(steps, task, payload);
@@ -277,9 +281,10 @@ void combine(StepList& steps, const LayerTask& task, const std::vector<std::size
   if (dispatcher == TokenDispatcher::kAllToAll) sort_copies(steps, "combine sort", task, bytes);
   if (gathers_rows(task)) reduce(steps, "combine", task);
   if (dispatcher == TokenDispatcher::kAllToAll) {
-    all_to_all(steps, "combine", task, unquantised(task.work.precision));
+    all_to_all(steps, "combine", task, unquantised(task.work.formats.precision));
   } else {
-    exchange(steps, "combine", TransferKind::kCombine, task, unquantised(task.work.precision));
+    exchange(steps, "combine", TransferKind::kCombine, task,
+             unquantised(task.work.formats.precision));
   }
   next_turn(steps, task);
   const auto add = [&](double more) {
@@ -305,7 +310,7 @@ void add_results(StepList& steps, const LayerTask& task, const std::vector<std::
 }
 
 void combine_backward(StepList& steps, const LayerTask& task) {
-  const Precision wide = unquantised(task.work.precision);
+  const Precision wide = unquantised(task.work.formats.precision);
   const double bytes = wide_bytes(task), copies = real(task.model.moe.experts_per_token);
   if (gathers_tokens(task)) gather(steps, "combine add backward", task, wide);
   const TokenDispatcher dispatcher = dispatcher_of(task);
@@ -330,7 +335,7 @@ void combine_backward(StepList& steps, const LayerTask& task) {
 }
 
 void dispatch_backward(StepList& steps, const LayerTask& task) {
-  const Precision wide = unquantised(task.work.precision);
+  const Precision wide = unquantised(task.work.formats.precision);
   const double bytes = wide_bytes(task);
   const TokenDispatcher dispatcher = dispatcher_of(task);
   if (permutes_behind(task)) steps.then(move_received("permute backward", task, bytes, true));

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "workloads/base/real.h"
-#include "workloads/layers/parts/layer_work.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {

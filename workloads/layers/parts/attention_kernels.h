@@ -40,8 +40,9 @@ struct AttentionCore {
   double new_bytes = 2, cache_bytes = 2;  ///< bytes of an element: new, earlier keys and values
 };
 
-/// Guesses that a decode verifies see the cache of their sequence together, as more heads would
-/// that share its keys: kernels of decodes pack them so (FlashAttention's pack_gqa, FlashMLA).
+/// Draft tokens that a decode verifies see the cache of their sequence together, as more heads
+/// would that share its keys: kernels of decodes pack them so (FlashAttention's pack_gqa,
+/// FlashMLA).
 void queries_as_heads(AttentionCore& core);
 
 /// Biases of the scores of all heads, which sequences share: what a kernel reads of them, and what

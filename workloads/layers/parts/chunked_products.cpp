@@ -23,12 +23,12 @@ constexpr int kScatterChunks = 4;
 
 }  // namespace
 
-bool in_chunks(const LayerWork& work) {
-  return work.phase == Phase::kTraining && work.sp && work.tp > 1 &&
+bool in_chunks(const RankWork& work) {
+  return work.batch.phase == Phase::kTraining && work.split.sp && work.split.tp > 1 &&
          work.software->has_user_buffers();
 }
 
-void fill_buffer(StepList& steps, const LayerWork& work, const Linear& linear,
+void fill_buffer(StepList& steps, const RankWork& work, const Linear& linear,
                  const std::string& name, std::int64_t width) {
   if (work.software->buffer_copies.value == Fusion::kFused) return;
   const double bytes = gathered_bytes(work, linear);
@@ -44,12 +44,12 @@ void fill_buffer(StepList& steps, const LayerWork& work, const Linear& linear,
   steps.then(std::move(scales));
 }
 
-void product_of_parts(StepList& steps, const LayerWork& work, const LayerCollective& gather,
+void product_of_parts(StepList& steps, const RankWork& work, const LayerCollective& gather,
                       const std::vector<Kernel>& whole) {
   const std::size_t start = steps.cursor();
   std::vector<std::size_t> arrived = {start};
-  for (int step = 1; step < work.tp; ++step)
-    arrived.push_back(steps.aside(part_of(gather, work.tp - 1), {start}));
+  for (int step = 1; step < work.split.tp; ++step)
+    arrived.push_back(steps.aside(part_of(gather, work.split.tp - 1), {start}));
   for (const std::size_t part : arrived) {
     for (const Kernel& kernel : whole) {
       const GemmShape shape{work.split_tokens(), kernel.n, kernel.k, kernel.batch};
@@ -60,7 +60,7 @@ void product_of_parts(StepList& steps, const LayerWork& work, const LayerCollect
   }
 }
 
-void scatter_parts(StepList& steps, const LayerWork& work, const LayerCollective& scatter,
+void scatter_parts(StepList& steps, const RankWork& work, const LayerCollective& scatter,
                    const Kernel& whole) {
   const std::int64_t chunk_rows = std::max<std::int64_t>(1, work.tokens() / kScatterChunks);
   std::size_t last = StepList::kStart;

@@ -8,29 +8,29 @@
 
 namespace orrery {
 
-bool all_reduces(const LayerTask& task) { return task.work.all_reduces_experts; }
+bool all_reduces(const LayerTask& task) { return task.work.split.all_reduces_experts; }
 
 bool again_alone(const LayerTask& task, RecomputeModule part) {
   return task.work.recomputes(part) && !task.work.recomputes(RecomputeModule::kMoe);
 }
 
 bool gathers_tokens(const LayerTask& task) {
-  return task.work.etp > 1 && task.work.ep == 1 && !all_reduces(task);
+  return task.work.split.etp > 1 && task.work.split.ep == 1 && !all_reduces(task);
 }
 bool gathers_rows(const LayerTask& task) {
-  return task.work.etp > 1 && task.work.ep > 1 && !all_reduces(task);
+  return task.work.split.etp > 1 && task.work.split.ep > 1 && !all_reduces(task);
 }
 
 bool sends_tokens_once(const LayerTask& task) {
-  return task.work.phase != Phase::kTraining && task.work.phase != Phase::kDecode &&
-         task.work.ep > 1 && !all_reduces(task);
+  return task.work.batch.phase != Phase::kTraining && task.work.batch.phase != Phase::kDecode &&
+         task.work.split.ep > 1 && !all_reduces(task);
 }
 
 bool shared_is_routed(const LayerTask& task) {
   constexpr std::int64_t kExperts = 256;
   const MoeConfig& m = task.model.moe;
   const LayerConfig& layer = task.layer;
-  return task.work.shares_as_routed && all_reduces(task) && task.work.ep == 1 &&
+  return task.work.shares_as_routed && all_reduces(task) && task.work.split.ep == 1 &&
          m.experts == kExperts && m.shared_intermediate == m.intermediate && !m.shared_gate &&
          task.precision(layer.shared) == task.precision(layer.feed) &&
          task.weights(layer.shared) == task.weights(layer.feed);
@@ -41,22 +41,22 @@ std::int64_t routed_tokens(const LayerTask& task) {
 }
 
 double skew_of(const LayerTask& task) {
-  if (task.work.expert_capacity > 0) return task.work.expert_capacity;
-  return task.work.heaviest ? task.work.heaviest->skew : 1;
+  if (task.work.passes.expert_capacity > 0) return task.work.passes.expert_capacity;
+  return task.work.split.heaviest ? task.work.split.heaviest->skew : 1;
 }
 
 double copies_of(const LayerTask& task) {
   const double all = real(task.model.moe.experts_per_token);
   if (!all_reduces(task)) return all;
-  return all / task.work.ep * skew_of(task) + (shared_is_routed(task) ? 1 : 0);
+  return all / task.work.split.ep * skew_of(task) + (shared_is_routed(task) ? 1 : 0);
 }
 
 std::int64_t split_width(const LayerTask& task) {
-  return task.model.moe.intermediate / task.work.etp;
+  return task.model.moe.intermediate / task.work.split.etp;
 }
 
 std::int64_t permuted_tokens(const LayerTask& task) {
-  return routed_tokens(task) * (gathers_tokens(task) ? task.work.etp : 1);
+  return routed_tokens(task) * (gathers_tokens(task) ? task.work.split.etp : 1);
 }
 
 std::int64_t sent_rows(const LayerTask& task) {
@@ -67,9 +67,9 @@ namespace {
 
 /// Rows of the experts' products in balance.
 std::int64_t mean_expert_rows(const LayerTask& task) {
-  if (!all_reduces(task)) return sent_rows(task) * task.work.etp;
+  if (!all_reduces(task)) return sent_rows(task) * task.work.split.etp;
   const std::int64_t copies = task.work.tokens() * task.model.moe.experts_per_token;
-  return (copies + task.work.ep - 1) / task.work.ep;
+  return (copies + task.work.split.ep - 1) / task.work.split.ep;
 }
 
 /// Rows that fill those of each expert up to a multiple, half of one on average.
@@ -98,8 +98,8 @@ double rank_reach(const MoeConfig& moe, int ep) {
 }  // namespace
 
 double received_tokens(const LayerTask& task) {
-  const double tokens = real(task.work.split_tokens()) * task.work.ep * task.work.etp;
-  const double reach = rank_reach(task.model.moe, task.work.ep) * skew_of(task);
+  const double tokens = real(task.work.split_tokens()) * task.work.split.ep * task.work.split.etp;
+  const double reach = rank_reach(task.model.moe, task.work.split.ep) * skew_of(task);
   return tokens * std::min(1.0, reach);
 }
 
@@ -108,7 +108,7 @@ namespace {
 /// Rows of those that the router picks.
 std::int64_t picked_rows(const LayerTask& task) {
   const std::int64_t mean = mean_expert_rows(task);
-  return task.work.heaviest || trains(task)
+  return task.work.split.heaviest || trains(task)
              ? std::llround(real(mean) * skew_of(task) + filling_rows(task))
              : mean;
 }
@@ -120,23 +120,23 @@ std::int64_t expert_rows(const LayerTask& task) {
 }
 
 std::int64_t local_experts(const LayerTask& task) {
-  return expert_slots(task.model.moe, task.work.ep);
+  return expert_slots(task.model.moe, task.work.split.ep);
 }
 
 namespace {
 
 /// Tokens, for each expert parallel rank, that are routed to the experts of all.
 double tokens_a_rank(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  return all_reduces(task) ? real(w.tokens()) / w.ep : real(w.split_tokens() * w.etp);
+  const RankWork& w = task.work;
+  return all_reduces(task) ? real(w.tokens()) / w.split.ep : real(w.split_tokens() * w.split.etp);
 }
 
 /// Slots of its experts that some token picks.
 double active_slots(const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const double tokens = tokens_a_rank(task);
-  return w.heaviest ? w.heaviest->active(tokens * w.ep)
-                    : expected_active_slots(task.model.moe, w.ep, tokens);
+  return w.split.heaviest ? w.split.heaviest->active(tokens * w.split.ep)
+                          : expected_active_slots(task.model.moe, w.split.ep, tokens);
 }
 
 void add_load(ExpertLoad& all, const ExpertLoad& load) {
@@ -147,7 +147,7 @@ void add_load(ExpertLoad& all, const ExpertLoad& load) {
 
 /// Each expert gets its share of the rows; libraries choose tiles by the mean of all ranks.
 ExpertLoad uneven_load(const LayerTask& task, const HeaviestRank& rank) {
-  const double tokens = tokens_a_rank(task) * task.work.ep;
+  const double tokens = tokens_a_rank(task) * task.work.split.ep;
   ExpertLoad all;
   for (const EqualSlots& equal : rank.slots) {
     const double active = equal.active(tokens);
@@ -160,16 +160,16 @@ ExpertLoad uneven_load(const LayerTask& task, const HeaviestRank& rank) {
 }
 
 GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const double active = active_slots(task);
   const double rows = real(picked_rows(task));
-  const double slots = real(expert_slots(task.model.moe, w.ep));
-  GroupedShape shape{
-      .experts = active,
-      .rows = rows,
-      .n = n,
-      .k = k,
-      .load = w.heaviest ? uneven_load(task, *w.heaviest) : even_load(active, rows, slots)};
+  const double slots = real(expert_slots(task.model.moe, w.split.ep));
+  GroupedShape shape{.experts = active,
+                     .rows = rows,
+                     .n = n,
+                     .k = k,
+                     .load = w.split.heaviest ? uneven_load(task, *w.split.heaviest)
+                                              : even_load(active, rows, slots)};
   if (!shared_is_routed(task)) return shape;
   const double all = real(routed_tokens(task));
   add_load(shape.load, even_load(1, all, 1));
@@ -193,6 +193,6 @@ GroupedShape expert_down(const LayerTask& task) {
 
 const ExpertSoftware& expert_software(const LayerTask& task) { return task.work.software->experts; }
 
-bool trains(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+bool trains(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 }  // namespace orrery

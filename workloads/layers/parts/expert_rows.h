@@ -11,7 +11,9 @@
 namespace orrery {
 
 /// Bytes of an element of a row before it is quantised for the experts.
-inline double wide_bytes(const LayerTask& task) { return activation_bytes(task.work.precision); }
+inline double wide_bytes(const LayerTask& task) {
+  return activation_bytes(task.work.formats.precision);
+}
 bool all_reduces(const LayerTask& task);
 /// Whether a part is computed again, but not with all of the experts.
 bool again_alone(const LayerTask& task, RecomputeModule part);

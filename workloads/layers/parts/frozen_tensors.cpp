@@ -31,13 +31,13 @@ std::vector<double> frozen_matrices(const LayerTask& task) {
 }  // namespace
 
 Bytes widening_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   if (!w.lora.trains || w.lora.frozen == FrozenFormat::kAsTrained) return {};
   double largest = 0;
   for (const double elements : frozen_matrices(task)) largest = std::max(largest, elements);
   // GPTQ shifts packed words to an int32 for each value and narrows that to a byte.
   const bool shifts = w.lora.frozen == FrozenFormat::kGptq;
-  return Bytes(largest * (shifts ? 4 + 1 : training_bytes(w.precision)));
+  return Bytes(largest * (shifts ? 4 + 1 : training_bytes(w.formats.precision)));
 }
 
 namespace kept {
@@ -46,7 +46,8 @@ Tensor widened_weights(const LayerTask& task) {
   double elements = 0;
   if (task.work.lora.trains && task.work.lora.frozen == FrozenFormat::kGptq)
     for (const double matrix : frozen_matrices(task)) elements += matrix;
-  return of_layer("widened weights", task, elements * activation_bytes(task.work.precision));
+  return of_layer("widened weights", task,
+                  elements * activation_bytes(task.work.formats.precision));
 }
 
 }  // namespace kept

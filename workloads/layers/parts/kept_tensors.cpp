@@ -36,29 +36,31 @@ double routed_rows(const LayerTask& task) {
 
 namespace {
 
-std::int64_t adapters_among(const LayerWork& work, std::initializer_list<LoraModule> readers) {
+std::int64_t adapters_among(const RankWork& work, std::initializer_list<LoraModule> readers) {
   return std::count_if(readers.begin(), readers.end(),
                        [&](LoraModule module) { return work.lora.changes_module(module); });
 }
 
 /// Bytes per element of the copies, with their masks, that adapters with dropout read.
-double dropped_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers) {
+double dropped_bytes(const RankWork& work, std::initializer_list<LoraModule> readers) {
   if (!work.lora.trains || !work.lora.drops) return 0;
-  return real(adapters_among(work, readers)) * (activation_bytes(work.precision) + 1);
+  return real(adapters_among(work, readers)) * (activation_bytes(work.formats.precision) + 1);
 }
 
 }  // namespace
 
-double input_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers) {
-  if (!work.lora.trains) return work.narrow_inputs ? 1 : activation_bytes(work.precision);
+double input_bytes(const RankWork& work, std::initializer_list<LoraModule> readers) {
+  if (!work.lora.trains)
+    return work.formats.narrow_inputs ? 1 : activation_bytes(work.formats.precision);
   const bool frozen =
       work.lora.frozen != FrozenFormat::kAsTrained && work.software->keeps_frozen_inputs.value;
   const bool adapted = !work.lora.drops && adapters_among(work, readers) > 0;
-  return (frozen || adapted ? activation_bytes(work.precision) : 0) + dropped_bytes(work, readers);
+  return (frozen || adapted ? activation_bytes(work.formats.precision) : 0) +
+         dropped_bytes(work, readers);
 }
 
 Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
-  const bool again = task.work.recompute == Recompute::kFull;
+  const bool again = task.work.passes.recompute == Recompute::kFull;
   return {name, Bytes(bytes), again ? TensorRole::kWorking : TensorRole::kActivation};
 }
 
@@ -73,7 +75,7 @@ using kept::of_modules;
 using kept::routed_rows;
 using kept::saves_by_operator;
 
-double bytes_of(const LayerTask& task) { return activation_bytes(task.work.precision); }
+double bytes_of(const LayerTask& task) { return activation_bytes(task.work.formats.precision); }
 
 /// The share of a tensor that stays where every second product is computed again. In 8 bits
 /// products are computed again all, and their inputs stay in 16 bits: peaks are those of 16 bits
@@ -100,9 +102,9 @@ Tensor rows_of(const char* name, const LayerTask& task, double element, bool the
 
 /// [heads, query, context] of `element` bytes, where scores are stored.
 Tensor square_of(const char* name, const LayerTask& task, double element) {
-  const LayerWork& w = task.work;
-  const double elements =
-      real(w.sequences * core_shape(task).query_heads) * real(w.query) * real(w.context);
+  const RankWork& w = task.work;
+  const double elements = real(w.batch.sequences * core_shape(task).query_heads) *
+                          real(w.batch.query) * real(w.batch.context);
   return of_modules(of_layer(name, task, w.flash_attention ? 0 : elements * element), task,
                     {RecomputeModule::kCoreAttn});
 }
@@ -138,7 +140,7 @@ Tensor gathered_rows(const char* name, const LayerTask& task, double element, bo
 
 /// Bytes an element of what the first matrices of a mixer read.
 double mixer_input_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   if (task.layer.mixer != MixerKind::kAttention) return input_bytes(w);
   const AttentionConfig& a = task.attention();
   if (a.kind == AttentionKind::kGrouped && a.values_of_keys)
@@ -159,8 +161,8 @@ void tell(StepList& steps, const LayerTask& task, TensorEvent::What what,
 }  // namespace
 
 Bytes gradient_flow(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision), hidden = real(task.model.hidden);
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision), hidden = real(task.model.hidden);
   const Mixer* mixer = mixer_of(task.model, task.layer);
   const double columns = task.model.mlp.gated ? 2 : 1;
   const double mixing = mixer ? real(w.tokens() * mixer->widest(task)) : 0;
@@ -169,11 +171,11 @@ Bytes gradient_flow(const LayerTask& task) {
     const double width = real(task.model.moe.intermediate);
     feeding = routed_rows(task) * (real(task.model.expert_columns()) + (columns + 1) * width);
   } else if (task.layer.feeds) {
-    feeding = real(w.tokens()) * (columns + 1) * real(task.mlp().intermediate) / w.tp;
+    feeding = real(w.tokens()) * (columns + 1) * real(task.mlp().intermediate) / w.split.tp;
   }
   // DTensor gathers ranks one behind the other and copies that into the order of tokens.
   const bool twice = w.software->keeps_gathered_inputs.value && !w.software->has_user_buffers();
-  const double gathered = w.tp > 1 ? real(w.tokens()) * hidden * (twice ? 2 : 1) : 0;
+  const double gathered = w.split.tp > 1 ? real(w.tokens()) * hidden * (twice ? 2 : 1) : 0;
   return Bytes((std::max(mixing, feeding) + gathered + real(w.row_tokens()) * hidden) * bytes);
 }
 
@@ -200,7 +202,7 @@ Tensor layer_input(const LayerTask& task) {
   Tensor tensor = rows_of("layer input", task, bytes_of(task));
   // What is mixed of the layer's residuals is made again with all of it.
   if (!mixes_residuals(task))
-    tensor.role = task.work.input_again ? TensorRole::kWorking : TensorRole::kActivation;
+    tensor.role = task.work.passes.input_again ? TensorRole::kWorking : TensorRole::kActivation;
   return tensor;
 }
 
@@ -229,11 +231,11 @@ Tensor mlp_output_norm_input(const LayerTask& task) {
 }
 
 Tensor attention_residual_mask(const LayerTask& task) {
-  return rows_of("attention residual mask", task, 1, task.work.dropout);
+  return rows_of("attention residual mask", task, 1, task.work.passes.dropout);
 }
 
 Tensor mlp_residual_mask(const LayerTask& task) {
-  return rows_of("mlp residual mask", task, 1, task.work.dropout);
+  return rows_of("mlp residual mask", task, 1, task.work.passes.dropout);
 }
 
 Tensor attention_input(const LayerTask& task) {
@@ -272,8 +274,8 @@ Tensor unnormed_heads(const LayerTask& task) {
 
 Tensor queries_keys_values(const LayerTask& task) {
   const CoreShape c = core_shape(task);
-  const LayerWork& w = task.work;
-  const double keys = real(w.to_encoder ? w.sequences * w.encoder : w.tokens());
+  const RankWork& w = task.work;
+  const double keys = real(w.place.to_encoder ? w.batch.sequences * w.batch.encoder : w.tokens());
   // Operators copy keys and values to all heads that share them. Of three products that of keys is
   // the second.
   const bool copied =
@@ -282,7 +284,7 @@ Tensor queries_keys_values(const LayerTask& task) {
   const std::int64_t columns =
       saves_by_operator(task) && w.recomputes_products() ? c.v_dim : c.qk_dim + c.v_dim;
   const bool whole = saves_by_operator(task) && w.software->keeps_packed_heads.value &&
-                     c.kv_heads == c.query_heads && !w.to_encoder;
+                     c.kv_heads == c.query_heads && !w.place.to_encoder;
   const double elements = real(w.tokens()) * real(c.query_heads * c.qk_dim * (whole ? 3 : 1)) +
                           keys * real(heads * columns);
   return of_modules(of_layer("queries, keys and values", task, elements * bytes_of(task)), task,
@@ -301,9 +303,9 @@ Tensor attention_result(const LayerTask& task) {
 }
 
 Tensor output_projection_input(const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   // Where it is attention_result, adapters with dropout still have copies of their own.
-  const bool shared = w.flash_attention && (!w.narrow_inputs || w.lora.trains) &&
+  const bool shared = w.flash_attention && (!w.formats.narrow_inputs || w.lora.trains) &&
                       !gates_result(task) && !attends_to_latents(task);
   const double element =
       shared ? kept::dropped_bytes(w, {LoraModule::kOProj}) : input_bytes(w, {LoraModule::kOProj});
@@ -325,15 +327,15 @@ Tensor probabilities(const LayerTask& task) {
 }
 
 Tensor attention_mask(const LayerTask& task) {
-  return square_of("attention mask", task, task.work.dropout ? 1 : 0);
+  return square_of("attention mask", task, task.work.passes.dropout ? 1 : 0);
 }
 
 Tensor dropped_probabilities(const LayerTask& task) {
-  return square_of("dropped probabilities", task, task.work.dropout ? bytes_of(task) : 0);
+  return square_of("dropped probabilities", task, task.work.passes.dropout ? bytes_of(task) : 0);
 }
 
 Tensor adapter_columns(const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   double elements = w.lora.trains ? orrery::adapter_columns(task.model, task.layer, w) : 0;
   if (w.lora.trains && w.software->pads_adapters.value &&
       w.lora.changes_module(LoraModule::kQkvProj)) {
@@ -352,8 +354,8 @@ Tensor cross_input(const LayerTask& task) {
 }
 
 Tensor encoder_output(const LayerTask& task) {
-  const LayerWork of_encoder = encoder_work(task.work);
-  const double kept = task.work.keeps_encoder_output ? bytes_of(task) : 0;
+  const RankWork of_encoder = encoder_work(task.work);
+  const double kept = task.work.passes.keeps_encoder_output ? bytes_of(task) : 0;
   return {"encoder output", Bytes(real(of_encoder.row_tokens() * task.model.hidden) * kept),
           TensorRole::kActivation};
 }
@@ -373,7 +375,7 @@ Tensor mlp_input(const LayerTask& task) {
 }
 
 Tensor mlp_function_input(const LayerTask& task) {
-  const double width = real(task.mlp().intermediate) / task.work.tp;
+  const double width = real(task.mlp().intermediate) / task.work.split.tp;
   const double share = kept_of(task, task.model.mlp.gated ? 0.5 : 1);
   return of_modules(
       of_layer("mlp function input", task,
@@ -382,7 +384,7 @@ Tensor mlp_function_input(const LayerTask& task) {
 }
 
 Tensor down_input(const LayerTask& task) {
-  const double width = real(task.mlp().intermediate) / task.work.tp;
+  const double width = real(task.mlp().intermediate) / task.work.split.tp;
   const double element = kept_of(task, 0) * input_bytes(task.work, {LoraModule::kDownProj});
   return of_modules(of_layer("down input", task, real(task.work.tokens()) * width * element), task,
                     {RecomputeModule::kMlp});

@@ -39,7 +39,7 @@ Tensor of_layer(const char* name, const LayerTask& task, double bytes);
 /// a frozen model keep it in 16 bits, each a copy of its own where it drops some. Frozen matrices
 /// keep it only if they are stored narrow and the software does so (keeps_frozen_inputs).
 /// @param readers matrices that read the tensor and may have adapters
-double input_bytes(const LayerWork& work, std::initializer_list<LoraModule> readers = {});
+double input_bytes(const RankWork& work, std::initializer_list<LoraModule> readers = {});
 
 Tensor layer_input(const LayerTask& task);
 Tensor mlp_norm_input(const LayerTask& task);
@@ -116,26 +116,26 @@ Tensor expert_outputs(const LayerTask& task);
 Tensor expert_sums(const LayerTask& task);
 
 /// Tensors of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.
-Tensor logits(const LlmConfig& model, const LayerWork& work);
-Tensor loss_probabilities(const LlmConfig& model, const LayerWork& work);
+Tensor logits(const LlmConfig& model, const RankWork& work);
+Tensor loss_probabilities(const LlmConfig& model, const RankWork& work);
 /// A loss by operators widens logits to fp32, and makes a gradient of its probabilities and one of
 /// the wide logits while the probabilities are alive (PyTorch: nll_loss_backward,
 /// _log_softmax_backward_data).
-Tensor wide_logits(const LlmConfig& model, const LayerWork& work);
+Tensor wide_logits(const LlmConfig& model, const RankWork& work);
 /// Where ranks share the vocabulary: logits without their maximum, in the forward pass, and
 /// exponentials, in the backward pass (PyTorch torch/distributed/tensor/parallel/loss.py).
-Tensor logit_differences(const LlmConfig& model, const LayerWork& work);
-Tensor logit_exponentials(const LlmConfig& model, const LayerWork& work);
+Tensor logit_differences(const LlmConfig& model, const RankWork& work);
+Tensor logit_exponentials(const LlmConfig& model, const RankWork& work);
 /// Where the software shifts logits: the copy without the last token, and the gradient of the copy
 /// in 16 bits.
-Tensor shifted_logits(const LlmConfig& model, const LayerWork& work);
-Tensor shifted_gradients(const LlmConfig& model, const LayerWork& work);
+Tensor shifted_logits(const LlmConfig& model, const RankWork& work);
+Tensor shifted_gradients(const LlmConfig& model, const RankWork& work);
 /// What a compiled loss writes, beside the logits that it reads.
-Tensor compiled_gradients(const LlmConfig& model, const LayerWork& work);
-Tensor probability_gradients(const LlmConfig& model, const LayerWork& work);
-Tensor wide_gradients(const LlmConfig& model, const LayerWork& work);
+Tensor compiled_gradients(const LlmConfig& model, const RankWork& work);
+Tensor probability_gradients(const LlmConfig& model, const RankWork& work);
+Tensor wide_gradients(const LlmConfig& model, const RankWork& work);
 /// What the head reads, where it is kept apart from the layers' tensors.
-Tensor head_input(const LlmConfig& model, const LayerWork& work);
+Tensor head_input(const LlmConfig& model, const RankWork& work);
 
 }  // namespace kept
 }  // namespace orrery

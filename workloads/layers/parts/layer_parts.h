@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "workloads/layers/parts/attention_kernels.h"
-#include "workloads/layers/parts/layer_work.h"
 #include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/ops/step_list.h"
 
@@ -18,7 +18,7 @@ enum class Forward : std::uint8_t { kFirst, kAgain };
 struct LayerTask {
   const LlmConfig& model;
   const LayerConfig& layer;
-  const LayerWork& work;
+  const RankWork& work;
   Forward forward = Forward::kFirst;
 
   /// What the layer has where those of a model differ from each other.
@@ -31,7 +31,7 @@ struct LayerTask {
   /// A mixture of experts works on 1/tp of the tokens whatever `sp` says, so what comes before it
   /// is scattered, unless every rank routes all tokens.
   bool scatters_attention() const {
-    return work.sp || (layer.moe && work.tp > 1 && !work.all_reduces_experts);
+    return work.split.sp || (layer.moe && work.split.tp > 1 && !work.split.all_reduces_experts);
   }
 
   /// Precision of the products of matrices stored so. Training does not start from a checkpoint's
@@ -52,9 +52,8 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole);
 
 /// FlashAttention of a step, and its gradients: five products against two, for scores are computed
 /// again, then the gradients of softmax, values, queries and keys.
-Kernel attention_forward(const std::string& name, const AttentionCore& core, const LayerWork& work);
-Kernel attention_gradient(const std::string& name, const AttentionCore& core,
-                          const LayerWork& work);
+Kernel attention_forward(const std::string& name, const AttentionCore& core, const RankWork& work);
+Kernel attention_gradient(const std::string& name, const AttentionCore& core, const RankWork& work);
 
 /// Scores, softmax and values of one part. FlashAttention (Dao 2023) computes only what causal
 /// masks leave; without it Megatron-LM computes and stores the whole square. 16-bit even where
@@ -109,7 +108,7 @@ Kernel activation_backward(const std::string& name, const LayerTask& task, std::
 /// software of a training run has a kernel for each.
 Kernel gate_apart(const LayerTask& task, Kernel function);
 /// The kernel as compilers of the software of a training run make it.
-Kernel compiled(Kernel kernel, const LayerWork& work);
+Kernel compiled(Kernel kernel, const RankWork& work);
 
 /// What follows is a further stage of a layer, in front of which the other of two batches of
 /// decodes has its turn. The stages are those of SGLang (python/sglang/srt/operations_strategy.py,

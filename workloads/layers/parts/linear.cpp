@@ -21,21 +21,21 @@ GemmShape shape_of(const Linear& linear, std::int64_t rows) {
 /// of a tensor, or rows have scales of their own: one pass either way (vLLM's
 /// static_scaled_fp8_quant, SGLang's sgl_per_token_quant_fp8, TensorRT-LLM's
 /// static_quantize_e4m3_per_tensor). Tables of products find the maximum of the tensor first.
-void quantise_input(StepList& steps, const LayerWork& work, const Linear& linear,
+void quantise_input(StepList& steps, const RankWork& work, const Linear& linear,
                     std::int64_t rows) {
   if (!work.quantises_apart || element_bytes(linear.precision) >= 2) return;
   const auto kernel = linear.precision == Precision::kFp8 ? quantize_by_known_scale : quantize;
   steps.then(kernel(linear.name + " input quantisation", linear.precision, rows, linear.in));
 }
 
-bool trains(const LayerWork& work) { return work.phase == Phase::kTraining; }
+bool trains(const RankWork& work) { return work.batch.phase == Phase::kTraining; }
 
 /// Rate of products of MXFP8 over that of products with a scale a tensor, which were measured: 12
 /// of a layer of 4,096 columns take 7.161 ms of Transformer Engine on a B300, those 6.812 (8f2e635
 /// docs/examples/gemm_profiling, 2026, operands cast before). Of experts nothing is known.
 constexpr double kBlockProducts = 6.812 / 7.161;
 
-Kernel at_rate_of_scales(const LayerWork& work, Kernel product) {
+Kernel at_rate_of_scales(const RankWork& work, Kernel product) {
   const bool blocks = trains(work) && product.kind == KernelClass::kGemm &&
                       product.precision == Precision::kFp8 &&
                       work.software->scaling(product.precision) == NarrowScaling::kBlocks;
@@ -45,7 +45,7 @@ Kernel at_rate_of_scales(const LayerWork& work, Kernel product) {
 
 }  // namespace
 
-Kernel launched_product(const LayerWork& work, const Linear& linear, std::int64_t rows) {
+Kernel launched_product(const RankWork& work, const Linear& linear, std::int64_t rows) {
   Kernel kernel = gemm(linear.name, linear.precision, shape_of(linear, rows), linear.weights);
   const std::int64_t joined = linear.adapted ? linear.adapted->packed : 1;
   const bool quantised = work.fused.quantises_widened && linear.weights.bits > 0;
@@ -53,7 +53,7 @@ Kernel launched_product(const LayerWork& work, const Linear& linear, std::int64_
   return at_rate_of_scales(work, std::move(kernel));
 }
 
-void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast what,
+void cast(StepList& steps, const RankWork& work, const Linear& linear, Cast what,
           std::int64_t rows) {
   if (!trains(work)) return;
   const NarrowScaling scaling = work.software->scaling(linear.precision);
@@ -64,7 +64,7 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
   operand.rows = rows;
   operand.width = gradient ? linear.out : linear.in;
   operand.precision = linear.precision;
-  operand.wide = activation_bytes(work.precision);
+  operand.wide = activation_bytes(work.formats.precision);
   operand.weights = real(linear.in) * real(linear.out);
   operand.made = scaling == NarrowScaling::kDelayed && what == Cast::kNormed;
   if (const auto largest = largest_value(*work.software, operand)) {
@@ -72,7 +72,8 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
     // Ranks scale the shares of a tensor that they gather alike (Transformer Engine,
     // pytorch/module/linear.py: with_amax_reduction of column-parallel inputs and row-parallel
     // gradients under sequence parallelism).
-    if (work.sp && work.tp > 1 && (what == Cast::kNormed || what == Cast::kGatheredGradient))
+    if (work.split.sp && work.split.tp > 1 &&
+        (what == Cast::kNormed || what == Cast::kGatheredGradient))
       steps.then(LayerCollective{operand.name + " largest all-reduce", TransferKind::kAllReduce,
                                  Scope::kTensor, Bytes(sizeof(float))});
   }
@@ -82,21 +83,21 @@ void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast wha
 namespace {
 
 /// Whether operands of a product are gathered in its own format, not in that of activations.
-bool gathers_narrow(const LayerWork& work, const Linear& linear) {
+bool gathers_narrow(const RankWork& work, const Linear& linear) {
   return trains(work) && work.software->fp8_gathers.value &&
          work.software->scaling(linear.precision) != NarrowScaling::kFused;
 }
 
 }  // namespace
 
-double gathered_bytes(const LayerWork& work, const Linear& linear) {
+double gathered_bytes(const RankWork& work, const Linear& linear) {
   return gathers_narrow(work, linear) ? element_bytes(linear.precision)
-                                      : activation_bytes(work.precision);
+                                      : activation_bytes(work.formats.precision);
 }
 
 namespace {
 
-LayerCollective operand_gather(const std::string& name, const LayerWork& work, const Linear& linear,
+LayerCollective operand_gather(const std::string& name, const RankWork& work, const Linear& linear,
                                std::int64_t width) {
   LayerCollective gather = tensor_collective(name, TransferKind::kAllGather, work, width);
   gather.bytes = Bytes(real(work.tokens()) * real(width) * gathered_bytes(work, linear));
@@ -106,13 +107,13 @@ LayerCollective operand_gather(const std::string& name, const LayerWork& work, c
 /// Copies of a gradient that are gathered. Blocks along rows are not those along columns, so that
 /// neither can be made of the other (Transformer Engine, pytorch/module/base.py:
 /// grad_output_preprocess sets the usage of both before gather_along_first_dim).
-double copies_of_gradients(const LayerWork& work, const Linear& linear) {
+double copies_of_gradients(const RankWork& work, const Linear& linear) {
   const bool narrow = trains(work) && work.software->fp8_gathers.value;
   return narrow && work.software->scaling(linear.precision) == NarrowScaling::kBlocks ? 2 : 1;
 }
 
 /// The copy for weight gradients of an operand that has been gathered, put in order.
-std::vector<Kernel> ordered(const LayerWork& work, const Linear& linear, const std::string& name,
+std::vector<Kernel> ordered(const RankWork& work, const Linear& linear, const std::string& name,
                             std::int64_t width) {
   if (!gathers_narrow(work, linear)) return {};
   NarrowOperand operand;
@@ -124,11 +125,11 @@ std::vector<Kernel> ordered(const LayerWork& work, const Linear& linear, const s
 }
 
 /// The kernel that adds a bias, where the product does not.
-void add_bias(StepList& steps, const LayerWork& work, const Linear& linear) {
-  if (linear.bias != Bias::kAdded || work.phase != Phase::kTraining ||
+void add_bias(StepList& steps, const RankWork& work, const Linear& linear) {
+  if (linear.bias != Bias::kAdded || work.batch.phase != Phase::kTraining ||
       work.software->bias_addition.value == Fusion::kFused)
     return;
-  const double bytes = activation_bytes(work.precision);
+  const double bytes = activation_bytes(work.formats.precision);
   Kernel addition = stream(linear.name + " bias", KernelClass::kElementwise, work.tokens(),
                            linear.out, {bytes, bytes, 1});
   addition.rate = work.software->strided();
@@ -136,31 +137,31 @@ void add_bias(StepList& steps, const LayerWork& work, const Linear& linear) {
 }
 
 /// Sums of columns of the output's gradient, where the product of weight gradients has none.
-void sum_bias_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
+void sum_bias_gradient(StepList& steps, const RankWork& work, const Linear& linear,
                        std::int64_t rows, std::size_t gradient) {
   if (work.lora.trains || linear.bias == Bias::kNone ||
       work.software->bias_gradients.value == Fusion::kFused)
     return;
   steps.for_weights(stream(linear.name + " bias gradient", KernelClass::kElementwise, rows,
-                           linear.out, {activation_bytes(work.precision), 0, 1}),
+                           linear.out, {activation_bytes(work.formats.precision), 0, 1}),
                     {gradient});
 }
 
 /// The gradient of a matrix's input.
-Kernel input_gradient(const LayerWork& work, const Linear& linear, std::int64_t rows) {
+Kernel input_gradient(const RankWork& work, const Linear& linear, std::int64_t rows) {
   return gradient_product(work, data_gradient(linear.name, linear.precision, shape_of(linear, rows),
                                               trains(work) ? linear.weights : WeightFormat{}));
 }
 
-void add_input_gradients(StepList& steps, const LayerWork& work, const Linear& linear) {
-  const double bytes = activation_bytes(work.precision);
+void add_input_gradients(StepList& steps, const RankWork& work, const Linear& linear) {
+  const double bytes = activation_bytes(work.formats.precision);
   steps.then(stream(linear.name + " input gradient add", KernelClass::kElementwise, work.tokens(),
                     linear.in, {2 * bytes, bytes, 1}));
 }
 
 /// The gradient of a matrix, added to that of earlier micro-batches.
 /// @return the last step; kStart where the matrix is frozen
-std::size_t add_weight_gradient(StepList& steps, const LayerWork& work, const Linear& linear,
+std::size_t add_weight_gradient(StepList& steps, const RankWork& work, const Linear& linear,
                                 std::int64_t rows, const std::vector<std::size_t>& after) {
   if (work.lora.trains) return StepList::kStart;  // frozen
   const GradientBuffer buffer = gradient_buffer(work);
@@ -175,42 +176,42 @@ std::size_t add_weight_gradient(StepList& steps, const LayerWork& work, const Li
 
 }  // namespace
 
-void widen_frozen(StepList& steps, const LayerWork& work, const Linear& linear) {
+void widen_frozen(StepList& steps, const RankWork& work, const Linear& linear) {
   if (!work.lora.trains || !linear.adapted || work.lora.frozen == FrozenFormat::kAsTrained) return;
-  const double wide = activation_bytes(work.precision);
+  const double wide = activation_bytes(work.formats.precision);
   steps.then(stream(linear.name + " weight widening", KernelClass::kElementwise, linear.in,
                     linear.out, {frozen_bytes(work.lora.frozen, wide), wide, 2}));
 }
 
-Kernel gradient_product(const LayerWork& work, Kernel product) {
-  if (product.precision == Precision::kFp8) product.rate *= work.fp8_gradient_rate;
+Kernel gradient_product(const RankWork& work, Kernel product) {
+  if (product.precision == Precision::kFp8) product.rate *= work.formats.fp8_gradient_rate;
   return at_rate_of_scales(work, std::move(product));
 }
 
-GradientBuffer gradient_buffer(const LayerWork& work) {
-  const bool apart = work.software->accumulates_apart() && !work.fresh_gradients;
-  const double sum = work.software->gradient_bytes(work.precision);
-  const double element = training_bytes(work.precision);
+GradientBuffer gradient_buffer(const RankWork& work) {
+  const bool apart = work.software->accumulates_apart() && !work.passes.fresh_gradients;
+  const double sum = work.software->gradient_bytes(work.formats.precision);
+  const double element = training_bytes(work.formats.precision);
   const bool widens = work.software->gradient_widening.value == Fusion::kApart;
-  return {sum, element, apart, work.fresh_gradients, apart && widens && sum > element};
+  return {sum, element, apart, work.passes.fresh_gradients, apart && widens && sum > element};
 }
 
-LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
+LayerCollective tensor_collective(std::string name, TransferKind kind, const RankWork& work,
                                   std::int64_t width) {
   LayerCollective collective;
   collective.name = std::move(name);
   collective.kind = kind;
   collective.scope = Scope::kTensor;
   collective.bytes = Bytes(static_cast<double>(work.tokens()) * static_cast<double>(width) *
-                           activation_bytes(work.precision));
+                           activation_bytes(work.formats.precision));
   return collective;
 }
 
-void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
+void column_forward(StepList& steps, const RankWork& work, const std::vector<Linear>& linears,
                     std::int64_t width) {
   const Linear& first = linears.front();
-  if (!work.whole_input) cast(steps, work, first, Cast::kNormed, work.row_tokens());
-  if (in_chunks(work) && !work.whole_input) {
+  if (!work.place.whole_input) cast(steps, work, first, Cast::kNormed, work.row_tokens());
+  if (in_chunks(work) && !work.place.whole_input) {
     std::vector<Kernel> products;
     products.reserve(linears.size());
     for (const Linear& linear : linears)
@@ -225,7 +226,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
     }
     return;
   }
-  if (work.sp && !work.whole_input)
+  if (work.split.sp && !work.place.whole_input)
     steps.then(operand_gather(first.name + " input all-gather", work, first, width));
   quantise_input(steps, work, first, work.tokens());
   for (const Linear& linear : linears) {
@@ -236,7 +237,7 @@ void column_forward(StepList& steps, const LayerWork& work, const std::vector<Li
   }
 }
 
-void column_backward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
+void column_backward(StepList& steps, const RankWork& work, const std::vector<Linear>& linears,
                      std::int64_t width) {
   const std::string& name = linears.front().name;
   const bool overlaps = work.software->overlaps_tensor_parallelism();
@@ -246,7 +247,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   const bool needs_input = std::any_of(linears.begin(), linears.end(), [&](const Linear& linear) {
     return !work.lora.trains || is_adapted(work, linear);
   });
-  if (work.sp && !work.whole_input && needs_input) {
+  if (work.split.sp && !work.place.whole_input && needs_input) {
     const LayerCollective gather =
         operand_gather(name + " input all-gather again", work, linears.front(), width);
     if (in_chunks(work)) fill_buffer(steps, work, linears.front(), name + " input again", width);
@@ -268,12 +269,12 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
     }
     return last;
   };
-  if (work.tp == 1 || work.whole_input) {
+  if (work.split.tp == 1 || work.place.whole_input) {
     weight_gradients();
     return;
   }
-  const auto kind = work.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
-  const std::string verb = work.sp ? "reduce-scatter" : "all-reduce";
+  const auto kind = work.split.sp ? TransferKind::kReduceScatter : TransferKind::kAllReduce;
+  const std::string verb = work.split.sp ? "reduce-scatter" : "all-reduce";
   const LayerCollective reduction = tensor_collective(name + " dgrad " + verb, kind, work, width);
   if (overlaps) {
     steps.then(reduction);
@@ -283,7 +284,7 @@ void column_backward(StepList& steps, const LayerWork& work, const std::vector<L
   }
 }
 
-void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output) {
+void row_forward(StepList& steps, const RankWork& work, const Linear& linear, RowOutput output) {
   cast(steps, work, linear, Cast::kInput, work.tokens());
   quantise_input(steps, work, linear, work.tokens());
   const Kernel whole = launched_product(work, linear, work.tokens());
@@ -291,20 +292,20 @@ void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, R
   const LayerCollective reduction = tensor_collective(
       linear.name + (scattered ? " output reduce-scatter" : " output all-reduce"),
       scattered ? TransferKind::kReduceScatter : TransferKind::kAllReduce, work, linear.out);
-  if (in_chunks(work) && scattered && !work.partial_output) {
+  if (in_chunks(work) && scattered && !work.place.partial_output) {
     scatter_parts(steps, work, reduction, whole);
     return;
   }
   widen_frozen(steps, work, linear);
   steps.then(whole);
   adapter_forward(steps, work, linear, work.tokens());
-  if (work.tp > 1 && !work.partial_output) steps.then(reduction);
+  if (work.split.tp > 1 && !work.place.partial_output) steps.then(reduction);
 }
 
 namespace {
 
 /// Both gradients, of an output's gradient that is there as products read it.
-void products_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+void products_backward(StepList& steps, const RankWork& work, const Linear& linear,
                        std::int64_t rows) {
   const std::size_t gradient = steps.cursor();
   widen_frozen(steps, work, linear);
@@ -315,13 +316,13 @@ void products_backward(StepList& steps, const LayerWork& work, const Linear& lin
 
 }  // namespace
 
-void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) {
-  const std::int64_t rows = work.partial_output ? work.tokens() : work.row_tokens();
+void row_backward(StepList& steps, const RankWork& work, const Linear& linear) {
+  const std::int64_t rows = work.place.partial_output ? work.tokens() : work.row_tokens();
   sum_bias_gradient(steps, work, linear, rows, steps.cursor());
-  const bool gathered = work.sp && work.tp > 1;
-  if (!work.partial_output)
+  const bool gathered = work.split.sp && work.split.tp > 1;
+  if (!work.place.partial_output)
     cast(steps, work, linear, gathered ? Cast::kGatheredGradient : Cast::kGradient, rows);
-  if (!work.sp || work.partial_output) {
+  if (!work.split.sp || work.place.partial_output) {
     products_backward(steps, work, linear, work.tokens());
     return;
   }
@@ -342,15 +343,15 @@ void row_backward(StepList& steps, const LayerWork& work, const Linear& linear) 
   add_weight_gradient(steps, work, linear, work.tokens(), {steps.cursor()});
 }
 
-void detached_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+void detached_backward(StepList& steps, const RankWork& work, const Linear& linear,
                        std::int64_t rows, std::size_t gradient) {
   cast(steps, work, linear, Cast::kGradient, rows);
   add_weight_gradient(steps, work, linear, rows, {gradient});
 }
 
-void batched_backward(StepList& steps, const LayerWork& work, const std::string& name,
+void batched_backward(StepList& steps, const RankWork& work, const std::string& name,
                       GemmShape forward) {
-  const Precision precision = unquantised(work.precision);
+  const Precision precision = unquantised(work.formats.precision);
   const std::size_t gradient = steps.cursor();
   steps.then(data_gradient(name, precision, forward));
   if (work.lora.trains) return;  // frozen
@@ -362,8 +363,7 @@ void batched_backward(StepList& steps, const LayerWork& work, const std::string&
                       {product});
 }
 
-void local_forward(StepList& steps, const LayerWork& work, const Linear& linear,
-                   std::int64_t rows) {
+void local_forward(StepList& steps, const RankWork& work, const Linear& linear, std::int64_t rows) {
   cast(steps, work, linear, Cast::kInput, rows);
   quantise_input(steps, work, linear, rows);
   widen_frozen(steps, work, linear);
@@ -371,7 +371,7 @@ void local_forward(StepList& steps, const LayerWork& work, const Linear& linear,
   adapter_forward(steps, work, linear, rows);
 }
 
-void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+void local_backward(StepList& steps, const RankWork& work, const Linear& linear,
                     std::int64_t rows) {
   cast(steps, work, linear, Cast::kGradient, rows);
   products_backward(steps, work, linear, rows);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "workloads/layers/parts/layer_work.h"
 #include "workloads/layers/parts/lora.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/ops/step_list.h"
 
@@ -50,35 +50,35 @@ struct Linear {
 };
 
 /// A frozen matrix in few bits is widened before each product that reads it; no step else.
-void widen_frozen(StepList& steps, const LayerWork& work, const Linear& linear);
+void widen_frozen(StepList& steps, const RankWork& work, const Linear& linear);
 
 /// The product of a matrix with `rows` rows, as the engine launches it.
-Kernel launched_product(const LayerWork& work, const Linear& linear, std::int64_t rows);
+Kernel launched_product(const RankWork& work, const Linear& linear, std::int64_t rows);
 
 /// A collective of the tensor parallel group over [tokens, width] activations.
-LayerCollective tensor_collective(std::string name, TransferKind kind, const LayerWork& work,
+LayerCollective tensor_collective(std::string name, TransferKind kind, const RankWork& work,
                                   std::int64_t width);
 
 /// Bytes of an element that a gather of a product's operand moves.
-double gathered_bytes(const LayerWork& work, const Linear& linear);
+double gathered_bytes(const RankWork& work, const Linear& linear);
 
 /// Column-parallel matrices with one input of `width` columns (Shoeybi et al. 2019, section 3).
 /// Under sequence parallelism the input is gathered first (Korthikanti et al. 2022, section 4.2.2).
-void column_forward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
+void column_forward(StepList& steps, const RankWork& work, const std::vector<Linear>& linears,
                     std::int64_t width);
 /// The all-reduce of the input's gradient runs beside the weight gradients, unless the software
 /// overlaps nothing: then behind them. Under sequence parallelism the input is gathered again
 /// beside (or before) the data gradients, and a reduce-scatter replaces the all-reduce.
-void column_backward(StepList& steps, const LayerWork& work, const std::vector<Linear>& linears,
+void column_backward(StepList& steps, const RankWork& work, const std::vector<Linear>& linears,
                      std::int64_t width);
 
 /// How the partial sums of a row-parallel matrix become its output.
 enum class RowOutput { kReduced, kScattered };
 
 /// A row-parallel matrix. The next step waits for the all-reduce or reduce-scatter of its output.
-void row_forward(StepList& steps, const LayerWork& work, const Linear& linear, RowOutput output);
+void row_forward(StepList& steps, const RankWork& work, const Linear& linear, RowOutput output);
 /// Under sequence parallelism the gradient of the output is gathered first; both gradients need it.
-void row_backward(StepList& steps, const LayerWork& work, const Linear& linear);
+void row_backward(StepList& steps, const RankWork& work, const Linear& linear);
 
 /// What a cast of training works on: what a norm gives, another input, or a gradient of outputs.
 /// The first and the last of these are a rank's share under sequence parallelism, which is
@@ -87,26 +87,25 @@ enum class Cast : std::uint8_t { kNormed, kInput, kGradient, kGatheredGradient }
 
 /// The kernels that make narrow operands of values in 16 bits, with the transposed copy that one of
 /// the gradients needs; none where the software has others make them.
-void cast(StepList& steps, const LayerWork& work, const Linear& linear, Cast what,
+void cast(StepList& steps, const RankWork& work, const Linear& linear, Cast what,
           std::int64_t rows);
 
 /// A matrix that every rank holds whole and applies to its `rows`, whose input no norm gives it
 /// alone.
-void local_forward(StepList& steps, const LayerWork& work, const Linear& linear, std::int64_t rows);
-void local_backward(StepList& steps, const LayerWork& work, const Linear& linear,
-                    std::int64_t rows);
+void local_forward(StepList& steps, const RankWork& work, const Linear& linear, std::int64_t rows);
+void local_backward(StepList& steps, const RankWork& work, const Linear& linear, std::int64_t rows);
 
 /// The gradient of a matrix whose input is detached from the graph, behind step `gradient`.
-void detached_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+void detached_backward(StepList& steps, const RankWork& work, const Linear& linear,
                        std::int64_t rows, std::size_t gradient);
 /// Gradients of products of `forward.batch` inputs with a matrix each, in 16 bits.
-void batched_backward(StepList& steps, const LayerWork& work, const std::string& name,
+void batched_backward(StepList& steps, const RankWork& work, const std::string& name,
                       GemmShape forward);
 
 /// A product of a backward pass, at the rate of its accumulation.
-Kernel gradient_product(const LayerWork& work, Kernel product);
+Kernel gradient_product(const RankWork& work, Kernel product);
 
 /// Where the software adds up weight gradients.
-GradientBuffer gradient_buffer(const LayerWork& work);
+GradientBuffer gradient_buffer(const RankWork& work);
 
 }  // namespace orrery

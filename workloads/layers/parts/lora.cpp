@@ -20,20 +20,20 @@ constexpr double kAdapterBytes = 2;  ///< lora_dtype: auto is that of the 16-bit
 constexpr double kBetweenBytes = 4;  ///< buffer of vllm/lora/punica_wrapper/punica_gpu.py
 
 /// Columns between the two products: a rank for each matrix that was packed into this one.
-std::int64_t between(const LayerWork& work, const Linear& linear) {
+std::int64_t between(const RankWork& work, const Linear& linear) {
   return linear.adapted->packed * work.lora.rank;
 }
 
 /// Elements of one adapter on this rank.
-double elements(const LayerWork& work, const Linear& linear) {
+double elements(const RankWork& work, const Linear& linear) {
   return real(linear.in * between(work, linear)) + real(work.lora.rank * linear.out);
 }
 
-Kernel product(const std::string& name, const LayerWork& work, std::int64_t n, std::int64_t k) {
+Kernel product(const std::string& name, const RankWork& work, std::int64_t n, std::int64_t k) {
   Kernel kernel;
   kernel.name = name;
   kernel.kind = KernelClass::kLora;
-  kernel.precision = unquantised(work.precision);
+  kernel.precision = unquantised(work.formats.precision);
   kernel.batch = work.lora.adapters;
   kernel.m = (work.tokens() + work.lora.adapters - 1) / work.lora.adapters;
   kernel.n = n;
@@ -41,22 +41,22 @@ Kernel product(const std::string& name, const LayerWork& work, std::int64_t n, s
   return kernel;
 }
 
-Kernel shrink(const LayerWork& work, const Linear& linear) {
+Kernel shrink(const RankWork& work, const Linear& linear) {
   const double tokens = real(work.tokens()), in = real(linear.in);
   const double columns = real(between(work, linear));
   Kernel kernel = product(linear.name + " lora shrink", work, between(work, linear), linear.in);
   kernel.matrix_flops = Flops(2 * tokens * in * columns);
-  kernel.read = Bytes(tokens * in * activation_bytes(work.precision) +
+  kernel.read = Bytes(tokens * in * activation_bytes(work.formats.precision) +
                       real(work.lora.adapters) * in * columns * kAdapterBytes);
   kernel.written = Bytes(tokens * columns * kBetweenBytes);
   return kernel;
 }
 
 /// Adds to the output of the matrix, which it reads for that.
-Kernel expand(const LayerWork& work, const Linear& linear) {
+Kernel expand(const RankWork& work, const Linear& linear) {
   const double tokens = real(work.tokens()), out = real(linear.out);
   const double rank = real(work.lora.rank);
-  const Bytes output(tokens * out * activation_bytes(work.precision));
+  const Bytes output(tokens * out * activation_bytes(work.formats.precision));
   Kernel kernel = product(linear.name + " lora expand", work, linear.out, work.lora.rank);
   kernel.matrix_flops = Flops(2 * tokens * rank * out);
   kernel.read = Bytes(tokens * real(between(work, linear)) * kBetweenBytes +
@@ -67,18 +67,18 @@ Kernel expand(const LayerWork& work, const Linear& linear) {
 }
 
 /// Products of an adapter in training.
-GemmShape into_rank(const LayerWork& work, const Adapter& adapter, std::int64_t rows) {
+GemmShape into_rank(const RankWork& work, const Adapter& adapter, std::int64_t rows) {
   return {.m = rows, .n = work.lora.rank, .k = adapter.in};
 }
-GemmShape out_of_rank(const LayerWork& work, const Adapter& adapter, std::int64_t rows) {
+GemmShape out_of_rank(const RankWork& work, const Adapter& adapter, std::int64_t rows) {
   return {.m = rows, .n = adapter.out, .k = work.lora.rank};
 }
 
 /// Its output, scaled, is added to that of the matrix by kernels of their own (Megatron-Bridge,
 /// peft/lora_layers.py, peft/utils.py ParallelLinearAdapter; recalled).
-void trained_forward(StepList& steps, const LayerWork& work, const Adapter& adapter,
+void trained_forward(StepList& steps, const RankWork& work, const Adapter& adapter,
                      std::int64_t rows) {
-  const Precision precision = unquantised(work.precision);
+  const Precision precision = unquantised(work.formats.precision);
   const double bytes = activation_bytes(precision);
   steps.then(gemm(adapter.name + " lora in", precision, into_rank(work, adapter, rows)));
   steps.then(gemm(adapter.name + " lora out", precision, out_of_rank(work, adapter, rows)));
@@ -89,7 +89,7 @@ void trained_forward(StepList& steps, const LayerWork& work, const Adapter& adap
 }
 
 std::vector<Linear> adapted_linears(const LlmConfig& model, const LayerConfig& layer,
-                                    const LayerWork& work) {
+                                    const RankWork& work) {
   const LayerTask task{model, layer, work};
   std::vector<Linear> all;
   if (layer.mixer == MixerKind::kAttention) all = attention_linears(task);
@@ -112,7 +112,7 @@ MatrixNames matrix_names(const LlmConfig& model) {
   };
   for (LayerConfig layer : model.layers) {
     layer.feeds = layer.feeds && !model.has_moe();
-    for (const Linear& linear : adapted_linears(model, layer, LayerWork())) {
+    for (const Linear& linear : adapted_linears(model, layer, RankWork())) {
       if (!linear.adapted) continue;
       if (linear.adapted->module) add(*linear.adapted->module, true);
       for (const MatrixPart& part : linear.adapted->parts)
@@ -137,7 +137,7 @@ const char* to_string(LoraModule module) {
   return "";
 }
 
-std::vector<Adapter> adapters_of(const LayerWork& work, const Linear& linear) {
+std::vector<Adapter> adapters_of(const RankWork& work, const Linear& linear) {
   if (!linear.adapted) return {};
   if (linear.adapted->module && work.lora.changes_module(*linear.adapted->module))
     return {{linear.name, linear.in, linear.out}};
@@ -170,7 +170,7 @@ std::optional<LoraModule> packed_in(LoraModule part) {
   return std::nullopt;
 }
 
-bool is_adapted(const LayerWork& work, const Linear& linear) {
+bool is_adapted(const RankWork& work, const Linear& linear) {
   return !adapters_of(work, linear).empty();
 }
 
@@ -203,7 +203,7 @@ LoraWork lora_work(const std::optional<LoraConfig>& lora, std::int64_t adapters)
   return work;
 }
 
-void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear,
+void adapter_forward(StepList& steps, const RankWork& work, const Linear& linear,
                      std::int64_t rows) {
   if (work.lora.adapters == 0 || !is_adapted(work, linear)) return;
   if (work.lora.trains) {
@@ -215,10 +215,10 @@ void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linea
   steps.then(expand(work, linear));
 }
 
-void adapter_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+void adapter_backward(StepList& steps, const RankWork& work, const Linear& linear,
                       std::int64_t rows, std::size_t gradient) {
   if (!work.lora.trains) return;
-  const Precision precision = unquantised(work.precision);
+  const Precision precision = unquantised(work.formats.precision);
   const double bytes = activation_bytes(precision);
   const GradientBuffer buffer = gradient_buffer(work);
   for (const Adapter& adapter : adapters_of(work, linear)) {
@@ -251,7 +251,7 @@ double frozen_bytes(FrozenFormat format, double trained) {
 }
 
 RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
-                                  const LayerWork& work) {
+                                  const RankWork& work) {
   RankParameters all;
   for (const Linear& linear : adapted_linears(model, layer, work)) {
     for (const Adapter& adapter : adapters_of(work, linear)) {
@@ -264,7 +264,7 @@ RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& lay
   return all;
 }
 
-double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   std::int64_t elements = 0;
   for (const Linear& linear : adapted_linears(model, layer, work)) {
     const auto adapters = static_cast<std::int64_t>(adapters_of(work, linear).size());
@@ -275,14 +275,14 @@ double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const L
   return real(elements);
 }
 
-StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   StepList steps;
   for (const Linear& linear : adapted_linears(model, layer, work))
     adapter_forward(steps, work, linear, work.tokens());
   return steps;
 }
 
-Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   Bytes bytes;
   for (const Linear& linear : adapted_linears(model, layer, work))
     if (is_adapted(work, linear)) bytes += Bytes(elements(work, linear) * kAdapterBytes);

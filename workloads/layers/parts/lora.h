@@ -17,7 +17,7 @@
 namespace orrery {
 
 struct LayerConfig;
-struct LayerWork;
+struct RankWork;
 struct Linear;
 struct LlmConfig;
 struct ParallelConfig;
@@ -96,13 +96,13 @@ struct Adapter {
 
 /// Training: adapters of a matrix. A matrix that a packed name means has one; else each of its
 /// parts that are targeted has one, with an A of its own.
-std::vector<Adapter> adapters_of(const LayerWork& work, const Linear& linear);
+std::vector<Adapter> adapters_of(const RankWork& work, const Linear& linear);
 
 /// The packed matrix that has this one in it; none for others, and for packed ones.
 std::optional<LoraModule> packed_in(LoraModule part);
 
 /// Whether adapters change a matrix.
-bool is_adapted(const LayerWork& work, const Linear& linear);
+bool is_adapted(const RankWork& work, const Linear& linear);
 
 /// The two products of a matrix with its adapters, which add to its output before ranks add theirs
 /// up; nothing for a matrix that they leave as it is. Of column-parallel matrices each rank has A
@@ -110,27 +110,27 @@ bool is_adapted(const LayerWork& work, const Linear& linear);
 /// collective is needed (vllm/lora/layers, fully_sharded_loras off). Adapters are in 16 bits, what
 /// lies between the products in fp32.
 /// @param rows tokens that this rank multiplies with the matrix, in training
-void adapter_forward(StepList& steps, const LayerWork& work, const Linear& linear,
+void adapter_forward(StepList& steps, const RankWork& work, const Linear& linear,
                      std::int64_t rows);
 
 /// Training: the gradient of a matrix's input through its adapter is added to the one through the
 /// matrix, and behind it come those of the adapter's own two matrices.
 /// @param rows rows of the output's gradient, which is the value of step `gradient`
-void adapter_backward(StepList& steps, const LayerWork& work, const Linear& linear,
+void adapter_backward(StepList& steps, const RankWork& work, const Linear& linear,
                       std::int64_t rows, std::size_t gradient);
 
 /// Training: parameters of the adapters of a layer on a rank.
 RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
-                                  const LayerWork& work);
+                                  const RankWork& work);
 
 /// Training: elements between the two matrices of all adapters of a layer, on a rank.
-double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);
 
 /// All of that in a layer, alone.
-StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);
 
 /// What one adapter of the largest rank takes on a rank in one layer.
-Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);
 
 /// @throws config::KeyError for models whose adapters are not known, and for matrices that the
 /// model does not have

@@ -13,7 +13,7 @@ Bias bias_of(const LayerTask& task) { return task.model.mlp.bias ? Bias::kPassed
 
 Linear up_of(const LayerTask& task) {
   const MlpConfig mlp = task.mlp();
-  const std::int64_t width = mlp.intermediate / task.work.tp;
+  const std::int64_t width = mlp.intermediate / task.work.split.tp;
   std::vector<MatrixPart> parts = {{LoraModule::kUpProj, width}};
   if (mlp.gated) parts.insert(parts.begin(), {LoraModule::kGateProj, width});
   return {mlp.gated ? "gate-up" : "up",
@@ -28,7 +28,7 @@ Linear up_of(const LayerTask& task) {
 
 Linear down_of(const LayerTask& task) {
   return {"down",
-          task.mlp().intermediate / task.work.tp,
+          task.mlp().intermediate / task.work.split.tp,
           task.model.hidden,
           task.precision(task.layer.feed),
           task.weights(task.layer.feed),
@@ -41,24 +41,25 @@ Linear down_of(const LayerTask& task) {
 std::vector<Linear> mlp_linears(const LayerTask& task) { return {up_of(task), down_of(task)}; }
 
 void mlp_inner_forward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   column_forward(steps, w, {up_of(task)}, task.model.hidden);
   makes(steps, task, {kept::mlp_input});
   Kernel function = activation_forward("activation", task, w.tokens(), down_of(task).in);
-  if (w.phase != Phase::kTraining) function.launches = w.launches(task.model.mlp.gated ? 2 : 1);
+  if (w.batch.phase != Phase::kTraining)
+    function.launches = w.launches(task.model.mlp.gated ? 2 : 1);
   steps.then(std::move(function));
   makes(steps, task, {kept::mlp_function_input, kept::down_input});
 }
 
 void mlp_forward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   mlp_inner_forward(steps, task);
-  row_forward(steps, w, down_of(task), w.sp ? RowOutput::kScattered : RowOutput::kReduced);
+  row_forward(steps, w, down_of(task), w.split.sp ? RowOutput::kScattered : RowOutput::kReduced);
   makes(steps, task, {kept::down_output});
 }
 
 void mlp_backward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const bool norm = w.recomputes(RecomputeModule::kLayernorm);
   const bool whole = w.recomputes(RecomputeModule::kMlp);
   if (whole) {
@@ -81,7 +82,7 @@ namespace {
 
 /// Whether the function of a gate and the product with it are operators of their own.
 bool gates_apart(const LayerTask& task) {
-  return task.work.phase == Phase::kTraining && task.model.mlp.gated &&
+  return task.work.batch.phase == Phase::kTraining && task.model.mlp.gated &&
          task.work.software->gated_activation.value == Fusion::kApart;
 }
 
@@ -105,7 +106,7 @@ Kernel gate_apart(const LayerTask& task, Kernel function) {
 
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
                            std::int64_t width) {
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   const double flops = 2 * vector_cost::kSilu + 4;
   StreamCost cost{2 * bytes, bytes, 2 * vector_cost::kGelu};
   if (task.model.mlp.gated) cost = {3 * bytes, 2 * bytes, flops};
@@ -116,8 +117,8 @@ Kernel activation_backward(const std::string& name, const LayerTask& task, std::
   return compiled(std::move(kernel), task.work);
 }
 
-Kernel compiled(Kernel kernel, const LayerWork& work) {
-  if (work.phase == Phase::kTraining) kernel.rate *= work.software->compiled();
+Kernel compiled(Kernel kernel, const RankWork& work) {
+  if (work.batch.phase == Phase::kTraining) kernel.rate *= work.software->compiled();
   return kernel;
 }
 

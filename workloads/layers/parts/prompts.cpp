@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "workloads/base/real.h"
-#include "workloads/layers/parts/layer_work.h"
+#include "workloads/layers/parts/rank_work.h"
 
 namespace orrery {
 

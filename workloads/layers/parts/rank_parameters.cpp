@@ -5,8 +5,8 @@
 
 #include "workloads/layers/parts/expert_placement.h"
 #include "workloads/layers/parts/layer_parts.h"
-#include "workloads/layers/parts/layer_work.h"
 #include "workloads/layers/parts/mixer.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/models/encoder_alone.h"
 #include "workloads/plan/stages.h"
 
@@ -237,8 +237,8 @@ double held_bytes(const LayerTask& task, StoredFormat stored) {
 }  // namespace
 
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
-                          const LayerWork& work) {
-  const double element = element_bytes(work.precision);
+                          const RankWork& work) {
+  const double element = element_bytes(work.formats.precision);
   const auto saved = [&](const LayerConfig& layer, StoredFormat stored, std::int64_t count) {
     const LayerTask task{model, layer, work};
     return static_cast<double>(count) * (element - held_bytes(task, stored));
@@ -250,7 +250,7 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
     const LayerTask task{model, none, work};
     const double stored = held_bytes(task, model.head);
     bytes += static_cast<double>(padded_vocabulary_rows(model, parallel.tp) * model.hidden) *
-             (element_bytes(unquantised(work.precision)) - stored);
+             (element_bytes(unquantised(work.formats.precision)) - stored);
   }
   const auto ranges = layer_ranges(model.layer_count(), parallel);
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {

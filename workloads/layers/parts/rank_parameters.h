@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-struct LayerWork;
+struct RankWork;
 
 /// Parameters that one rank holds, by who else holds them.
 struct RankParameters {
@@ -71,6 +71,6 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
 /// stored (LayerConfig), than all of them in the precision of `work`; below 0 where parts were left
 /// out.
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
-                          const LayerWork& work);
+                          const RankWork& work);
 
 }  // namespace orrery

@@ -8,9 +8,9 @@ namespace orrery {
 
 void residual_forward(StepList& steps, const std::string& name, const LayerTask& task,
                       std::int64_t rows, KeptTensor mask) {
-  if (task.work.phase != Phase::kTraining || task.model.residual_streams > 1) return;
-  const double bytes = activation_bytes(task.work.precision);
-  const bool dropout = task.work.dropout;
+  if (task.work.batch.phase != Phase::kTraining || task.model.residual_streams > 1) return;
+  const double bytes = activation_bytes(task.work.formats.precision);
+  const bool dropout = task.work.passes.dropout;
   const StreamCost cost{2 * bytes, bytes + (dropout ? 1 : 0),
                         1 + (dropout ? vector_cost::kDropout : 0)};
   steps.then(
@@ -20,8 +20,8 @@ void residual_forward(StepList& steps, const std::string& name, const LayerTask&
 
 void residual_backward(StepList& steps, const std::string& name, const LayerTask& task,
                        KeptTensor mask) {
-  if (!task.work.dropout || task.model.residual_streams > 1) return;
-  const double bytes = activation_bytes(task.work.precision);
+  if (!task.work.passes.dropout || task.model.residual_streams > 1) return;
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(compiled(stream(name, KernelClass::kElementwise, task.work.row_tokens(),
                              task.model.hidden, {bytes + 1, bytes, 1}),
                       task.work));
@@ -35,7 +35,7 @@ namespace {
 Linear connection_weights(const LayerTask& task) {
   const std::int64_t streams = task.model.residual_streams;
   return {"hyper connection weights", streams * task.model.hidden, streams * (2 + streams),
-          unquantised(task.work.precision)};
+          unquantised(task.work.formats.precision)};
 }
 
 /// Sums and quotients of rows and columns in turn, for each weight.
@@ -48,7 +48,7 @@ Flops sinkhorn_flops(const LayerTask& task) {
 Tensor copies_of_rows(const char* name, const LayerTask& task, double copies) {
   return kept::of_layer(name, task,
                         copies * real(task.work.row_tokens() * task.model.hidden) *
-                            activation_bytes(task.work.precision));
+                            activation_bytes(task.work.formats.precision));
 }
 
 double residual_inputs(const LayerTask& task) {
@@ -64,7 +64,7 @@ namespace kept {
 
 Tensor attention_residual_input(const LayerTask& task) {
   Tensor tensor = copies_of_rows("attention residual input", task, residual_inputs(task));
-  tensor.role = task.work.input_again ? TensorRole::kWorking : TensorRole::kActivation;
+  tensor.role = task.work.passes.input_again ? TensorRole::kWorking : TensorRole::kActivation;
   return tensor;
 }
 
@@ -81,9 +81,9 @@ Tensor mlp_half_output(const LayerTask& task) {
 }
 
 Tensor block_outputs(const LayerTask& task) {
-  const double outputs = task.work.keeps_sources   ? real(task.layer.sources - 1)
-                         : task.layer.begins_block ? 1
-                                                   : 0;
+  const double outputs = task.work.passes.keeps_sources ? real(task.layer.sources - 1)
+                         : task.layer.begins_block      ? 1
+                                                        : 0;
   Tensor tensor = copies_of_rows("attention block outputs", task, outputs);
   tensor.role = TensorRole::kActivation;
   return tensor;
@@ -112,7 +112,7 @@ double residual_copies(const LlmConfig& model, std::int64_t next_layer) {
 void hyper_connection_in(StepList& steps, const LayerTask& task) {
   const std::int64_t streams = task.model.residual_streams, rows = task.work.row_tokens();
   if (streams == 1) return;
-  const double bytes = activation_bytes(task.work.precision), all = real(streams);
+  const double bytes = activation_bytes(task.work.formats.precision), all = real(streams);
   const Linear weights = connection_weights(task);
   steps.then(gemm(weights.name, weights.precision, {rows, weights.out, weights.in}));
   Kernel mixture = stream("hyper connection in", KernelClass::kElementwise, rows, task.model.hidden,
@@ -126,7 +126,7 @@ void hyper_connection_in(StepList& steps, const LayerTask& task) {
 
 void hyper_connection_out_backward(StepList& steps, const LayerTask& task) {
   if (task.model.residual_streams == 1) return;
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   const double all = real(task.model.residual_streams);
   steps.then(stream("hyper connection out backward", KernelClass::kElementwise,
                     task.work.row_tokens(), task.model.hidden,
@@ -136,7 +136,7 @@ void hyper_connection_out_backward(StepList& steps, const LayerTask& task) {
 
 void hyper_connection_in_backward(StepList& steps, const LayerTask& task) {
   if (task.model.residual_streams == 1) return;
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   const double all = real(task.model.residual_streams);
   Kernel mixture =
       stream("hyper connection in backward", KernelClass::kElementwise, task.work.row_tokens(),
@@ -153,14 +153,15 @@ void hyper_connection_in_backward(StepList& steps, const LayerTask& task) {
 void hyper_connection_out(StepList& steps, const LayerTask& task, std::int64_t rows) {
   const double streams = real(task.model.residual_streams);
   if (task.model.residual_streams == 1) return;
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(stream("hyper connection out", KernelClass::kElementwise, rows, task.model.hidden,
                     {(1 + streams) * bytes, streams * bytes, 2 * streams * (1 + streams)}));
 }
 
 void residual_mixture(StepList& steps, const LayerTask& task) {
   if (task.layer.sources == 0) return;
-  const double bytes = activation_bytes(task.work.precision), sources = real(task.layer.sources);
+  const double bytes = activation_bytes(task.work.formats.precision),
+               sources = real(task.layer.sources);
   steps.then(stream("residual mixture", KernelClass::kElementwise, task.work.row_tokens(),
                     task.model.hidden,
                     {sources * bytes, bytes, sources * (vector_cost::kRmsNorm + 4)}));
@@ -168,7 +169,8 @@ void residual_mixture(StepList& steps, const LayerTask& task) {
 
 void residual_mixture_backward(StepList& steps, const LayerTask& task) {
   if (task.layer.sources == 0) return;
-  const double bytes = activation_bytes(task.work.precision), sources = real(task.layer.sources);
+  const double bytes = activation_bytes(task.work.formats.precision),
+               sources = real(task.layer.sources);
   steps.then(stream(
       "residual mixture backward", KernelClass::kElementwise, task.work.row_tokens(),
       task.model.hidden,
@@ -180,9 +182,9 @@ void residual_mixture_backward(StepList& steps, const LayerTask& task) {
 namespace {
 
 /// Weights of the streams in front of the final norm.
-Linear end_weights(const LlmConfig& model, const LayerWork& work) {
+Linear end_weights(const LlmConfig& model, const RankWork& work) {
   return {"residual end weights", model.residual_streams * model.hidden, model.residual_streams,
-          unquantised(work.precision)};
+          unquantised(work.formats.precision)};
 }
 
 /// Streams, or outputs of blocks, that are added up in the end.
@@ -193,9 +195,9 @@ double end_sources(const LlmConfig& model) {
 
 }  // namespace
 
-void residual_end(StepList& steps, const LlmConfig& model, const LayerWork& work,
+void residual_end(StepList& steps, const LlmConfig& model, const RankWork& work,
                   std::int64_t rows) {
-  const double sources = end_sources(model), bytes = activation_bytes(work.precision);
+  const double sources = end_sources(model), bytes = activation_bytes(work.formats.precision);
   if (sources == 0) return;
   const bool streams = model.residual_streams > 1;
   if (streams) {
@@ -206,8 +208,8 @@ void residual_end(StepList& steps, const LlmConfig& model, const LayerWork& work
                     {sources * bytes, bytes, sources * (streams ? 2 : vector_cost::kRmsNorm + 4)}));
 }
 
-void residual_end_backward(StepList& steps, const LlmConfig& model, const LayerWork& work) {
-  const double sources = end_sources(model), bytes = activation_bytes(work.precision);
+void residual_end_backward(StepList& steps, const LlmConfig& model, const RankWork& work) {
+  const double sources = end_sources(model), bytes = activation_bytes(work.formats.precision);
   if (sources == 0) return;
   const bool streams = model.residual_streams > 1;
   steps.then(stream("residual end backward", KernelClass::kElementwise, work.row_tokens(),

@@ -39,9 +39,8 @@ void residual_mixture(StepList& steps, const LayerTask& task);
 void residual_mixture_backward(StepList& steps, const LayerTask& task);
 
 /// What is in front of the final norm: the streams weighed and added up, or a last mixture.
-void residual_end(StepList& steps, const LlmConfig& model, const LayerWork& work,
-                  std::int64_t rows);
-void residual_end_backward(StepList& steps, const LlmConfig& model, const LayerWork& work);
+void residual_end(StepList& steps, const LlmConfig& model, const RankWork& work, std::int64_t rows);
+void residual_end_backward(StepList& steps, const LlmConfig& model, const RankWork& work);
 
 /// Whether a half's norm reads what was made of the residuals, so that no gradient comes past it.
 bool mixes_residuals(const LayerTask& task);

@@ -21,20 +21,20 @@ namespace {
 /// and q S (Megatron-LM, training.py, num_floating_point_operations, core 0.16).
 constexpr double kDeltaMultiplyAdds = 4;
 
-bool trains_delta(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+bool trains_delta(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 Linear delta_input(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
   const std::int64_t gates = trains_delta(task) ? net.gates() : 0;
   return {"delta input", task.model.hidden,
-          (net.conv_channels() + net.values() + gates) / task.work.tp, task.work.precision,
-          task.weights(task.layer.attention)};
+          (net.conv_channels() + net.values() + gates) / task.work.split.tp,
+          task.work.formats.precision, task.weights(task.layer.attention)};
 }
 
 /// Steps and decays of heads.
 Linear delta_gate_input(const LayerTask& task) {
-  return {"delta gate input", task.model.hidden, task.model.delta_net.gates() / task.work.tp,
-          unquantised(task.work.precision)};
+  return {"delta gate input", task.model.hidden, task.model.delta_net.gates() / task.work.split.tp,
+          unquantised(task.work.formats.precision)};
 }
 
 std::vector<Linear> delta_inputs(const LayerTask& task) {
@@ -43,13 +43,13 @@ std::vector<Linear> delta_inputs(const LayerTask& task) {
 }
 
 Linear delta_output(const LayerTask& task) {
-  return {"delta output", task.model.delta_net.values() / task.work.tp, task.model.hidden,
-          task.work.precision, task.weights(task.layer.attention)};
+  return {"delta output", task.model.delta_net.values() / task.work.split.tp, task.model.hidden,
+          task.work.formats.precision, task.weights(task.layer.attention)};
 }
 
 DeltaShape delta_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  DeltaShape s = delta_shape(task.model.delta_net, task.work.tp, sequences, query,
-                             activation_bytes(task.work.precision));
+  DeltaShape s = delta_shape(task.model.delta_net, task.work.split.tp, sequences, query,
+                             activation_bytes(task.work.formats.precision));
   if (trains_delta(task)) s.product_keys = s.wide_keys();
   return s;
 }
@@ -57,7 +57,7 @@ DeltaShape delta_shape_of(const LayerTask& task, std::int64_t sequences, std::in
 /// All tokens of a training step, or of the norm of a step of inference.
 DeltaShape delta_shape_of(const LayerTask& task) {
   if (!trains_delta(task)) return delta_shape_of(task, task.work.tokens(), 1);
-  const AttentionPart all = task.work.attention_parts().front();
+  const AttentionPart all = task.work.batch.attention_parts().front();
   return delta_shape_of(task, all.sequences, all.query);
 }
 
@@ -126,7 +126,7 @@ Tensor delta_again(const LayerTask& task) {
 /// `launches` copies of [tokens, width] in all.
 void delta_copies(StepList& steps, const LayerTask& task, const char* name, std::int64_t width,
                   std::int64_t launches) {
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   Kernel kernel =
       stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0});
   kernel.launches = launches;
@@ -237,14 +237,14 @@ void DeltaNet::train_forward(StepList& steps, const LayerTask& task) {
 }
 
 void DeltaNet::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   column_forward(steps, w, delta_inputs(task), task.model.hidden);
   makes(steps, task, {kept::attention_input});
   if (trains_delta(task)) {
     train_forward(steps, task);
   } else {
     next_turn(steps, task);
-    for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+    for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   }
   steps.then(gated_norm(delta_shape_of(task)));
   makes(steps, task, {delta_normed, delta_output_input});
@@ -253,7 +253,7 @@ void DeltaNet::forward(StepList& steps, const LayerTask& task) const {
 }
 
 void DeltaNet::backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const DeltaShape s = delta_shape_of(task);
   row_backward(steps, w, delta_output(task));
   frees(steps, task, {delta_output_input});

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
-#include "workloads/layers/parts/layer_work.h"
 #include "workloads/layers/parts/mixer.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/models/llm_config.h"
 
 namespace orrery {
@@ -82,7 +82,7 @@ Kernel gated_norm(const DeltaShape& s);
 Kernel gated_norm_backward(const DeltaShape& s);
 
 /// New tokens of a decode, one after the other: the state is read once and written for each token,
-/// so that guesses may be taken back (fused_recurrent.py).
+/// so that draft tokens may be taken back (fused_recurrent.py).
 /// @param state_bytes bytes of an element of the state
 Kernel conv_update(const DeltaShape& s, std::int64_t taps);
 Kernel state_update(const DeltaShape& s, double state_bytes);

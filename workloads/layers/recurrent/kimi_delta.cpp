@@ -30,34 +30,34 @@ std::int64_t narrow_columns(const DeltaNetConfig& net) { return net.decay_rank +
 Linear kimi_input(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
   const std::int64_t gate = net.gate_rank == 0 ? net.values() : 0;
-  return {"delta input", task.model.hidden, (net.conv_channels() + gate) / task.work.tp,
-          task.work.precision, task.weights(task.layer.attention)};
+  return {"delta input", task.model.hidden, (net.conv_channels() + gate) / task.work.split.tp,
+          task.work.formats.precision, task.weights(task.layer.attention)};
 }
 
 Linear kimi_output(const LayerTask& task) {
-  return {"delta output", task.model.delta_net.values() / task.work.tp, task.model.hidden,
-          task.work.precision, task.weights(task.layer.attention)};
+  return {"delta output", task.model.delta_net.values() / task.work.split.tp, task.model.hidden,
+          task.work.formats.precision, task.weights(task.layer.attention)};
 }
 
 DeltaShape kimi_shape(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return delta_shape(task.model.delta_net, task.work.tp, sequences, query,
-                     activation_bytes(task.work.precision));
+  return delta_shape(task.model.delta_net, task.work.split.tp, sequences, query,
+                     activation_bytes(task.work.formats.precision));
 }
 
-bool trains_kimi(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+bool trains_kimi(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 /// Steps of heads, beside the columns of kimi_input().
 Linear kimi_steps(const LayerTask& task) {
   return {.name = "delta step input",
           .in = task.model.hidden,
-          .out = task.model.delta_net.value_heads / task.work.tp,
-          .precision = unquantised(task.work.precision),
+          .out = task.model.delta_net.value_heads / task.work.split.tp,
+          .precision = unquantised(task.work.formats.precision),
           .shares_input = true};
 }
 
 Linear kimi_narrow(const LayerTask& task) {
   return {"delta narrow input", task.model.hidden, narrow_columns(task.model.delta_net),
-          task.work.precision};
+          task.work.formats.precision};
 }
 
 /// From the narrow columns to decays of all columns of keys and, where they have two matrices,
@@ -65,16 +65,17 @@ Linear kimi_narrow(const LayerTask& task) {
 std::vector<Linear> kimi_ups(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
   std::vector<Linear> all = {{"delta decay up", net.decay_rank,
-                              net.value_heads * net.key_dim / task.work.tp, task.work.precision}};
+                              net.value_heads * net.key_dim / task.work.split.tp,
+                              task.work.formats.precision}};
   if (net.gate_rank > 0)
-    all.push_back(
-        {"delta gate up", net.gate_rank, net.values() / task.work.tp, task.work.precision});
+    all.push_back({"delta gate up", net.gate_rank, net.values() / task.work.split.tp,
+                   task.work.formats.precision});
   return all;
 }
 
 /// All tokens of a training step.
 DeltaShape kimi_shape(const LayerTask& task) {
-  const AttentionPart all = task.work.attention_parts().front();
+  const AttentionPart all = task.work.batch.attention_parts().front();
   return kimi_shape(task, all.sequences, all.query);
 }
 
@@ -220,7 +221,7 @@ void KimiDelta::part_forward(StepList& steps, const LayerTask& task,
 }
 
 void KimiDelta::train_forward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const DeltaShape s = kimi_shape(task);
   local_forward(steps, w, kimi_narrow(task), w.row_tokens());
   column_forward(steps, w, kimi_ups(task), narrow_columns(task.model.delta_net));
@@ -239,9 +240,9 @@ void KimiDelta::train_forward(StepList& steps, const LayerTask& task) {
 }
 
 void KimiDelta::backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const DeltaShape s = kimi_shape(task);
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   row_backward(steps, w, kimi_output(task));
   frees(steps, task, {kimi_output_input});
   steps.then(gated_norm_backward(s));
@@ -273,21 +274,21 @@ void KimiDelta::forward(StepList& steps, const LayerTask& task) const {
     return;
   }
   const DeltaNetConfig& net = task.model.delta_net;
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const WeightFormat weights = task.weights(task.layer.attention);
   const std::int64_t tokens = w.tokens();
   column_forward(steps, w, {kimi_input(task)}, task.model.hidden);
-  steps.then(gemm("delta step input", unquantised(w.precision),
-                  {tokens, net.value_heads / w.tp, task.model.hidden}));
-  steps.then(gemm("delta narrow input", w.precision,
+  steps.then(gemm("delta step input", unquantised(w.formats.precision),
+                  {tokens, net.value_heads / w.split.tp, task.model.hidden}));
+  steps.then(gemm("delta narrow input", w.formats.precision,
                   {tokens, narrow_columns(net), task.model.hidden}, weights));
-  steps.then(gemm("delta decay up", w.precision,
-                  {tokens, net.value_heads * net.key_dim / w.tp, net.decay_rank}, weights));
+  steps.then(gemm("delta decay up", w.formats.precision,
+                  {tokens, net.value_heads * net.key_dim / w.split.tp, net.decay_rank}, weights));
   if (net.gate_rank > 0)
-    steps.then(
-        gemm("delta gate up", w.precision, {tokens, net.values() / w.tp, net.gate_rank}, weights));
+    steps.then(gemm("delta gate up", w.formats.precision,
+                    {tokens, net.values() / w.split.tp, net.gate_rank}, weights));
   next_turn(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   steps.then(gated_norm(kimi_shape(task, tokens, 1)));
   row_forward(steps, w, kimi_output(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);

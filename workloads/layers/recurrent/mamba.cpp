@@ -26,24 +26,25 @@ constexpr double kStateBytes = 4;
 constexpr double kMultiplyAdds = 3.5;
 
 Linear input_of(const LayerTask& task) {
-  return {"mamba input", task.model.hidden, on_rank(task.model.mamba, task.work.tp).projected(),
-          task.work.precision, task.weights(task.layer.attention)};
+  return {"mamba input", task.model.hidden,
+          on_rank(task.model.mamba, task.work.split.tp).projected(), task.work.formats.precision,
+          task.weights(task.layer.attention)};
 }
 
 Linear output_of(const LayerTask& task) {
-  return {"mamba output", task.model.mamba.inner() / task.work.tp, task.model.hidden,
-          task.work.precision, task.weights(task.layer.attention)};
+  return {"mamba output", task.model.mamba.inner() / task.work.split.tp, task.model.hidden,
+          task.work.formats.precision, task.weights(task.layer.attention)};
 }
 
 ScanShape shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return scan_shape(task.model.mamba, task.work.tp, sequences, query,
-                    activation_bytes(task.work.precision));
+  return scan_shape(task.model.mamba, task.work.split.tp, sequences, query,
+                    activation_bytes(task.work.formats.precision));
 }
 
 /// All tokens of a training step, or of the norm of a step of inference.
 ScanShape shape_of(const LayerTask& task) {
-  if (task.work.phase != Phase::kTraining) return shape_of(task, task.work.tokens(), 1);
-  const AttentionPart all = task.work.attention_parts().front();
+  if (task.work.batch.phase != Phase::kTraining) return shape_of(task, task.work.tokens(), 1);
+  const AttentionPart all = task.work.batch.attention_parts().front();
   return shape_of(task, all.sequences, all.query);
 }
 
@@ -51,8 +52,9 @@ ScanShape shape_of(const LayerTask& task) {
 
 Tensor projected(const LayerTask& task) {
   const double columns = real(input_of(task).out);
-  return kept::of_layer("mamba projected", task,
-                        real(task.work.tokens()) * columns * activation_bytes(task.work.precision));
+  return kept::of_layer(
+      "mamba projected", task,
+      real(task.work.tokens()) * columns * activation_bytes(task.work.formats.precision));
 }
 
 /// With the fp32 deviation of each group of the norm behind it.
@@ -88,8 +90,8 @@ Tensor again(const LayerTask& task) {
 
 /// Several sequences of [tokens, sequences, width] to [sequences, tokens, width], or back.
 void transpose(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
-  if (task.work.phase != Phase::kTraining || task.work.sequences == 1) return;
-  const double bytes = activation_bytes(task.work.precision);
+  if (task.work.batch.phase != Phase::kTraining || task.work.batch.sequences == 1) return;
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0}));
 }
 
@@ -99,7 +101,7 @@ void then_all(StepList& steps, std::vector<Kernel> kernels) {
 
 /// Sums of squares of tokens, in fp32, where the norm's one group is on several ranks.
 void add_squares(StepList& steps, const LayerTask& task) {
-  if (task.work.tp == 1 || task.model.mamba.groups > 1) return;
+  if (task.work.split.tp == 1 || task.model.mamba.groups > 1) return;
   LayerCollective reduce;
   reduce.name = "mamba norm all-reduce";
   reduce.bytes = Bytes(4 * real(task.work.tokens()));
@@ -109,7 +111,7 @@ void add_squares(StepList& steps, const LayerTask& task) {
 /// Behind the scan: in inference the gate, too, which training's scan has multiplied by.
 void norm_outputs(StepList& steps, const LayerTask& task) {
   const ScanShape s = shape_of(task);
-  const bool trains = task.work.phase == Phase::kTraining;
+  const bool trains = task.work.batch.phase == Phase::kTraining;
   if (task.model.mamba.norm) add_squares(steps, task);
   if (task.model.mamba.norm)
     steps.then(trains ? group_norm(s) : gated_norm(s));
@@ -187,7 +189,7 @@ void Mamba2::part_forward(StepList& steps, const LayerTask& task, const Attentio
   }
   steps.then(conv_forward(s, taps));
   std::vector<Kernel> kernels = scan_states(s);
-  if (task.work.phase != Phase::kTraining) {
+  if (task.work.batch.phase != Phase::kTraining) {
     // The last states are kept, and where a prompt goes on those of its earlier tokens read.
     const Bytes states(real(s.sequences * s.states()) * kStateBytes);
     Kernel& passing = kernels.at(2);
@@ -195,20 +197,20 @@ void Mamba2::part_forward(StepList& steps, const LayerTask& task, const Attentio
     if (part.context > part.query) passing.read += states;
   }
   then_all(steps, std::move(kernels));
-  const bool trains = task.work.phase == Phase::kTraining;
+  const bool trains = task.work.batch.phase == Phase::kTraining;
   steps.then(trains ? gated_scan_outputs(s) : scan_outputs(s));
 }
 
 void Mamba2::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const ScanShape s = shape_of(task);
   column_forward(steps, w, {input_of(task)}, task.model.hidden);
   // Attention beside it has the same input, and keeps it.
-  if (!w.whole_input) makes(steps, task, {kept::attention_input});
+  if (!w.place.whole_input) makes(steps, task, {kept::attention_input});
   makes(steps, task, {projected});
   transpose(steps, task, "mamba input transposed", input_of(task).out);
   next_turn(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {scanned});
   transpose(steps, task, "mamba output transposed", s.inner());
   makes(steps, task, {gated});
@@ -219,7 +221,7 @@ void Mamba2::forward(StepList& steps, const LayerTask& task) const {
 }
 
 void Mamba2::backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const std::int64_t taps = task.model.mamba.conv_kernel;
   const ScanShape s = shape_of(task);
   row_backward(steps, w, output_of(task));
@@ -239,12 +241,12 @@ void Mamba2::backward(StepList& steps, const LayerTask& task) const {
   steps.then(conv_backward(s, taps));
   frees(steps, task, {projected});
   transpose(steps, task, "mamba input gradient transposed", input_of(task).out);
-  if (!w.whole_input && w.recomputes(RecomputeModule::kLayernorm)) {
+  if (!w.place.whole_input && w.recomputes(RecomputeModule::kLayernorm)) {
     steps.then(norm_forward("mamba norm", task, w.row_tokens()));
     makes(steps, task.again(), {kept::attention_input});
   }
   column_backward(steps, w, {input_of(task)}, task.model.hidden);
-  if (!w.whole_input) frees(steps, task, {kept::attention_input});
+  if (!w.place.whole_input) frees(steps, task, {kept::attention_input});
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ std::int64_t selected_columns(const MambaConfig& m) { return m.step_rank + 2 * m
 
 Linear selective_matrix(const LayerTask& task, const char* name, std::int64_t in,
                         std::int64_t out) {
-  return {name, in, out, task.work.precision, task.weights(task.layer.attention)};
+  return {name, in, out, task.work.formats.precision, task.weights(task.layer.attention)};
 }
 
 class Mamba1 final : public Mixer {
@@ -46,7 +46,7 @@ class Mamba1 final : public Mixer {
     return kSelectiveFlops / 2 * real(model.mamba.inner() * model.mamba.state);
   }
   std::int64_t widest(const LayerTask& task) const override {
-    return 2 * task.model.mamba.inner() / task.work.tp;
+    return 2 * task.model.mamba.inner() / task.work.split.tp;
   }
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.mamba.inner(), tp, "tp", "channels of Mamba");
@@ -79,8 +79,8 @@ PartParameters Mamba1::parameters(const LlmConfig& model, const LayerConfig& /*l
 /// They read inputs, steps and gates; where a prompt goes on, its states too.
 Kernel selective_scan(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.precision);
-  const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.tp;
+  const double bytes = activation_bytes(task.work.formats.precision);
+  const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.split.tp;
   const double states = real(part.sequences * inner * m.state) * kChannelStateBytes;
   Kernel kernel =
       scan_pass("mamba selective scan", tokens, inner,
@@ -96,8 +96,8 @@ Kernel selective_scan(const LayerTask& task, const AttentionPart& part) {
 /// New tokens of a decode: states are read and written for each.
 Kernel channel_update(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.precision);
-  const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.tp;
+  const double bytes = activation_bytes(task.work.formats.precision);
+  const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.split.tp;
   Kernel kernel = scan_pass("mamba state update", tokens, inner * m.state,
                             {kChannelStateBytes, kChannelStateBytes, 6});
   kernel.exponentials = Flops(real(tokens * inner * (m.state + 2)));
@@ -114,9 +114,9 @@ void Mamba1::part_forward(StepList& steps, const LayerTask& task, const Attentio
 /// Causal convolution with SiLU over the inputs of all parts; decodes look back at kept inputs.
 void selective_convolution(StepList& steps, const LayerTask& task) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.precision);
-  const std::int64_t inner = m.inner() / task.work.tp;
-  for (const AttentionPart& part : task.work.attention_kernels()) {
+  const double bytes = activation_bytes(task.work.formats.precision);
+  const std::int64_t inner = m.inner() / task.work.split.tp;
+  for (const AttentionPart& part : task.work.batch.attention_kernels()) {
     const bool decodes = part.phase == Phase::kDecode;
     Kernel kernel = scan_pass(decodes ? "mamba convolution update" : "mamba convolution",
                               part.sequences * part.query, inner,
@@ -131,10 +131,10 @@ void selective_convolution(StepList& steps, const LayerTask& task) {
 }
 
 void Mamba1::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(w.precision);
-  const std::int64_t hidden = task.model.hidden, inner = m.inner() / w.tp;
+  const double bytes = activation_bytes(w.formats.precision);
+  const std::int64_t hidden = task.model.hidden, inner = m.inner() / w.split.tp;
   column_forward(steps, w, {selective_matrix(task, "mamba input", hidden, 2 * inner)}, hidden);
   selective_convolution(steps, task);
   row_forward(steps, w, selective_matrix(task, "mamba selection", inner, selected_columns(m)),
@@ -144,7 +144,7 @@ void Mamba1::forward(StepList& steps, const LayerTask& task) const {
                          {bytes, bytes, vector_cost::kRmsNorm}));
   local_forward(steps, w, selective_matrix(task, "mamba steps", m.step_rank, inner), w.tokens());
   next_turn(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   row_forward(steps, w, selective_matrix(task, "mamba output", inner, hidden),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }

@@ -20,18 +20,18 @@ PartParameters operator+(const PartParameters& a, const PartParameters& b) {
 
 /// The sum of what both give, or of the gradients of their input.
 void add_both(StepList& steps, const LayerTask& task, const char* name) {
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
                     {2 * bytes, bytes, 1}));
 }
 
 /// Training: attention gathers the input and leaves its sums in parts, Mamba reduces both.
-LayerWork of_attention(LayerWork work) {
-  work.partial_output = work.phase == Phase::kTraining;
+RankWork of_attention(RankWork work) {
+  work.place.partial_output = work.batch.phase == Phase::kTraining;
   return work;
 }
-LayerWork of_mamba(LayerWork work) {
-  work.whole_input = work.phase == Phase::kTraining;
+RankWork of_mamba(RankWork work) {
+  work.place.whole_input = work.batch.phase == Phase::kTraining;
   return work;
 }
 
@@ -70,14 +70,16 @@ class MambaAttention final : public Mixer {
     grouped_attention().require_split(model, layer, tp);
   }
   void forward(StepList& steps, const LayerTask& task) const override {
-    const LayerWork attends = of_attention(task.work), scans = of_mamba(task.work);
+    const RankWork attends = of_attention(task.work), scans = of_mamba(task.work);
     grouped_attention().forward(steps, {task.model, task.layer, attends, task.forward});
-    if (task.work.phase == Phase::kTraining) add_both(steps, task, "mamba and attention addition");
+    if (task.work.batch.phase == Phase::kTraining)
+      add_both(steps, task, "mamba and attention addition");
     mamba2().forward(steps, {task.model, task.layer, scans, task.forward});
-    if (task.work.phase != Phase::kTraining) add_both(steps, task, "mamba and attention addition");
+    if (task.work.batch.phase != Phase::kTraining)
+      add_both(steps, task, "mamba and attention addition");
   }
   void backward(StepList& steps, const LayerTask& task) const override {
-    const LayerWork attends = of_attention(task.work), scans = of_mamba(task.work);
+    const RankWork attends = of_attention(task.work), scans = of_mamba(task.work);
     mamba2().backward(steps, {task.model, task.layer, scans, task.forward});
     add_both(steps, task, "mamba and attention addition backward");
     grouped_attention().backward(steps, {task.model, task.layer, attends, task.forward});

@@ -59,7 +59,7 @@ Kernel group_norm_backward(const ScanShape& s);
 Kernel gate_backward(const ScanShape& s);
 
 /// New tokens of a decode, one after the other: the state is read once and written for each token,
-/// so that guesses may be taken back.
+/// so that draft tokens may be taken back.
 /// @param state_bytes bytes of an element of the state
 Kernel conv_update(const ScanShape& s, std::int64_t taps);
 Kernel state_update(const ScanShape& s, double state_bytes);

@@ -34,19 +34,19 @@ std::vector<std::int64_t> low_ranks(const RwkvConfig& r, const LayerConfig& laye
 /// Matrices that are never quantised, of all ranks.
 Kernel whole_product(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out,
                      std::int64_t batch = 1) {
-  return gemm(name, unquantised(task.work.precision), {task.work.tokens(), out, in, batch});
+  return gemm(name, unquantised(task.work.formats.precision), {task.work.tokens(), out, in, batch});
 }
 
 WkvShape wkv_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return wkv_shape(task.model.rwkv, task.work.tp, sequences, query,
-                   activation_bytes(task.work.precision));
+  return wkv_shape(task.model.rwkv, task.work.split.tp, sequences, query,
+                   activation_bytes(task.work.formats.precision));
 }
 
-bool trains_rwkv(const LayerTask& task) { return task.work.phase == Phase::kTraining; }
+bool trains_rwkv(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 /// All tokens of a training step.
 WkvShape trained_wkv(const LayerTask& task) {
-  const AttentionPart all = task.work.attention_parts().front();
+  const AttentionPart all = task.work.batch.attention_parts().front();
   return wkv_shape_of(task, all.sequences, all.query);
 }
 
@@ -72,7 +72,7 @@ Tensor time_mix_inputs(const LayerTask& task) {
 /// and behind it, and what they give; version 7: what keys are made of these besides.
 Tensor time_mix_columns(const LayerTask& task) {
   const RwkvConfig& r = task.model.rwkv;
-  const double width = real(r.width() / task.work.tp);
+  const double width = real(r.width() / task.work.split.tp);
   double columns = (r.version < 7 ? 4 : 3 + 4) * width;
   for (const std::int64_t rank : low_ranks(r, task.layer)) columns += 2 * real(rank) + width;
   return rwkv_rows("time mix columns", task, columns, rwkv_wide(task));
@@ -86,7 +86,8 @@ Tensor time_mix_result(const LayerTask& task) {
 }
 
 Tensor time_mix_output_input(const LayerTask& task) {
-  return rwkv_rows("time mix output input", task, real(task.model.rwkv.width() / task.work.tp),
+  return rwkv_rows("time mix output input", task,
+                   real(task.model.rwkv.width() / task.work.split.tp),
                    kept::input_bytes(task.work));
 }
 
@@ -110,7 +111,7 @@ class TimeMix final : public Mixer {
     return wkv_flops(model.rwkv.version) / 2 * real(model.rwkv.states());
   }
   std::int64_t widest(const LayerTask& task) const override {
-    return 4 * task.model.rwkv.width() / task.work.tp;
+    return 4 * task.model.rwkv.width() / task.work.split.tp;
   }
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.rwkv.heads, tp, "tp", "heads of RWKV");
@@ -154,10 +155,10 @@ PartParameters TimeMix::parameters(const LlmConfig& model, const LayerConfig& la
 
 /// What the products read: mixtures of each token with the one before.
 void mix_inputs(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const RwkvConfig& r = task.model.rwkv;
   const std::int64_t hidden = task.model.hidden;
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   if (r.version != 6) {
     steps.then(
         token_shift("time mix inputs", w.row_tokens(), hidden, r.version == 5 ? 4 : 6, bytes));
@@ -174,10 +175,10 @@ void mix_inputs(StepList& steps, const LayerTask& task) {
 }
 
 void mix_inputs_backward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const RwkvConfig& r = task.model.rwkv;
   const std::int64_t hidden = task.model.hidden;
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   const bool learned = r.version == 6;
   steps.then(token_shift_backward("time mix inputs backward", w.row_tokens(), hidden,
                                   time_mixtures(r), bytes, learned));
@@ -193,7 +194,8 @@ void mix_inputs_backward(StepList& steps, const LayerTask& task) {
 
 /// Receptance, key, value, and a gate where that is one matrix.
 std::vector<Linear> time_columns(const LayerTask& task) {
-  const std::int64_t hidden = task.model.hidden, width = task.model.rwkv.width() / task.work.tp;
+  const std::int64_t hidden = task.model.hidden,
+                     width = task.model.rwkv.width() / task.work.split.tp;
   std::vector<Linear> columns;
   columns.reserve(4);
   for (const char* name : {"time mix receptance", "time mix key", "time mix value"})
@@ -204,14 +206,14 @@ std::vector<Linear> time_columns(const LayerTask& task) {
 }
 
 void TimeMix::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   if (task.layer.first) {
     steps.then(norm_forward("embedding norm", task, w.row_tokens()));
     makes(steps, task, {embedding_norm_input});
   }
   const RwkvConfig& r = task.model.rwkv;
-  const double bytes = activation_bytes(w.precision);
-  const std::int64_t hidden = task.model.hidden, width = r.width() / w.tp;
+  const double bytes = activation_bytes(w.formats.precision);
+  const std::int64_t hidden = task.model.hidden, width = r.width() / w.split.tp;
   mix_inputs(steps, task);
   makes(steps, task, {time_mix_inputs});
   column_forward(steps, w, time_columns(task), hidden);
@@ -228,7 +230,7 @@ void TimeMix::forward(StepList& steps, const LayerTask& task) const {
                       {5 * bytes, 4 * bytes, 12}));
   makes(steps, task, {time_mix_columns});
   next_turn(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
+  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {time_mix_result});
   steps.then(wkv_norm(wkv_shape_of(task, w.tokens(), 1)));
   makes(steps, task, {time_mix_output_input});
@@ -236,10 +238,10 @@ void TimeMix::forward(StepList& steps, const LayerTask& task) const {
 }
 
 void TimeMix::backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const RwkvConfig& r = task.model.rwkv;
-  const double bytes = activation_bytes(w.precision);
-  const std::int64_t hidden = task.model.hidden, width = r.width() / w.tp;
+  const double bytes = activation_bytes(w.formats.precision);
+  const std::int64_t hidden = task.model.hidden, width = r.width() / w.split.tp;
   row_backward(steps, w, rwkv_matrix(task, "time mix output", width, hidden));
   frees(steps, task, {time_mix_output_input});
   steps.then(wkv_norm_backward(wkv_shape_of(task, w.tokens(), 1)));

@@ -20,11 +20,12 @@ Tensor channel_mix_inputs(const LayerTask& task) {
 
 Tensor channel_mix_function_input(const LayerTask& task) {
   return rwkv_rows("channel mix function input", task,
-                   real(task.model.rwkv.channels / task.work.tp), rwkv_wide(task));
+                   real(task.model.rwkv.channels / task.work.split.tp), rwkv_wide(task));
 }
 
 Tensor channel_mix_value_input(const LayerTask& task) {
-  return rwkv_rows("channel mix value input", task, real(task.model.rwkv.channels / task.work.tp),
+  return rwkv_rows("channel mix value input", task,
+                   real(task.model.rwkv.channels / task.work.split.tp),
                    kept::input_bytes(task.work));
 }
 
@@ -49,7 +50,7 @@ class ChannelMix final : public Mixer {
     return {0, shift_bytes(model)};
   }
   std::int64_t widest(const LayerTask& task) const override {
-    return task.model.rwkv.channels / task.work.tp;
+    return task.model.rwkv.channels / task.work.split.tp;
   }
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.rwkv.channels, tp, "tp", "columns of channel mixing");
@@ -72,11 +73,11 @@ PartParameters ChannelMix::parameters(const LlmConfig& model, const LayerConfig&
 }
 
 void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const std::int64_t hidden = task.model.hidden;
-  const std::int64_t width = task.model.rwkv.channels / w.tp;
+  const std::int64_t width = task.model.rwkv.channels / w.split.tp;
   const bool gated = task.model.rwkv.version < 7;
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   constexpr double kSquaredRelu = 2;
   steps.then(token_shift("channel mix inputs", w.row_tokens(), hidden, gated ? 2 : 1, bytes));
   makes(steps, task, {channel_mix_inputs});
@@ -94,11 +95,11 @@ void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
 }
 
 void ChannelMix::backward(StepList& steps, const LayerTask& task) const {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const std::int64_t hidden = task.model.hidden;
-  const std::int64_t width = task.model.rwkv.channels / w.tp;
+  const std::int64_t width = task.model.rwkv.channels / w.split.tp;
   const bool gated = gates_channels(task);
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   constexpr double kSquaredReluGradient = 3;
   if (gated) {
     steps.then(stream("channel mix gate backward", KernelClass::kElementwise, w.row_tokens(),

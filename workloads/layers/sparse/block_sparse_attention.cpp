@@ -30,17 +30,20 @@ ChosenHeads grouped_heads(const LayerTask& task, const AttentionPart& part) {
           .qk_dim = shape.qk_dim,
           .v_dim = shape.v_dim,
           .gathers = part.phase != Phase::kDecode,
-          .cache_bytes = element_bytes(task.work.kv_precision)};
+          .cache_bytes = element_bytes(task.work.formats.kv_precision)};
 }
 
-AttentionPart trained_part(const LayerTask& task) { return task.work.attention_parts().front(); }
+AttentionPart trained_part(const LayerTask& task) {
+  return task.work.batch.attention_parts().front();
+}
 
 /// Index queries of a rank's groups and the index key, behind norms and rotation.
 Tensor block_index_operands(const LayerTask& task) {
   const std::int64_t columns =
       (core_shape(task).kv_heads + 1) * task.model.attention.indexer.head_dim;
-  return kept::of_layer("index queries and keys", task,
-                        real(task.work.tokens() * columns) * activation_bytes(task.work.precision));
+  return kept::of_layer(
+      "index queries and keys", task,
+      real(task.work.tokens() * columns) * activation_bytes(task.work.formats.precision));
 }
 
 Tensor chosen_blocks(const LayerTask& task) {
@@ -52,28 +55,29 @@ Tensor chosen_blocks(const LayerTask& task) {
 void attend_to_blocks(StepList& steps, const LayerTask& task) {
   const AttentionPart part = trained_part(task);
   steps.then(chosen_training_attention(seen_blocks(task, part), grouped_heads(task, part),
-                                       unquantised(task.work.precision)));
+                                       unquantised(task.work.formats.precision)));
   makes(steps, task, {kept::queries_keys_values, kept::attention_result, kept::attention_sums});
 }
 
 /// Gradients of index queries and keys, which nothing but their matrix waits for. Ranks add up
 /// those of the key, which all their groups share.
 void learn_blocks(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const AttentionPart part = trained_part(task);
   const SeenKeys seen = seen_blocks(task, part);
   const IndexerConfig& indexer = task.model.attention.indexer;
-  const Precision precision = unquantised(w.precision);
+  const Precision precision = unquantised(w.formats.precision);
   const std::int64_t groups = core_shape(task).kv_heads;
   std::size_t last =
       steps.for_weights(index_target(seen, grouped_heads(task, part), precision), {steps.cursor()});
   uses(steps, task, {kept::queries_keys_values, kept::attention_sums, chosen_blocks});
   last = steps.for_weights(index_gradient(seen, indexer, groups, groups, precision), {last});
   frees(steps, task, {block_index_operands});
-  if (w.tp == 1) return;
+  if (w.split.tp == 1) return;
   steps.for_weights(
-      LayerCollective{"index key gradient all-reduce", TransferKind::kAllReduce, Scope::kTensor,
-                      Bytes(real(w.tokens() * indexer.head_dim) * activation_bytes(w.precision))},
+      LayerCollective{
+          "index key gradient all-reduce", TransferKind::kAllReduce, Scope::kTensor,
+          Bytes(real(w.tokens() * indexer.head_dim) * activation_bytes(w.formats.precision))},
       {last});
 }
 
@@ -132,18 +136,18 @@ std::vector<KeyTerm> BlockSparseAttention::key_terms(const LlmConfig& model,
 void BlockSparseAttention::part_forward(StepList& steps, const LayerTask& task,
                                         const AttentionPart& part) const {
   const AttentionConfig& a = task.model.attention;
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
-  const Precision precision = unquantised(w.precision);
+  const Precision precision = unquantised(w.formats.precision);
   const SeenKeys seen = seen_blocks(task, part);
-  if (w.phase == Phase::kTraining) {
+  if (w.batch.phase == Phase::kTraining) {
     steps.then(index_choice(seen, a.indexer, shape.kv_heads, shape.kv_heads, precision));
     makes(steps, task, {block_index_operands, chosen_blocks});
     attend_to_blocks(steps, task);
     return;
   }
   steps.then(index_scores(seen, a.indexer, shape.kv_heads, shape.kv_heads, precision,
-                          element_bytes(w.kv_precision)));
+                          element_bytes(w.formats.kv_precision)));
   steps.then(index_selection(seen, a.indexer, shape.kv_heads));
   steps.then(chosen_attention(seen, grouped_heads(task, part), precision));
 }
@@ -153,7 +157,7 @@ void BlockSparseAttention::core_backward(StepList& steps, const LayerTask& task)
   if (task.work.recomputes(RecomputeModule::kCoreAttn)) attend_to_blocks(steps, task.again());
   learn_blocks(steps, task);
   for (Kernel& kernel : chosen_gradients(seen_blocks(task, part), grouped_heads(task, part),
-                                         unquantised(task.work.precision)))
+                                         unquantised(task.work.formats.precision)))
     steps.then(std::move(kernel));
   frees(steps, task,
         {kept::queries_keys_values, kept::attention_result, kept::attention_sums, chosen_blocks});

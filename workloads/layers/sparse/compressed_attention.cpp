@@ -34,7 +34,7 @@ class CompressedAttention final : public Mixer {
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   std::int64_t widest(const LayerTask& task) const override {
     const AttentionConfig& a = task.model.attention;
-    return a.heads / task.work.tp * a.head_dim;
+    return a.heads / task.work.split.tp * a.head_dim;
   }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   void forward(StepList& steps, const LayerTask& task) const override;
@@ -135,77 +135,81 @@ void CompressedAttention::require_split(const LlmConfig& model, const LayerConfi
 /// Queries and weights of the indexer, whose keys a compressor makes.
 void CompressedAttention::index_forward(StepList& steps, const LayerTask& task) const {
   if (!chooses()) return;
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const AttentionConfig& a = task.model.attention;
   const IndexerConfig& i = a.indexer;
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t tokens = w.tokens();
-  steps.then(gemm("index query", w.precision, {tokens, i.heads * i.head_dim, a.q_lora_rank},
+  steps.then(gemm("index query", w.formats.precision, {tokens, i.heads * i.head_dim, a.q_lora_rank},
                   task.weights(task.layer.attention)));
-  steps.then(gemm("index weights", unquantised(w.precision), {tokens, i.heads, task.model.hidden}));
-  steps.then(rotate("index rotary", w.precision, tokens, i.heads * a.qk_rope_head_dim));
+  steps.then(gemm("index weights", unquantised(w.formats.precision),
+                  {tokens, i.heads, task.model.hidden}));
+  steps.then(rotate("index rotary", w.formats.precision, tokens, i.heads * a.qk_rope_head_dim));
   steps.then(stream("index cache write", KernelClass::kElementwise, tokens, i.heads * i.head_dim,
-                    {bytes, element_bytes(w.index_precision), 2}));
+                    {bytes, element_bytes(w.formats.index_precision), 2}));
 }
 
 void CompressedAttention::part_forward(StepList& steps, const LayerTask& task,
                                        const AttentionPart& part) const {
   const AttentionConfig& a = task.model.attention;
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const SeenKeys keys = compressed_keys(a, part, kind_);
   if (chooses()) {
     const SeenKeys entries = seen_keys(part, ratio(a), a.indexer.top_k);
-    steps.then(index_scores(entries, a.indexer, a.indexer.heads, 1, w.index_precision,
-                            element_bytes(w.index_precision)));
+    steps.then(index_scores(entries, a.indexer, a.indexer.heads, 1, w.formats.index_precision,
+                            element_bytes(w.formats.index_precision)));
     steps.then(index_selection(entries, a.indexer, 1));
   }
   steps.then(chosen_attention(keys,
                               {.groups = 1,
-                               .heads = a.heads / w.tp,
+                               .heads = a.heads / w.split.tp,
                                .qk_dim = a.head_dim,
                                .v_dim = a.head_dim,
                                .latent = true,
-                               .cache_bytes = element_bytes(w.kv_precision)},
-                              unquantised(w.precision)));
+                               .cache_bytes = element_bytes(w.formats.kv_precision)},
+                              unquantised(w.formats.precision)));
 }
 
 void CompressedAttention::forward(StepList& steps, const LayerTask& task) const {
-  if (task.work.phase == Phase::kTraining) {
+  if (task.work.batch.phase == Phase::kTraining) {
     compressed_training_forward(steps, task);
     return;
   }
   const AttentionConfig& a = task.model.attention;
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const WeightFormat weights = task.weights(task.layer.attention);
-  const double bytes = activation_bytes(w.precision);
-  const std::int64_t tokens = w.tokens(), heads = a.heads / w.tp;
-  const std::int64_t groups = a.compression.output_groups / w.tp, rank = a.compression.output_rank;
+  const double bytes = activation_bytes(w.formats.precision);
+  const std::int64_t tokens = w.tokens(), heads = a.heads / w.split.tp;
+  const std::int64_t groups = a.compression.output_groups / w.split.tp,
+                     rank = a.compression.output_rank;
   const std::int64_t latents = a.q_lora_rank + a.head_dim;
-  steps.then(gemm("latent down", w.precision, {tokens, latents, task.model.hidden}, weights));
+  steps.then(
+      gemm("latent down", w.formats.precision, {tokens, latents, task.model.hidden}, weights));
   steps.then(stream("latent norm", KernelClass::kNormalization, tokens, latents,
                     {bytes, bytes, vector_cost::kRmsNorm}));
   for (const Compressor& c : compressors(a)) {
-    steps.then(gemm("key compression", unquantised(w.precision),
+    steps.then(gemm("key compression", unquantised(w.formats.precision),
                     {tokens, c.projected(), task.model.hidden}));
     // Pools what is projected by a softmax of its gates; an entry for every `ratio` tokens.
     steps.then(stream("key pooling", KernelClass::kElementwise, tokens, c.projected(),
                       {4, 2.0 / real(2 * c.overlap * c.ratio), vector_cost::kSoftmax}));
   }
-  column_forward(steps, w, {{"query up", a.q_lora_rank, heads * a.head_dim, w.precision, weights}},
+  column_forward(steps, w,
+                 {{"query up", a.q_lora_rank, heads * a.head_dim, w.formats.precision, weights}},
                  a.q_lora_rank);
   index_forward(steps, task);
   // Norms of heads, rotation of their last columns, and the key to the cache.
   Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens, heads * a.head_dim,
                          {bytes, bytes, vector_cost::kRmsNorm});
-  rotary.written += Bytes(real(tokens * a.head_dim) * element_bytes(w.kv_precision));
+  rotary.written += Bytes(real(tokens * a.head_dim) * element_bytes(w.formats.kv_precision));
   steps.then(rotary);
   next_turn(steps, task);
-  for (const AttentionPart& part : w.attention_kernels()) part_forward(steps, task, part);
-  steps.then(rotate("rotary inverse", w.precision, tokens, heads * a.qk_rope_head_dim));
-  steps.then(gemm("value groups", w.precision, {tokens, rank, heads * a.head_dim / groups, groups},
-                  weights));
+  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
+  steps.then(rotate("rotary inverse", w.formats.precision, tokens, heads * a.qk_rope_head_dim));
+  steps.then(gemm("value groups", w.formats.precision,
+                  {tokens, rank, heads * a.head_dim / groups, groups}, weights));
   row_forward(steps, w,
-              {"attention output", groups * rank, task.model.hidden, w.precision, weights},
+              {"attention output", groups * rank, task.model.hidden, w.formats.precision, weights},
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }
 

@@ -25,8 +25,8 @@ Compressed kind_of_layer(const LayerTask& task) {
 struct CompressedShape {
   explicit CompressedShape(const LayerTask& task)
       : a(task.model.attention),
-        heads(a.heads / task.work.tp),
-        groups(a.compression.output_groups / task.work.tp),
+        heads(a.heads / task.work.split.tp),
+        groups(a.compression.output_groups / task.work.split.tp),
         latents(a.q_lora_rank + a.head_dim),
         ratio(entry_ratio(a, kind_of_layer(task))),
         compressors(compressors_of(a, kind_of_layer(task))),
@@ -44,7 +44,9 @@ struct CompressedShape {
   bool chooses;
 };
 
-AttentionPart all_tokens(const LayerTask& task) { return task.work.attention_parts().front(); }
+AttentionPart all_tokens(const LayerTask& task) {
+  return task.work.batch.attention_parts().front();
+}
 
 SeenKeys seen_entries(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
@@ -52,20 +54,20 @@ SeenKeys seen_entries(const LayerTask& task) {
 }
 
 Linear key_down(const LayerTask& task, const CompressedShape& s) {
-  return {"latent down", task.model.hidden, s.latents, task.work.precision};
+  return {"latent down", task.model.hidden, s.latents, task.work.formats.precision};
 }
 
 Linear head_queries(const LayerTask& task, const CompressedShape& s) {
-  return {"query up", s.a.q_lora_rank, s.columns(), task.work.precision};
+  return {"query up", s.a.q_lora_rank, s.columns(), task.work.formats.precision};
 }
 
 Linear entry_queries(const LayerTask& task, const CompressedShape& s) {
   return {"index query", s.a.q_lora_rank, s.a.indexer.heads * s.a.indexer.head_dim,
-          task.work.precision};
+          task.work.formats.precision};
 }
 
 Linear compression(const LayerTask& task, const Compressor& c, const char* name) {
-  return {name, task.model.hidden, c.projected(), unquantised(task.work.precision)};
+  return {name, task.model.hidden, c.projected(), unquantised(task.work.formats.precision)};
 }
 
 /// The compressor of keys.
@@ -77,13 +79,13 @@ std::vector<Linear> compressed_inputs(const LayerTask& task, const CompressedSha
 /// Matrices of the indexer that read the layer's input: of its keys' compressor and of weights.
 std::vector<Linear> detached_inputs(const LayerTask& task, const CompressedShape& s) {
   if (!s.chooses) return {};
-  return {
-      compression(task, s.compressors.back(), "index compression"),
-      {"index weights", task.model.hidden, s.a.indexer.heads, unquantised(task.work.precision)}};
+  return {compression(task, s.compressors.back(), "index compression"),
+          {"index weights", task.model.hidden, s.a.indexer.heads,
+           unquantised(task.work.formats.precision)}};
 }
 
 Linear row_output(const LayerTask& task, const CompressedShape& s) {
-  return {"attention output", s.output(), task.model.hidden, task.work.precision};
+  return {"attention output", s.output(), task.model.hidden, task.work.formats.precision};
 }
 
 GemmShape value_groups(const LayerTask& task, const CompressedShape& s) {
@@ -93,7 +95,7 @@ GemmShape value_groups(const LayerTask& task, const CompressedShape& s) {
 /// Pools what is projected by a softmax of its gates into an entry for every `ratio` tokens, with a
 /// norm and a rotation; or the gradients of both.
 Kernel pooling(const LayerTask& task, const Compressor& c, bool forward) {
-  const double bytes = activation_bytes(task.work.precision);
+  const double bytes = activation_bytes(task.work.formats.precision);
   const double entry = bytes / real(2 * c.overlap * c.ratio);
   const double read = forward ? bytes : bytes + 2 * entry, written = forward ? entry : bytes;
   return stream(forward ? "key pooling" : "key pooling backward", KernelClass::kElementwise,
@@ -108,12 +110,14 @@ namespace v4 {
 Tensor rows(const char* name, const LayerTask& task, double columns, double bytes) {
   return kept::of_layer(name, task, real(task.work.tokens()) * columns * bytes);
 }
-double compressed_bytes(const LayerTask& task) { return activation_bytes(task.work.precision); }
+double compressed_bytes(const LayerTask& task) {
+  return activation_bytes(task.work.formats.precision);
+}
 
 /// Gathered copies of what compressors and the indexer read.
 Tensor inputs(const LayerTask& task) {
   const bool gathers =
-      task.work.sp && task.work.tp > 1 && kind_of_layer(task) != Compressed::kNothing;
+      task.work.split.sp && task.work.split.tp > 1 && kind_of_layer(task) != Compressed::kNothing;
   return rows("index inputs", task, gathers ? real(task.model.hidden) : 0, compressed_bytes(task));
 }
 Tensor latent_norm(const LayerTask& task) {
@@ -180,7 +184,7 @@ class CompressedTraining {
       : steps_(steps), task_(task), w_(task.work), s_(task) {}
 
   void forward() {
-    const double bytes = activation_bytes(w_.precision);
+    const double bytes = activation_bytes(w_.formats.precision);
     local_forward(steps_, w_, key_down(task_, s_), w_.row_tokens());
     makes(steps_, task_, {kept::attention_input});
     steps_.then(stream("latent norm", KernelClass::kNormalization, w_.row_tokens(), s_.latents,
@@ -194,25 +198,25 @@ class CompressedTraining {
     makes(steps_, task_, {v4::keys});
     if (s_.chooses) choose();
     attend(task_);
-    steps_.then(
-        rotate("rotary inverse", w_.precision, w_.tokens(), s_.heads * s_.a.qk_rope_head_dim));
-    steps_.then(gemm("value groups", unquantised(w_.precision), value_groups(task_, s_)));
+    steps_.then(rotate("rotary inverse", w_.formats.precision, w_.tokens(),
+                       s_.heads * s_.a.qk_rope_head_dim));
+    steps_.then(gemm("value groups", unquantised(w_.formats.precision), value_groups(task_, s_)));
     makes(steps_, task_, {v4::compressed_output_input});
     row_forward(steps_, w_, row_output(task_, s_),
                 task_.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
   }
 
   void backward() {
-    const double bytes = activation_bytes(w_.precision);
+    const double bytes = activation_bytes(w_.formats.precision);
     row_backward(steps_, w_, row_output(task_, s_));
     frees(steps_, task_, {v4::compressed_output_input});
     batched_backward(steps_, w_, "value groups", value_groups(task_, s_));
     uses(steps_, task_, {v4::result});
-    steps_.then(rotate("rotary inverse backward", w_.precision, w_.tokens(),
+    steps_.then(rotate("rotary inverse backward", w_.formats.precision, w_.tokens(),
                        s_.heads * s_.a.qk_rope_head_dim));
     if (w_.recomputes(RecomputeModule::kCoreAttn)) attend(again_);
     if (s_.chooses) learn();
-    for (Kernel& kernel : chosen_gradients(keys(), s_.shared(), unquantised(w_.precision)))
+    for (Kernel& kernel : chosen_gradients(keys(), s_.shared(), unquantised(w_.formats.precision)))
       steps_.then(std::move(kernel));
     frees(steps_, task_, {v4::queries, v4::keys, v4::result, v4::sums, v4::selection});
     steps_.then(stream("rotary backward", KernelClass::kElementwise, w_.tokens(), s_.columns(),
@@ -263,7 +267,7 @@ class CompressedTraining {
 
   /// Norms of heads and rotation of their last columns, with those of the key.
   void rotate_queries() const {
-    const double bytes = activation_bytes(w_.precision);
+    const double bytes = activation_bytes(w_.formats.precision);
     steps_.then(stream("rotary", KernelClass::kElementwise, w_.tokens(),
                        s_.columns() + s_.a.head_dim, {bytes, bytes, vector_cost::kRmsNorm}));
     makes(steps_, task_, {v4::unnormed, v4::queries});
@@ -271,24 +275,26 @@ class CompressedTraining {
 
   void choose() const {
     const IndexerConfig& i = s_.a.indexer;
-    steps_.then(rotate("index rotary", w_.precision, w_.tokens(), i.heads * s_.a.qk_rope_head_dim));
-    steps_.then(index_choice(seen_entries(task_), i, i.heads, 1, unquantised(w_.precision)));
+    steps_.then(
+        rotate("index rotary", w_.formats.precision, w_.tokens(), i.heads * s_.a.qk_rope_head_dim));
+    steps_.then(
+        index_choice(seen_entries(task_), i, i.heads, 1, unquantised(w_.formats.precision)));
     makes(steps_, task_, {v4::compressed_index_operands, v4::selection});
   }
 
   void attend(const LayerTask& task) const {
-    steps_.then(chosen_training_attention(keys(), s_.shared(), unquantised(w_.precision)));
+    steps_.then(chosen_training_attention(keys(), s_.shared(), unquantised(w_.formats.precision)));
     makes(steps_, task, {v4::result, v4::sums});
   }
 
   void learn() const {
     const IndexerConfig& i = s_.a.indexer;
     const SeenKeys entries = seen_entries(task_);
-    const Precision precision = unquantised(w_.precision);
+    const Precision precision = unquantised(w_.formats.precision);
     std::size_t last =
         steps_.for_weights(index_target(entries, s_.shared(), precision), {steps_.cursor()});
     uses(steps_, task_, {v4::queries, v4::keys, v4::sums, v4::selection});
-    if (w_.tp > 1) {
+    if (w_.split.tp > 1) {
       last =
           steps_.for_weights(LayerCollective{"index target all-reduce", TransferKind::kAllReduce,
                                              Scope::kTensor, Bytes(distribution_bytes(entries, 1))},
@@ -296,15 +302,15 @@ class CompressedTraining {
     }
     last = steps_.for_weights(index_gradient(entries, i, i.heads, 1, precision), {last});
     frees(steps_, task_, {v4::compressed_index_operands});
-    steps_.for_weights(
-        rotate("index rotary backward", w_.precision, w_.tokens(), i.heads * s_.a.qk_rope_head_dim),
-        {last});
+    steps_.for_weights(rotate("index rotary backward", w_.formats.precision, w_.tokens(),
+                              i.heads * s_.a.qk_rope_head_dim),
+                       {last});
   }
 
   StepList& steps_;
   const LayerTask& task_;
   LayerTask again_ = task_.again();
-  const LayerWork& w_;
+  const RankWork& w_;
   CompressedShape s_;
 };
 

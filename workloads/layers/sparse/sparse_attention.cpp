@@ -37,7 +37,9 @@ class SparseAttention final : public LatentAttention {
 
  protected:
   void beside_queries(StepList& steps, const LayerTask& task) const override;
-  bool absorbs(const LayerTask& task) const override { return task.work.phase == Phase::kTraining; }
+  bool absorbs(const LayerTask& task) const override {
+    return task.work.batch.phase == Phase::kTraining;
+  }
   void heads_backward(StepList& steps, const LayerTask& task) const override {
     sparse_training_backward(steps, task, chooses_);
   }
@@ -90,26 +92,28 @@ std::vector<KeyTerm> SparseAttention::key_terms(const LlmConfig& model,
 
 void SparseAttention::beside_queries(StepList& steps, const LayerTask& task) const {
   if (!chooses_) return;
-  const LayerWork& w = task.work;
-  if (w.phase == Phase::kTraining) {
+  const RankWork& w = task.work;
+  if (w.batch.phase == Phase::kTraining) {
     indexer_training_forward(steps, task);
     return;
   }
   const IndexerConfig& i = task.model.attention.indexer;
   const WeightFormat weights = task.weights(task.layer.attention);
-  const double bytes = activation_bytes(w.precision);
+  const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t tokens = w.tokens(), columns = (i.heads + 1) * i.head_dim;
-  steps.then(gemm("index query", w.precision,
+  steps.then(gemm("index query", w.formats.precision,
                   {tokens, i.heads * i.head_dim, index_input(task.model)}, weights));
-  steps.then(gemm("index key", w.precision, {tokens, i.head_dim, task.model.hidden}, weights));
-  steps.then(gemm("index weights", unquantised(w.precision), {tokens, i.heads, task.model.hidden}));
+  steps.then(
+      gemm("index key", w.formats.precision, {tokens, i.head_dim, task.model.hidden}, weights));
+  steps.then(gemm("index weights", unquantised(w.formats.precision),
+                  {tokens, i.heads, task.model.hidden}));
   steps.then(stream("index key norm", KernelClass::kNormalization, tokens, i.head_dim,
                     {bytes, bytes, vector_cost::kLayerNorm}));
-  steps.then(rotate("index rotary", w.precision, tokens,
+  steps.then(rotate("index rotary", w.formats.precision, tokens,
                     (i.heads + 1) * task.model.attention.qk_rope_head_dim));
   // Queries and keys in the format of the indexer; keys go to its cache.
   steps.then(stream("index cache write", KernelClass::kElementwise, tokens, columns,
-                    {bytes, element_bytes(w.index_precision), 2}));
+                    {bytes, element_bytes(w.formats.index_precision), 2}));
 }
 
 /// Prompts whose tokens all attend to all that they see: engines run them as latent attention does,
@@ -123,8 +127,8 @@ bool chooses_nothing(const AttentionPart& part, std::int64_t top_k) {
 void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
                                    const AttentionPart& part) const {
   const AttentionConfig& a = task.model.attention;
-  const LayerWork& w = task.work;
-  if (w.phase == Phase::kTraining) {
+  const RankWork& w = task.work;
+  if (w.batch.phase == Phase::kTraining) {
     sparse_training_forward(steps, task, chooses_);
     return;
   }
@@ -134,8 +138,8 @@ void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
   }
   const SeenKeys seen = seen_keys(part, 1, a.indexer.top_k);
   if (chooses_) {
-    steps.then(index_scores(seen, a.indexer, a.indexer.heads, 1, w.index_precision,
-                            element_bytes(w.index_precision)));
+    steps.then(index_scores(seen, a.indexer, a.indexer.heads, 1, w.formats.index_precision,
+                            element_bytes(w.formats.index_precision)));
     steps.then(index_selection(seen, a.indexer, 1));
   }
   absorb_queries(steps, task, seen.tokens);
@@ -145,8 +149,8 @@ void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
                                .qk_dim = a.kv_lora_rank + a.qk_rope_head_dim,
                                .v_dim = a.kv_lora_rank,
                                .latent = true,
-                               .cache_bytes = element_bytes(w.kv_precision)},
-                              unquantised(w.precision)));
+                               .cache_bytes = element_bytes(w.formats.kv_precision)},
+                              unquantised(w.formats.precision)));
   expand_values(steps, task, seen.tokens);
 }
 

@@ -16,13 +16,13 @@ namespace {
 const IndexerConfig& indexer_of(const LayerTask& task) { return task.model.attention.indexer; }
 
 /// Ranks that share each sequence.
-int sequence_ranks(const LayerTask& task) { return task.work.split.ranks; }
+int sequence_ranks(const LayerTask& task) { return task.work.split.context.ranks; }
 
 /// A rank's share of all pairs, of which pieces from the front and the back have as many on each,
 /// and the keys of all.
 SeenKeys trained_keys(const LayerTask& task) {
   const int ranks = sequence_ranks(task);
-  AttentionPart whole = task.work.attention_parts().front();
+  AttentionPart whole = task.work.batch.attention_parts().front();
   whole.query *= ranks;
   whole.context *= ranks;
   SeenKeys seen = seen_keys(whole, 1, indexer_of(task).top_k);
@@ -46,20 +46,20 @@ ChosenHeads latent_heads(const LayerTask& task) {
 Linear index_query(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
   return {"index query", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          a.indexer.heads * a.indexer.head_dim, task.work.precision};
+          a.indexer.heads * a.indexer.head_dim, task.work.formats.precision};
 }
 
 Linear index_key(const LayerTask& task) {
-  return {"index key", task.model.hidden, indexer_of(task).head_dim, task.work.precision};
+  return {"index key", task.model.hidden, indexer_of(task).head_dim, task.work.formats.precision};
 }
 
 Linear index_weights(const LayerTask& task) {
   return {"index weights", task.model.hidden, indexer_of(task).heads,
-          unquantised(task.work.precision)};
+          unquantised(task.work.formats.precision)};
 }
 
 /// Ranks that hold shares of the tokens gather what the indexer reads, and keep it.
-bool gathers_inputs(const LayerTask& task) { return task.work.sp && task.work.tp > 1; }
+bool gathers_inputs(const LayerTask& task) { return task.work.split.sp && task.work.split.tp > 1; }
 
 std::int64_t index_inputs(const LayerTask& task) {
   const std::int64_t query = task.model.attention.q_lora_rank;
@@ -77,7 +77,7 @@ Tensor sparse_part(Tensor tensor, const LayerTask& task, RecomputeModule module)
   return tensor;
 }
 
-double wide(const LayerTask& task) { return activation_bytes(task.work.precision); }
+double wide(const LayerTask& task) { return activation_bytes(task.work.formats.precision); }
 
 Tensor gathered_index_inputs(const LayerTask& task) {
   return sparse_rows("index inputs", task, gathers_inputs(task) ? index_inputs(task) : 0,
@@ -151,21 +151,21 @@ void absorb(StepList& steps, const LayerTask& task) {
 
 void attend(StepList& steps, const LayerTask& task) {
   steps.then(chosen_training_attention(trained_keys(task), latent_heads(task),
-                                       unquantised(task.work.precision)));
+                                       unquantised(task.work.formats.precision)));
   makes(steps, task, {latent_result, latent_sums});
 }
 
 /// What the indexer learns from this layer's attention, and the gradients of its queries, keys and
 /// weights. Nothing else waits for them.
 void learn_choice(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const IndexerConfig& i = indexer_of(task);
   const SeenKeys keys = trained_keys(task);
-  const Precision precision = unquantised(w.precision);
+  const Precision precision = unquantised(w.formats.precision);
   std::size_t last =
       steps.for_weights(index_target(keys, latent_heads(task), precision), {steps.cursor()});
   uses(steps, task, {latent_queries, latent_keys, latent_sums, index_selected});
-  if (w.tp > 1) {
+  if (w.split.tp > 1) {
     last = steps.for_weights(LayerCollective{"index target all-reduce", TransferKind::kAllReduce,
                                              Scope::kTensor, Bytes(distribution_bytes(keys, 1))},
                              {last});
@@ -177,7 +177,7 @@ void learn_choice(StepList& steps, const LayerTask& task) {
                                           TransferKind::kReduceScatter, i.head_dim),
                              {last});
   const double bytes = wide(task);
-  last = steps.for_weights(rotate("index rotary backward", w.precision, w.tokens(),
+  last = steps.for_weights(rotate("index rotary backward", w.formats.precision, w.tokens(),
                                   (i.heads + 1) * task.model.attention.qk_rope_head_dim),
                            {last});
   last =
@@ -191,7 +191,7 @@ void learn_choice(StepList& steps, const LayerTask& task) {
 }  // namespace
 
 void indexer_training_forward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const IndexerConfig& i = indexer_of(task);
   const double bytes = wide(task);
   if (gathers_inputs(task))
@@ -203,7 +203,7 @@ void indexer_training_forward(StepList& steps, const LayerTask& task) {
   steps.then(stream("index key norm", KernelClass::kNormalization, w.tokens(), i.head_dim,
                     {bytes, bytes, vector_cost::kLayerNorm}));
   makes(steps, task, {unnormed_index_keys});
-  steps.then(rotate("index rotary", w.precision, w.tokens(),
+  steps.then(rotate("index rotary", w.formats.precision, w.tokens(),
                     (i.heads + 1) * task.model.attention.qk_rope_head_dim));
   makes(steps, task, {index_operands});
 }
@@ -214,7 +214,8 @@ void sparse_training_forward(StepList& steps, const LayerTask& task, bool choose
   if (chooses && shares)
     steps.then(context_keys(task, "index keys all-gather", TransferKind::kAllGather, i.head_dim));
   if (chooses) {
-    steps.then(index_choice(trained_keys(task), i, i.heads, 1, unquantised(task.work.precision)));
+    steps.then(
+        index_choice(trained_keys(task), i, i.heads, 1, unquantised(task.work.formats.precision)));
     makes(steps, task, {index_selected});
   }
   absorb(steps, task);
@@ -227,7 +228,7 @@ void sparse_training_forward(StepList& steps, const LayerTask& task, bool choose
 }
 
 void sparse_training_backward(StepList& steps, const LayerTask& task, bool chooses) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const AttentionConfig& a = task.model.attention;
   const ChosenHeads heads = latent_heads(task);
   if (w.recomputes(RecomputeModule::kMlaUpProj)) {
@@ -238,15 +239,16 @@ void sparse_training_backward(StepList& steps, const LayerTask& task, bool choos
   batched_backward(steps, w, "value up", {w.tokens(), a.v_head_dim, a.kv_lora_rank, heads.heads});
   uses(steps, task, {latent_result});
   if (chooses) learn_choice(steps, task);
-  for (Kernel& kernel : chosen_gradients(trained_keys(task), heads, unquantised(w.precision)))
+  for (Kernel& kernel :
+       chosen_gradients(trained_keys(task), heads, unquantised(w.formats.precision)))
     steps.then(std::move(kernel));
   frees(steps, task, {latent_queries, latent_keys, latent_result, latent_sums});
   if (chooses) frees(steps, task, {index_selected});
   if (sequence_ranks(task) > 1)
     steps.then(context_keys(task, "latent key gradient reduce-scatter",
                             TransferKind::kReduceScatter, latent_key(a)));
-  steps.then(
-      rotate("rotary backward", w.precision, w.tokens(), (heads.heads + 1) * a.qk_rope_head_dim));
+  steps.then(rotate("rotary backward", w.formats.precision, w.tokens(),
+                    (heads.heads + 1) * a.qk_rope_head_dim));
   batched_backward(steps, w, "query absorb",
                    {w.tokens(), a.kv_lora_rank, a.qk_nope_head_dim, heads.heads});
   frees(steps, task, {plain_queries});
@@ -254,7 +256,7 @@ void sparse_training_backward(StepList& steps, const LayerTask& task, bool choos
 }
 
 void indexer_training_backward(StepList& steps, const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const std::size_t gradient = steps.cursor();
   detached_backward(steps, w, index_key(task), w.tokens(), gradient);
   detached_backward(steps, w, index_weights(task), w.tokens(), gradient);

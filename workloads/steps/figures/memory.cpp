@@ -32,8 +32,8 @@ double mixed_columns(const LayerTask& task) {
 /// output of the function of the feed-forward part. Experts write rows of their first product, and
 /// in its place those of their second (vLLM's fused_moe, intermediate_cache13).
 double inference_working(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  const double bytes = activation_bytes(w.precision);
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
   const double hidden = real(task.model.hidden), tokens = real(w.tokens());
   const Mixer* mixer = mixer_of(task.model, task.layer);
   const double columns = task.model.mlp.gated ? 2.0 : 1.0;
@@ -42,37 +42,37 @@ double inference_working(const LayerTask& task) {
   const double kept = tokens * (mixed_columns(task) + 3 * hidden);
   double made = 0;
   if (task.layer.moe) {
-    const double skew = w.heaviest ? w.heaviest->skew : 1;
+    const double skew = w.split.heaviest ? w.split.heaviest->skew : 1;
     const double rows =
-        std::round(real(w.split_tokens() * task.model.moe.experts_per_token) * w.etp * skew);
-    const double width = real(task.model.moe.intermediate) / w.etp;
+        std::round(real(w.split_tokens() * task.model.moe.experts_per_token) * w.split.etp * skew);
+    const double width = real(task.model.moe.intermediate) / w.split.etp;
     made = rows * (std::max(columns * width, real(task.model.expert_columns())) + width);
   } else {
-    made = tokens * (columns + 1) * (real(task.mlp().intermediate) / w.tp);
+    made = tokens * (columns + 1) * (real(task.mlp().intermediate) / w.split.tp);
   }
   return std::max(mixing, kept + made) * bytes;
 }
 
 /// Keys and values of prompts of one layer that cp ranks gather, expanded where they are latents.
 double gathered_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
-  if (w.cp == 1 || task.layer.mixer != MixerKind::kAttention) return 0;
+  const RankWork& w = task.work;
+  if (w.split.cp == 1 || task.layer.mixer != MixerKind::kAttention) return 0;
   const CoreShape c = core_shape(task);
   std::int64_t keys = 0;
-  for (const AttentionPart& part : w.attention_parts())
+  for (const AttentionPart& part : w.batch.attention_parts())
     if (part.phase != Phase::kDecode) keys += gathered_keys(part, w);
-  return real(keys * c.kv_heads * (c.qk_dim + c.v_dim)) * activation_bytes(w.precision);
+  return real(keys * c.kv_heads * (c.qk_dim + c.v_dim)) * activation_bytes(w.formats.precision);
 }
 
 /// What a token takes in the cache of a layer.
-double token_bytes(const SequenceCache& cache, const LayerWork& work) {
-  return real(cache.token_elements) * element_bytes(work.kv_precision) +
-         real(cache.index_elements) * element_bytes(work.index_precision);
+double token_bytes(const SequenceCache& cache, const RankWork& work) {
+  return real(cache.token_elements) * element_bytes(work.formats.kv_precision) +
+         real(cache.index_elements) * element_bytes(work.formats.index_precision);
 }
 
 /// What lies on ranks in turn is as much on each, to a token a sequence.
 double cache_bytes(const LayerTask& task) {
-  const LayerWork& w = task.work;
+  const RankWork& w = task.work;
   const Mixer* mixer = mixer_of(task.model, task.layer);
   if (mixer == nullptr) return 0;
   const std::int64_t window = task.layer.most_kept();
@@ -80,13 +80,13 @@ double cache_bytes(const LayerTask& task) {
     return window > 0 ? std::min(window, context) : context;
   };
   std::int64_t tokens = 0, sequences = 0;
-  for (const AttentionPart& part : w.attention_parts()) {
+  for (const AttentionPart& part : w.batch.attention_parts()) {
     sequences += part.sequences;
     if (part.contexts.empty()) tokens += part.sequences * kept(part.context);
     for (const std::int64_t context : part.contexts) tokens += kept(context);
   }
-  const SequenceCache cache = mixer->cache(task.model, task.layer, w.tp);
-  return real(tokens) * token_bytes(cache, w) / (w.cp * w.dcp) +
+  const SequenceCache cache = mixer->cache(task.model, task.layer, w.split.tp);
+  return real(tokens) * token_bytes(cache, w) / (w.split.cp * w.split.dcp) +
          real(sequences) * cache.state_bytes;
 }
 
@@ -96,7 +96,7 @@ LayerRange stage_layers(const LlmConfig& model, const InferenceConfig& config, i
 }
 
 MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config, int stage) {
-  const LayerWork work = layer_work(model, config);
+  const RankWork work = rank_work(model, config);
   const RankParameters p = stage_parameters(model, config.parallel, stage);
   const double quantised = real(p.total() - p.sixteen_bit);
   MemoryUse use;
@@ -124,14 +124,14 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
 }  // namespace
 
 StateMemory state_memory(const LlmConfig& model, const InferenceConfig& config, int stage) {
-  const LayerWork work = layer_work(model, config);
+  const RankWork work = rank_work(model, config);
   const LayerRange range = stage_layers(model, config, stage);
   StateMemory memory;
   for (std::int64_t i = 0; i < model.layer_count(); ++i) {
     const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
     const Mixer* mixer = mixer_of(model, layer);
     if (mixer == nullptr) continue;
-    const SequenceCache cache = mixer->cache(model, layer, work.tp);
+    const SequenceCache cache = mixer->cache(model, layer, work.split.tp);
     const Bytes states(cache.state_bytes);
     memory.largest = std::max(memory.largest, states);
     memory.token = std::max(memory.token, Bytes(token_bytes(cache, work)));
@@ -141,7 +141,7 @@ StateMemory state_memory(const LlmConfig& model, const InferenceConfig& config, 
 }
 
 Bytes adapter_bytes(const LlmConfig& model, const InferenceConfig& config, int stage) {
-  const LayerWork work = layer_work(config);
+  const RankWork work = rank_work(config);
   const LayerRange range = stage_layers(model, config, stage);
   Bytes bytes;
   for (std::int64_t i = range.first; i < range.first + range.count; ++i)

@@ -54,6 +54,6 @@ const MemoryUse& worst_stage(const std::vector<MemoryUse>& stages);
 /// Bytes that one layer keeps per micro-batch from forward to backward, under work.recompute
 /// (Korthikanti et al. 2022, equations 1 to 6, by tensor).
 Bytes layer_activation_bytes(const LlmConfig& model, const LayerConfig& layer,
-                             const LayerWork& work);
+                             const RankWork& work);
 
 }  // namespace orrery

@@ -61,8 +61,8 @@ class StageParts {
  public:
   StageParts(const LlmConfig& model, const TrainingConfig& config, int stage)
       : model_(model), config_(config), stage_(stage), pieces_(model_, config) {
-    work_ = layer_work(model, config);
-    work_.tensors = true;
+    work_ = rank_work(model, config);
+    work_.passes.tensors = true;
   }
 
   std::map<std::string, RankParameters> parameters() const {
@@ -126,7 +126,7 @@ class StageParts {
   const TrainingConfig& config_;
   int stage_;
   Pieces pieces_;
-  LayerWork work_;
+  RankWork work_;
 };
 
 }  // namespace

@@ -89,7 +89,7 @@ Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
   const LlmConfig trained = trained_model(model, config);
   const std::int64_t seen = config.sequence / config.packed.equal_samples(config.sequence);
   Flops forward = trained.has_encoder()
-                      ? encoder_decoder_flops(trained, layer_work(config).encoder, seen) *
+                      ? encoder_decoder_flops(trained, rank_work(config).batch.encoder, seen) *
                             static_cast<double>(config.global_batch)
                       : model_flops_per_token(trained, seen, true) * tokens;
   if (config.mtp > 0) forward += module_flops_per_token(trained, seen) * tokens * config.mtp;
@@ -100,9 +100,9 @@ Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
 }
 
 Flops model_flops(const LlmConfig& model, const InferenceConfig& config) {
-  const LayerWork work = layer_work(config);
+  const RankWork work = rank_work(config);
   Flops flops;
-  for (const AttentionPart& part : work.attention_parts()) {
+  for (const AttentionPart& part : work.batch.attention_parts()) {
     const auto sequences = static_cast<double>(part.sequences * config.parallel.dp);
     if (part.phase == Phase::kDecode) {
       // The one new token of each sequence sees every key that its window leaves.

@@ -39,10 +39,10 @@ class PassMemory {
   PassMemory(const LlmConfig& model, const TrainingConfig& config)
       : model_(model),
         config_(config),
-        work_(layer_work(model, config)),
+        work_(rank_work(model, config)),
         pieces_(model, config),
         makes_gradients_(orrery::makes_gradients(config)) {
-    work_.tensors = true;
+    work_.passes.tensors = true;
   }
 
   /// Whether profiles have the gradients of weights, which the first backward pass makes.
@@ -102,20 +102,20 @@ class PassMemory {
   /// Passes through a layer; most layers of a model are alike.
   struct Layer {
     LayerConfig config;
-    LayerWork work;
+    RankWork work;
     std::map<std::pair<Piece::Kind, Pass::Kind>, MemoryProfile> parts;
 
-    bool is(const LayerConfig& other, const LayerWork& done) const {
-      return other == config && done.recompute == work.recompute &&
-             done.input_again == work.input_again &&
-             done.keeps_encoder_output == work.keeps_encoder_output &&
-             done.keeps_sources == work.keeps_sources;
+    bool is(const LayerConfig& other, const RankWork& done) const {
+      return other == config && done.passes.recompute == work.passes.recompute &&
+             done.passes.input_again == work.passes.input_again &&
+             done.passes.keeps_encoder_output == work.passes.keeps_encoder_output &&
+             done.passes.keeps_sources == work.passes.keeps_sources;
     }
   };
 
   const MemoryProfile& of_layer(const Piece& piece, Pass::Kind kind) {
     const LayerConfig& config = pieces_.layer(piece);
-    const LayerWork work = pieces_.work(piece, work_);
+    const RankWork work = pieces_.work(piece, work_);
     auto layer = std::find_if(layers_.begin(), layers_.end(),
                               [&](const Layer& other) { return other.is(config, work); });
     if (layer == layers_.end()) layer = layers_.insert(layer, {config, work, {}});
@@ -240,7 +240,7 @@ class PassMemory {
 
   const LlmConfig& model_;
   const TrainingConfig& config_;
-  LayerWork work_;
+  RankWork work_;
   Pieces pieces_;
   bool makes_gradients_;
   std::vector<Layer> layers_;
@@ -279,7 +279,7 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
 /// The largest frozen matrix of a stage as products read it, where it is stored in fewer bits.
 Bytes widened_weights(const LlmConfig& model, const TrainingConfig& config, int stage) {
   if (!config.lora || config.lora->base == FrozenFormat::kAsTrained) return {};
-  const LayerWork work = layer_work(model, config);
+  const RankWork work = rank_work(model, config);
   const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement_of(config));
   Bytes largest;
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage)))
@@ -292,9 +292,9 @@ Bytes widened_weights(const LlmConfig& model, const TrainingConfig& config, int 
 }  // namespace
 
 Bytes layer_activation_bytes(const LlmConfig& model, const LayerConfig& layer,
-                             const LayerWork& work) {
-  LayerWork told = work;
-  told.tensors = true;
+                             const RankWork& work) {
+  RankWork told = work;
+  told.passes.tensors = true;
   return memory_profile(layer_forward(model, layer, told)).left(TensorRole::kActivation);
 }
 

@@ -31,7 +31,7 @@ struct DecodeGroup {
 struct MixedBatch {
   std::vector<PrefillChunk> chunks;
   std::vector<DecodeGroup> decodes;
-  /// New tokens of each sequence that decodes: its next one, and guesses at those after it that are
+  /// New tokens of each sequence that decodes: its next one, and draft tokens that are
   /// verified beside it.
   std::int64_t queries = 1;
   static const config::Schema<MixedBatch>& schema();

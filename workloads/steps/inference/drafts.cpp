@@ -11,7 +11,7 @@ namespace {
 
 StepList pass(const LlmConfig& target, const InferenceConfig& config, const MixedBatch& batch) {
   const Drafts& drafts = *config.drafts;
-  const LayerWork work = layer_work(*drafts.model, draft_step(config, batch));
+  const RankWork work = rank_work(*drafts.model, draft_step(config, batch));
   StepList steps;
   if (drafts.of_target) {
     steps.append(module_forward(target, work));
@@ -32,7 +32,7 @@ InferenceConfig draft_step(const InferenceConfig& config, const MixedBatch& batc
   step.two_batch_overlap = false;
   step.lora.reset();
   step.adapters = 0;
-  step.images = 0;  // what guesses gets their tokens alone
+  step.images = 0;  // the draft model gets their tokens alone
   if (!config.drafts->of_target) step.expert_routing.reset();
   step.drafts.reset();
   return step;
@@ -43,7 +43,7 @@ std::vector<StepList> draft_passes(const LlmConfig& target, const InferenceConfi
   std::vector<StepList> passes = {pass(target, config, batch)};
   MixedBatch next{{}, batch.decodes};
   if (next.empty()) return passes;
-  for (std::int64_t i = 1; i < config.drafts->guesses; ++i)
+  for (std::int64_t i = 1; i < config.drafts->draft_tokens; ++i)
     passes.push_back(pass(target, config, next));
   return passes;
 }

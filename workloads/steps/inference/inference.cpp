@@ -23,8 +23,8 @@ namespace {
 
 /// What the layers of a stage work on: all tokens, or in layers of experts two batches in turn.
 struct StepWork {
-  LayerWork whole;
-  std::vector<LayerWork> halves;  ///< two, or none
+  RankWork whole;
+  std::vector<RankWork> halves;  ///< two, or none
   std::vector<StepList> drafts;
   StepList tower;              ///< what the first stage does with images
   StepList taps;               ///< what is added behind each of the first layers
@@ -60,14 +60,14 @@ LayersInTurn layers_in_turn(const LlmConfig& model, const StepWork& work, LayerR
 
 BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepWork& step,
                     int stage) {
-  const LayerWork& work = step.whole;
+  const RankWork& work = step.whole;
   const ParallelConfig& parallel = program.mesh().parallel();
   const int last = parallel.pp - 1;
   const LayerRange layers =
       layer_ranges(model.layer_count(), parallel)[static_cast<std::size_t>(stage)].front();
   const auto message = [&](std::int64_t next_layer) {
     return Bytes(static_cast<double>(work.row_tokens() * model.hidden) *
-                 residual_copies(model, next_layer) * activation_bytes(work.precision));
+                 residual_copies(model, next_layer) * activation_bytes(work.formats.precision));
   };
   BlockBuilder block(program, stage);
   if (stage == 0) {
@@ -87,14 +87,14 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
   if (stage == last) {
     block.append("", hidden_gather(model, work));
     block.append("", head_forward(model, work));
-    int guess = 0;
+    int draft = 0;
     for (const StepList& pass : step.drafts)
-      block.append("draft " + std::to_string(++guess) + " ", pass);
+      block.append("draft " + std::to_string(++draft) + " ", pass);
   } else {
     block.send(program.message("forward", stage, stage + 1, message(layers.first + layers.count)),
                kSendForwardStream);
   }
-  return block.finish(std::string(to_string(work.phase)) + " " + std::to_string(stage));
+  return block.finish(std::string(to_string(work.batch.phase)) + " " + std::to_string(stage));
 }
 
 /// All decodes of a batch: attention is one kernel, whatever their contexts.
@@ -126,36 +126,36 @@ std::vector<AttentionPart> parts_of(const MixedBatch& batch) {
 }
 
 /// What a batch has for a layer to do.
-void set_batch(LayerWork& work, const MixedBatch& batch) {
+void set_batch(RankWork& work, const MixedBatch& batch) {
   std::vector<AttentionPart> parts = parts_of(batch);
   const AttentionPart& first = parts.front();
   if (parts.size() == 1 && first.contexts.empty() && first.samples) {
-    work.phase = first.phase;
-    work.sequences = first.sequences;
-    work.query = first.query;
-    work.context = first.context;
+    work.batch.phase = first.phase;
+    work.batch.sequences = first.sequences;
+    work.batch.query = first.query;
+    work.batch.context = first.context;
     return;
   }
-  work.phase = batch.chunks.empty() ? Phase::kDecode : Phase::kMixed;
-  work.sequences = batch.tokens();
-  work.query = 1;
-  work.context = batch.longest();
-  work.parts = std::move(parts);
+  work.batch.phase = batch.chunks.empty() ? Phase::kDecode : Phase::kMixed;
+  work.batch.sequences = batch.tokens();
+  work.batch.query = 1;
+  work.batch.context = batch.longest();
+  work.batch.parts = std::move(parts);
 }
 
 /// Layers also work on rows for nothing, which attention and the head do not see.
-void fill_up(LayerWork& work, std::int64_t tokens) {
+void fill_up(RankWork& work, std::int64_t tokens) {
   if (tokens <= work.tokens()) return;
-  work.parts = work.attention_parts();
-  work.sequences = tokens;
-  work.query = 1;
+  work.batch.parts = work.batch.attention_parts();
+  work.batch.sequences = tokens;
+  work.batch.query = 1;
 }
 
 /// Tokens of a rank, in the place of those of all that share prompts.
-void share_tokens(LayerWork& work) {
-  work.parts = work.attention_parts();
-  work.sequences = rank_tokens(*work.parts, work.cp);
-  work.query = 1;
+void share_tokens(RankWork& work) {
+  work.batch.parts = work.batch.attention_parts();
+  work.batch.sequences = rank_tokens(*work.batch.parts, work.split.cp);
+  work.batch.query = 1;
 }
 
 void require_batch(const LlmConfig& model, const MixedBatch& batch) {
@@ -206,7 +206,7 @@ void require_images(const LlmConfig& model, const InferenceConfig& config) {
 void require_sequences(const LlmConfig& model, const InferenceConfig& config) {
   require(config.micro_batch > 0 && config.sequence > 0 && config.kv_length >= 0, "batch",
           "micro and sequence must be at least 1, kv_length at least 0");
-  const std::int64_t context = layer_work(config).context;
+  const std::int64_t context = rank_work(config).batch.context;
   require(model.positions == 0 || context <= model.positions,
           config.phase == Phase::kDecode ? "kv_length" : "batch.sequence",
           "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
@@ -259,45 +259,46 @@ TowerWork tower_work(const LlmConfig& model, const InferenceConfig& config) {
   return work;
 }
 
-LayerWork layer_work(const InferenceConfig& config) {
-  LayerWork work;
+RankWork rank_work(const InferenceConfig& config) {
+  RankWork work;
   if (config.phase == Phase::kMixed) {
     set_batch(work, config.batch);
   } else {
-    work.phase = config.phase;
-    work.sequences = config.micro_batch;
-    work.query = config.phase == Phase::kPrefill ? config.sequence : 1;
-    work.context = config.kv_length + work.query;
+    work.batch.phase = config.phase;
+    work.batch.sequences = config.micro_batch;
+    work.batch.query = config.phase == Phase::kPrefill ? config.sequence : 1;
+    work.batch.context = config.kv_length + work.batch.query;
   }
-  work.tp = config.parallel.tp;
-  work.sp = config.parallel.sp;
-  work.cp = config.parallel.cp;
-  work.dcp = config.parallel.dcp;
-  work.ep = config.parallel.ep;
-  work.etp = config.parallel.etp;
-  work.all_reduces_experts = config.all_reduce_experts && work.tp > 1 && config.parallel.dp == 1 &&
-                             work.ep * work.etp == work.tp;
+  work.split.tp = config.parallel.tp;
+  work.split.sp = config.parallel.sp;
+  work.split.cp = config.parallel.cp;
+  work.split.dcp = config.parallel.dcp;
+  work.split.ep = config.parallel.ep;
+  work.split.etp = config.parallel.etp;
+  work.split.all_reduces_experts = config.all_reduce_experts && work.split.tp > 1 &&
+                                   config.parallel.dp == 1 &&
+                                   work.split.ep * work.split.etp == work.split.tp;
   work.quantises_apart = config.quantises_apart;
   work.mx_products = config.mx_products;
   work.marlin = config.marlin;
-  work.widened_bits = config.widened_bits;
+  work.formats.widened_bits = config.widened_bits;
   work.expert_kernels = config.expert_kernels;
   work.shares_as_routed = config.shares_as_routed;
   work.fused = config.fused;
   work.lora = lora_work(config.lora, config.adapters);
-  work.mean_lengths = config.mean_lengths;
-  work.precision = config.precision;
-  work.kv_precision = config.kv_precision;
-  work.index_precision = config.index_precision;
-  if (work.cp > 1) share_tokens(work);
+  work.batch.mean_lengths = config.mean_lengths;
+  work.formats.precision = config.precision;
+  work.formats.kv_precision = config.kv_precision;
+  work.formats.index_precision = config.index_precision;
+  if (work.split.cp > 1) share_tokens(work);
   fill_up(work, config.layer_tokens);
   return work;
 }
 
-LayerWork layer_work(const LlmConfig& model, const InferenceConfig& config) {
-  LayerWork work = layer_work(config);
+RankWork rank_work(const LlmConfig& model, const InferenceConfig& config) {
+  RankWork work = rank_work(config);
   if (config.expert_routing)
-    work.heaviest = heaviest_rank(model.moe, config.parallel.ep, *config.expert_routing);
+    work.split.heaviest = heaviest_rank(model.moe, config.parallel.ep, *config.expert_routing);
   return work;
 }
 
@@ -328,7 +329,7 @@ void require_supported(const LlmConfig& model, const InferenceConfig& config) {
 
 Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
   require_supported(model, config);
-  StepWork work{layer_work(model, config), {}, {}, {}, {}};
+  StepWork work{rank_work(model, config), {}, {}, {}, {}};
   if (const TowerWork images = tower_work(model, config); images.images > 0) {
     work.tower = tower_forward(*model.vision, images);
     work.taps = deepstack_addition(images);
@@ -338,7 +339,7 @@ Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
   const MixedBatch batch = batch_of(config);
   if (runs_two_batches(config, batch.tokens(), batch.chunks.empty())) {
     for (const MixedBatch& half : halves(batch)) {
-      work.halves.push_back(layer_work(model, half_step(config, half)));
+      work.halves.push_back(rank_work(model, half_step(config, half)));
       work.halves.back().takes_turns = true;
       work.halves.back().turns_by_stages = config.decodes_by_stages;
     }

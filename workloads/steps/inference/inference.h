@@ -9,8 +9,8 @@
 #include "sim/serving/engine_fusions.h"
 #include "sim/serving/expert_kernels.h"
 #include "workloads/layers/experts/expert_routing_config.h"
-#include "workloads/layers/parts/layer_work.h"
 #include "workloads/layers/parts/lora.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/layers/vision/tower_steps.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
@@ -18,11 +18,11 @@
 
 namespace orrery {
 
-/// What guesses at tokens that the next step verifies, and how many of each sequence.
+/// The draft model, and how many tokens it drafts for each sequence.
 struct Drafts {
   std::shared_ptr<const LlmConfig> model;
   bool of_target = false;  ///< a module of multi-token prediction of the model itself
-  std::int64_t guesses = 1;
+  std::int64_t draft_tokens = 1;
 };
 
 /// One step of a fixed batch: a prefill, a decode, or both mixed.
@@ -39,14 +39,14 @@ struct InferenceConfig {
   std::int64_t images = 0;  ///< images in front of each prompt, whose tokens it counts
   ImageSize image;          ///< pixels of each of them
   /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
-  /// it (LayerWork::all_reduces_experts), where together they hold all experts once.
+  /// it (RankWork::all_reduces_experts), where together they hold all experts once.
   bool all_reduce_experts = false;
-  bool quantises_apart = false;   ///< see LayerWork::quantises_apart
-  bool mx_products = false;       ///< see LayerWork::mx_products
+  bool quantises_apart = false;   ///< see RankWork::quantises_apart
+  bool mx_products = false;       ///< see RankWork::mx_products
   bool marlin = false;            ///< see WeightFormat::marlin
-  std::int64_t widened_bits = 0;  ///< see LayerWork::widened_bits
+  std::int64_t widened_bits = 0;  ///< see RankWork::widened_bits
   ExpertKernels expert_kernels = ExpertKernels::kMeasured;
-  bool shares_as_routed = false;  ///< see LayerWork::shares_as_routed
+  bool shares_as_routed = false;  ///< see RankWork::shares_as_routed
   EngineKernels fused;
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;
@@ -55,10 +55,10 @@ struct InferenceConfig {
   bool two_batch_overlap = false;
   /// Two batches of decodes take turns by stages of a layer, as SGLang's, not by exchanges (vLLM).
   bool decodes_by_stages = true;
-  bool mean_lengths = false;                    ///< see LayerWork
+  bool mean_lengths = false;                    ///< see RankWork
   Precision precision = Precision::kBf16;       ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;    ///< precision of the KV cache
-  Precision index_precision = Precision::kFp8;  ///< see LayerWork::index_precision
+  Precision index_precision = Precision::kFp8;  ///< see RankWork::index_precision
   std::optional<LoraConfig> lora;               ///< slots for adapters beside the model
   std::int64_t adapters = 0;     ///< different adapters among the tokens; 0: none of them has one
   std::optional<Drafts> drafts;  ///< passes behind the step, on its last stage
@@ -77,9 +77,9 @@ TowerWork tower_work(const LlmConfig& model, const InferenceConfig& config);
 
 /// What the step does on one rank in a layer. A mixed batch of decodes alone, or of prompts of one
 /// kind, is a decode or a prefill. All ranks get the mean number of tokens.
-LayerWork layer_work(const InferenceConfig& config);
+RankWork rank_work(const InferenceConfig& config);
 /// What the step does on the rank whose experts get the most tokens.
-LayerWork layer_work(const LlmConfig& model, const InferenceConfig& config);
+RankWork rank_work(const LlmConfig& model, const InferenceConfig& config);
 
 /// @throws config::ConfigError naming what does not divide, is out of range or is not modelled.
 void require_supported(const LlmConfig& model, const InferenceConfig& config);

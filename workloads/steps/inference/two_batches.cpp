@@ -83,8 +83,8 @@ InferenceConfig half_step(InferenceConfig config, const MixedBatch& half) {
   return config;
 }
 
-Kernel merge_batches(const LlmConfig& model, const LayerWork& work) {
-  const double bytes = 2 * activation_bytes(work.precision);
+Kernel merge_batches(const LlmConfig& model, const RankWork& work) {
+  const double bytes = 2 * activation_bytes(work.formats.precision);
   return stream("merge batches", KernelClass::kElementwise, work.tokens(), model.hidden,
                 {bytes, bytes, 0});
 }

@@ -26,7 +26,7 @@ std::array<MixedBatch, 2> halves(const MixedBatch& batch);
 InferenceConfig half_step(InferenceConfig config, const MixedBatch& half);
 
 /// Puts hidden states and residuals of both batches one behind the other.
-Kernel merge_batches(const LlmConfig& model, const LayerWork& work);
+Kernel merge_batches(const LlmConfig& model, const RankWork& work);
 
 /// @throws config::KeyError for a model or a plan whose layers have nothing to overlap
 void require_two_batches(const LlmConfig& model, const InferenceConfig& config);

@@ -82,7 +82,7 @@ std::int64_t PackedSamples::equal_samples(std::int64_t sequence) const {
 RankParameters trained_layer(const LlmConfig& model, const LayerConfig& layer,
                              const TrainingConfig& config) {
   if (!config.lora) return layer_parameters(model, layer, config.parallel);
-  const LayerWork work = layer_work(config);
+  const RankWork work = rank_work(config);
   return adapter_parameters(model, layer, work);
 }
 

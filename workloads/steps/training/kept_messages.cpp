@@ -7,11 +7,11 @@
 
 namespace orrery {
 
-KeptMessages kept_messages(const Pieces& pieces, const LayerWork& work, ChunkPlace place) {
+KeptMessages kept_messages(const Pieces& pieces, const RankWork& work, ChunkPlace place) {
   if (!work.software->keeps_messages.value) return {};
   const int slice = pieces.placement().slice(place);
   const auto behind = [&](int of) {
-    return Bytes(pieces.values_behind(of, work, false) * activation_bytes(work.precision));
+    return Bytes(pieces.values_behind(of, work, false) * activation_bytes(work.formats.precision));
   };
   KeptMessages kept;
   if (slice > 0) kept.received = behind(slice - 1);

@@ -15,7 +15,7 @@ struct KeptMessages {
   Bytes received;  ///< activations, which are the input of the chunk's first layer
   Bytes sent;      ///< activations, until their gradient is used; the gradient has as many
 };
-KeptMessages kept_messages(const Pieces& pieces, const LayerWork& work, ChunkPlace place);
+KeptMessages kept_messages(const Pieces& pieces, const RankWork& work, ChunkPlace place);
 
 /// Micro-batches of a step on a rank.
 std::int64_t micro_batches(const TrainingConfig& config);

@@ -8,10 +8,10 @@
 namespace orrery {
 namespace {
 
-StepList copy_of(const LlmConfig& model, const LayerConfig& layer, LayerWork work, Scope scope,
+StepList copy_of(const LlmConfig& model, const LayerConfig& layer, RankWork work, Scope scope,
                  TensorEvent::What what) {
-  const bool tells = work.tensors;
-  work.tensors = true;
+  const bool tells = work.passes.tensors;
+  work.passes.tensors = true;
   const std::vector<Tensor> kept = layer_forward(model, layer, work).left(TensorRole::kActivation);
   LayerCollective copy;
   copy.name = scope == Scope::kHostOut ? "activations to host" : "activations from host";
@@ -32,11 +32,11 @@ bool is_offloaded(const TrainingConfig& config, LayerRange chunk, std::int64_t l
   return layer - chunk.first < config.activation_offload;
 }
 
-StepList offload_copy(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+StepList offload_copy(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   return copy_of(model, layer, work, Scope::kHostOut, TensorEvent::What::kFrees);
 }
 
-StepList reload_copy(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work) {
+StepList reload_copy(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   return copy_of(model, layer, work, Scope::kHostIn, TensorEvent::What::kMakes);
 }
 

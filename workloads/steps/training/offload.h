@@ -16,7 +16,7 @@ bool is_offloaded(const TrainingConfig& config, LayerRange chunk, std::int64_t l
 
 /// A copy of what a layer keeps to its host, where it is freed, or back, where it is made.
 /// @param work what a rank does in the layer
-StepList offload_copy(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
-StepList reload_copy(const LlmConfig& model, const LayerConfig& layer, const LayerWork& work);
+StepList offload_copy(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);
+StepList reload_copy(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);
 
 }  // namespace orrery

@@ -50,9 +50,9 @@ PassBlocks::PassBlocks(ProgramBuilder& program, const LlmConfig& model,
     : program_(program),
       model_(model),
       config_(config),
-      work_(layer_work(model, config)),
+      work_(rank_work(model, config)),
       pieces_(model, config) {
-  work_.tensors = tensors;
+  work_.passes.tensors = tensors;
 }
 
 BlockId PassBlocks::gathering_forward(ChunkPlace place) {
@@ -161,14 +161,14 @@ BlockId PassBlocks::side_by_side(int stage, const Pass& first, const Pass& secon
 }
 
 bool PassBlocks::scatters_messages() const {
-  return config_.software->scattered_messages.value && !work_.sp && work_.tp > 1;
+  return config_.software->scattered_messages.value && !work_.split.sp && work_.split.tp > 1;
 }
 
 TransferId PassBlocks::message(const std::string& direction, ChunkPlace from, ChunkPlace to) {
   const int slice = std::min(pieces_.placement().slice(from), pieces_.placement().slice(to));
   const double values = pieces_.values_behind(slice, work_, scatters_messages());
   return program_.message(direction, from.rank, to.rank,
-                          Bytes(values * activation_bytes(work_.precision)));
+                          Bytes(values * activation_bytes(work_.formats.precision)));
 }
 
 std::optional<ChunkPlace> PassBlocks::source(ChunkPlace place, Pass::Kind kind) const {

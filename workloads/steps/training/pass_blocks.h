@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/layers/parts/layer_work.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/steps/training/pieces.h"
 
@@ -74,7 +74,7 @@ class PassBlocks {
   ProgramBuilder& program_;
   const LlmConfig& model_;
   const TrainingConfig& config_;
-  LayerWork work_;
+  RankWork work_;
   Pieces pieces_;
   std::map<std::int64_t, OperatorId> reloads_;  ///< copies from the host by layer, not yet awaited
   bool gathers_ = false;    ///< the block that is built gathers the weights of its chunk

@@ -35,7 +35,7 @@ Pieces::Pieces(const LlmConfig& model, const TrainingConfig& config)
       config_(config),
       placement_(placement_of(config)),
       ranges_(layer_ranges(model.layer_count(), config.parallel, placement_, config.mtp)),
-      again_by_products_(layer_work(config).recomputes_products()) {
+      again_by_products_(rank_work(config).recomputes_products()) {
   std::vector<LayerRange> chunks;
   for (const auto& of_stage : ranges_)
     chunks.insert(chunks.end(), of_stage.begin(), of_stage.end());
@@ -57,9 +57,9 @@ bool Pieces::is_again(std::int64_t layer) const {
   return again_by_products_ || unit(layer).recompute == Recompute::kFull;
 }
 
-LayerWork Pieces::work(const Piece& layer, LayerWork of_all) const {
+RankWork Pieces::work(const Piece& layer, RankWork of_all) const {
   const LayerKind kind = this->layer(layer).kind;
-  LayerWork work = unit(layer.index).work(std::move(of_all), layer.index);
+  RankWork work = unit(layer.index).work(std::move(of_all), layer.index);
   if (kind == LayerKind::kEncoder) return encoder_work(std::move(work));
   const auto begins = [&](const auto& of_stage) {
     return std::any_of(of_stage.begin(), of_stage.end(), [&](const LayerRange& range) {
@@ -67,9 +67,9 @@ LayerWork Pieces::work(const Piece& layer, LayerWork of_all) const {
              layer.index < range.first + range.count;
     });
   };
-  work.keeps_encoder_output =
+  work.passes.keeps_encoder_output =
       kind == LayerKind::kCross && std::any_of(ranges_.begin(), ranges_.end(), begins);
-  work.keeps_sources =
+  work.passes.keeps_sources =
       model_.residual_block > 0 && std::any_of(ranges_.begin(), ranges_.end(), begins);
   return work;
 }
@@ -125,7 +125,7 @@ std::vector<Piece> Pieces::of(ChunkPlace place) const {
   return pieces;
 }
 
-StepList Pieces::forward(const Piece& piece, const LayerWork& work) const {
+StepList Pieces::forward(const Piece& piece, const RankWork& work) const {
   switch (piece.kind) {
     case Piece::Kind::kEmbedding:
       return embedding_forward(model_, model_.has_encoder() ? encoder_work(work) : work);
@@ -146,7 +146,7 @@ StepList Pieces::forward(const Piece& piece, const LayerWork& work) const {
   return head_forward(model_, work);
 }
 
-StepList Pieces::backward(const Piece& piece, const LayerWork& work) const {
+StepList Pieces::backward(const Piece& piece, const RankWork& work) const {
   switch (piece.kind) {
     case Piece::Kind::kEmbedding:
       return embedding_backward(model_, model_.has_encoder() ? encoder_work(work) : work);
@@ -167,7 +167,7 @@ StepList Pieces::backward(const Piece& piece, const LayerWork& work) const {
   return head_backward(model_, work);
 }
 
-Bytes Pieces::flow(const Piece& piece, const LayerWork& of_all) const {
+Bytes Pieces::flow(const Piece& piece, const RankWork& of_all) const {
   if (piece.kind != Piece::Kind::kLayer) return {};
   return gradient_flow({model_, layer(piece), work(piece, of_all)});
 }
@@ -219,8 +219,8 @@ bool Pieces::decoder_starts_on(int rank) const {
   });
 }
 
-double Pieces::values_behind(int slice, const LayerWork& work, bool scattered) const {
-  const auto values = [&](const LayerWork& of) {
+double Pieces::values_behind(int slice, const RankWork& work, bool scattered) const {
+  const auto values = [&](const RankWork& of) {
     return static_cast<double>((scattered ? of.split_tokens() : of.row_tokens()) * model_.hidden);
   };
   const bool behind = config_.mtp > 0 && slice >= module_slice(config_.parallel, placement_);

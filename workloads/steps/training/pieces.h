@@ -46,17 +46,17 @@ class Pieces {
   std::vector<Piece> backwards(ChunkPlace place) const;
   LayerRange layers(ChunkPlace place) const;
   /// What a rank does in a layer, as its unit of recomputation says.
-  LayerWork work(const Piece& layer, LayerWork of_all) const;
+  RankWork work(const Piece& layer, RankWork of_all) const;
   /// Whether a backward pass starts with the layer here.
   bool begins_layer(const Piece& piece) const;
   /// Whether the weights of a layer are there since it was computed again.
   bool is_there(const Piece& piece) const;
   /// Whether its activations lie on the host between its passes.
   bool is_offloaded(const Piece& piece, ChunkPlace place) const;
-  StepList forward(const Piece& piece, const LayerWork& work) const;
-  StepList backward(const Piece& piece, const LayerWork& work) const;
+  StepList forward(const Piece& piece, const RankWork& work) const;
+  StepList backward(const Piece& piece, const RankWork& work) const;
   /// Most bytes of gradients of activations in its backward pass; of ends none.
-  Bytes flow(const Piece& piece, const LayerWork& of_all) const;
+  Bytes flow(const Piece& piece, const RankWork& of_all) const;
   /// Weights that a rank uses of a piece, those of adapters included; of the head without the table
   /// that the stage `rank` has as embedding. Where copies are trained they are used, not originals.
   RankParameters held(const Piece& piece, int rank) const;
@@ -66,7 +66,7 @@ class Pieces {
   /// Values of hidden states that leave a slice with a micro-batch, on a rank of the tensor
   /// parallel group that sends `1 / parts` of them: behind modules of multi-token prediction, those
   /// of each of them too; in a decoder behind an encoder, the output of that as well.
-  double values_behind(int slice, const LayerWork& work, bool scattered) const;
+  double values_behind(int slice, const RankWork& work, bool scattered) const;
 
  private:
   /// The unit of recomputation of a layer of any chunk.

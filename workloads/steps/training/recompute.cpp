@@ -59,16 +59,16 @@ const config::Schema<RecomputeConfig>& RecomputeConfig::schema() {
   return schema;
 }
 
-void set_recompute(const RecomputeConfig& recompute, LayerWork& work) {
-  work.recompute = recompute.granularity;
-  work.modules = {};
+void set_recompute(const RecomputeConfig& recompute, RankWork& work) {
+  work.passes.recompute = recompute.granularity;
+  work.passes.modules = {};
   for (const RecomputeModule module : recompute.modules)
-    work.modules[static_cast<std::size_t>(module)] = true;
+    work.passes.modules[static_cast<std::size_t>(module)] = true;
 }
 
-LayerWork RecomputeUnit::work(LayerWork of_chunk, std::int64_t layer) const {
-  of_chunk.recompute = recompute;
-  of_chunk.input_again = layer > layers.first;
+RankWork RecomputeUnit::work(RankWork of_chunk, std::int64_t layer) const {
+  of_chunk.passes.recompute = recompute;
+  of_chunk.passes.input_again = layer > layers.first;
   return of_chunk;
 }
 

@@ -7,7 +7,7 @@
 
 #include "sim/config/schema.h"
 #include "sim/config/type.h"
-#include "workloads/layers/parts/layer_work.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/plan/stages.h"
 
 namespace orrery {
@@ -34,7 +34,7 @@ struct RecomputeConfig {
 };
 
 /// Sets what all layers have in common.
-void set_recompute(const RecomputeConfig& recompute, LayerWork& work);
+void set_recompute(const RecomputeConfig& recompute, RankWork& work);
 
 /// Layers of a chunk that are computed again together, one after the other before the gradients of
 /// the last.
@@ -43,7 +43,7 @@ struct RecomputeUnit {
   Recompute recompute = Recompute::kNone;
 
   /// What a rank does in a layer of it.
-  LayerWork work(LayerWork of_chunk, std::int64_t layer) const;
+  RankWork work(RankWork of_chunk, std::int64_t layer) const;
 };
 /// All layers of a chunk.
 std::vector<RecomputeUnit> recompute_units(const RecomputeConfig& recompute, LayerRange chunk);

@@ -46,12 +46,12 @@ class StepReplay {
       : model_(model),
         config_(config),
         stage_(stage),
-        work_(layer_work(model, config)),
+        work_(rank_work(model, config)),
         pieces_(model, config),
         allocator_(config.software->segments.value),
         gathered_(allocator_, model, config, pieces_, stage),
         makes_gradients_(makes_gradients(config)) {
-    work_.tensors = true;
+    work_.passes.tensors = true;
     passes_ = schedule_of(config).passes(pipeline_shape(config), stage);
     const std::size_t in_flight = 4 * static_cast<std::size_t>(config.parallel.pp) *
                                   static_cast<std::size_t>(config.parallel.vpp);
@@ -235,7 +235,8 @@ class StepReplay {
   /// What a layer that keeps its input alone makes in its forward pass: as much as it has
   /// gradients.
   Handles allocate_values(const Piece& piece) {
-    if (!is_layer(piece) || pieces_.work(piece, work_).recompute != Recompute::kFull) return {};
+    if (!is_layer(piece) || pieces_.work(piece, work_).passes.recompute != Recompute::kFull)
+      return {};
     const double values = pieces_.flow(piece, work_).base();
     return allocate({whole_bytes(values / 2), whole_bytes(values / 2)});
   }
@@ -329,7 +330,7 @@ class StepReplay {
     const std::int64_t like = layer ? first_like(piece) : piece.index;
     const auto [entry, added] = events_.try_emplace({piece.kind, like, pass});
     if (!added) return entry->second;
-    const LayerWork work = layer ? pieces_.work(piece, work_) : work_;
+    const RankWork work = layer ? pieces_.work(piece, work_) : work_;
     StepList steps =
         pass == Pass::Kind::kForward ? pieces_.forward(piece, work) : pieces_.backward(piece, work);
     if (pass == Pass::Kind::kInputGradient) steps = steps.part(false);
@@ -351,12 +352,12 @@ class StepReplay {
   /// The first layer that does the same.
   std::int64_t first_like(const Piece& piece) {
     const LayerConfig& layer = pieces_.layer(piece);
-    const LayerWork work = pieces_.work(piece, work_);
+    const RankWork work = pieces_.work(piece, work_);
     for (const auto& [index, known] : likes_) {
-      if (known.first == layer && known.second.recompute == work.recompute &&
-          known.second.input_again == work.input_again &&
-          known.second.keeps_encoder_output == work.keeps_encoder_output &&
-          known.second.keeps_sources == work.keeps_sources)
+      if (known.first == layer && known.second.passes.recompute == work.passes.recompute &&
+          known.second.passes.input_again == work.passes.input_again &&
+          known.second.passes.keeps_encoder_output == work.passes.keeps_encoder_output &&
+          known.second.passes.keeps_sources == work.passes.keeps_sources)
         return index;
     }
     likes_.push_back({piece.index, {layer, work}});
@@ -366,7 +367,7 @@ class StepReplay {
   const LlmConfig& model_;
   const TrainingConfig& config_;
   int stage_;
-  LayerWork work_;
+  RankWork work_;
   Pieces pieces_;
   CachingAllocator allocator_;
   GatheredWeights gathered_;
@@ -378,7 +379,7 @@ class StepReplay {
       sent_;  ///< sent activations, by micro-batch and chunk
   std::map<std::tuple<Piece::Kind, std::int64_t, Pass::Kind>, std::vector<Event>> events_;
   std::map<std::string, std::size_t> names_;
-  std::vector<std::pair<std::int64_t, std::pair<LayerConfig, LayerWork>>> likes_;
+  std::vector<std::pair<std::int64_t, std::pair<LayerConfig, RankWork>>> likes_;
   std::vector<Gradients> gradients_;
   Handles shared_;  ///< gradient of a table that embedding and head share
 };

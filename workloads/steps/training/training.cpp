@@ -138,27 +138,27 @@ class TrainingBuilder {
 
 }  // namespace
 
-LayerWork layer_work(const TrainingConfig& config) {
-  LayerWork work;
-  work.phase = Phase::kTraining;
-  work.sequences = config.micro_batch;
-  work.split = context_split(config.parallel, config.software->cp_comm_type.value);
-  work.query = config.sequence / config.parallel.cp;
-  work.context = work.query;
-  work.encoder = config.encoder_sequence > 0 ? config.encoder_sequence : config.sequence;
-  work.tp = config.parallel.tp;
-  work.sp = config.parallel.sp;
-  work.ep = config.parallel.ep;
-  work.etp = config.parallel.etp;
-  work.narrow_inputs = config.narrow_inputs;
-  work.sparse_weights = config.sparse_weights;
-  work.fp8_gradient_rate = config.fp8_gradient_rate;
-  work.fresh_gradients = has_fresh_gradients(config);
-  work.precision = config.precision;
+RankWork rank_work(const TrainingConfig& config) {
+  RankWork work;
+  work.batch.phase = Phase::kTraining;
+  work.batch.sequences = config.micro_batch;
+  work.split.context = context_split(config.parallel, config.software->cp_comm_type.value);
+  work.batch.query = config.sequence / config.parallel.cp;
+  work.batch.context = work.batch.query;
+  work.batch.encoder = config.encoder_sequence > 0 ? config.encoder_sequence : config.sequence;
+  work.split.tp = config.parallel.tp;
+  work.split.sp = config.parallel.sp;
+  work.split.ep = config.parallel.ep;
+  work.split.etp = config.parallel.etp;
+  work.formats.narrow_inputs = config.narrow_inputs;
+  work.formats.sparse_weights = config.sparse_weights;
+  work.formats.fp8_gradient_rate = config.fp8_gradient_rate;
+  work.passes.fresh_gradients = has_fresh_gradients(config);
+  work.formats.precision = config.precision;
   work.flash_attention = config.flash_attention;
-  work.dropout = config.dropout;
+  work.passes.dropout = config.dropout;
   set_recompute(config.recompute, work);
-  work.samples = config.packed.equal_samples(config.sequence);
+  work.batch.samples = config.packed.equal_samples(config.sequence);
   if (config.lora) {
     work.lora.adapters = 1;
     work.lora.rank = config.lora->rank;
@@ -171,14 +171,14 @@ LayerWork layer_work(const TrainingConfig& config) {
       work.lora.changes[static_cast<std::size_t>(module)] = true;
   }
   work.software = config.software;
-  work.expert_capacity = config.expert_capacity;
+  work.passes.expert_capacity = config.expert_capacity;
   return work;
 }
 
-LayerWork layer_work(const LlmConfig& model, const TrainingConfig& config) {
-  LayerWork work = layer_work(config);
+RankWork rank_work(const LlmConfig& model, const TrainingConfig& config) {
+  RankWork work = rank_work(config);
   if (config.expert_routing && config.expert_capacity == 0)
-    work.heaviest = heaviest_rank(model.moe, config.parallel.ep, *config.expert_routing);
+    work.split.heaviest = heaviest_rank(model.moe, config.parallel.ep, *config.expert_routing);
   return work;
 }
 

@@ -9,7 +9,7 @@
 
 #include "sim/graph/program.h"
 #include "workloads/layers/experts/expert_routing_config.h"
-#include "workloads/layers/parts/layer_work.h"
+#include "workloads/layers/parts/rank_work.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
 #include "workloads/schedules/schedule.h"
@@ -48,22 +48,22 @@ struct TrainingConfig {
   int layers_only = 0;           ///< n > 0: n layers without embedding, head and optimizer
   bool sparse_weights = false;   ///< 2:4, of the dense matrices of layers
   bool narrow_inputs = false;    ///< products keep their inputs in fp8 for the backward pass
-  double fp8_gradient_rate = 1;  ///< see LayerWork::fp8_gradient_rate
+  double fp8_gradient_rate = 1;  ///< see RankWork::fp8_gradient_rate
   bool flash_attention = true;
   bool dropout = false;  ///< masks and kernels of hidden and attention dropout
   std::shared_ptr<const TrainingSoftware> software = default_software();  ///< never null
   /// How tokens are spread over experts; none: evenly. The heaviest rank sets the pace of all.
   std::optional<ExpertRoutingConfig> expert_routing;
-  double expert_capacity = 0;  ///< see LayerWork
+  double expert_capacity = 0;  ///< see RankWork
 
   /// Passes of every stage and chunk in a step.
   std::int64_t micro_batches() const { return global_batch / (micro_batch * parallel.dp); }
 };
 
 /// What a step does on one rank in one pass of a layer, where ranks get even shares of the tokens.
-LayerWork layer_work(const TrainingConfig& config);
+RankWork rank_work(const TrainingConfig& config);
 /// The same for the rank whose experts get the most.
-LayerWork layer_work(const LlmConfig& model, const TrainingConfig& config);
+RankWork rank_work(const LlmConfig& model, const TrainingConfig& config);
 
 /// The model that is trained: `model` without its vision tower, cut to its first layers_only layers
 /// where that is set.

@@ -93,7 +93,7 @@ bool has_head_gates(const LlmConfig& model) {
 }
 
 void require_recomputation(const LlmConfig& model, const TrainingConfig& c) {
-  if (!layer_work(c).recomputes_products()) return;
+  if (!rank_work(c).recomputes_products()) return;
   const bool dense = !model.has_moe() && model.attention.kind == AttentionKind::kGrouped &&
                      model.norms_per_layer == 2 && c.flash_attention &&
                      unlike_attention(model).empty() && !model.attention.output_gate &&
@@ -166,7 +166,7 @@ void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
   require(c.mtp == 0, "mtp", "unsupported: multi-token prediction" + what, {"0", {}});
   require(!c.lora, "lora", "unsupported: adapters" + what);
   require(c.packed.mean == 0, "packed", "unsupported: packed samples" + what, {"0", {}});
-  const std::int64_t tokens = c.micro_batch * layer_work(c).encoder;
+  const std::int64_t tokens = c.micro_batch * rank_work(c).batch.encoder;
   require(!c.parallel.sp || tokens % c.parallel.tp == 0,
           Paths{"batch.encoder_sequence", "parallel.sp"},
           "sequence parallelism: the " + std::to_string(tokens) +

@@ -21,8 +21,8 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .optional("replicas", &G::replicas, "instances that requests are spread over",
                     between(1, 100000))
           .optional("role", &G::role,
-                    "what its replicas do with requests: prompts (prefill), the rest of the "
-                    "answers (decode), or both")
+                    "work of its replicas: prompts (prefill), output tokens after the first "
+                    "(decode), or both")
           .optional("parallel", &G::parallel,
                     "how the model is spread over the ranks of a replica; dp ranks run iterations "
                     "together, each with requests of its own")
@@ -40,8 +40,7 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .optional("two_batch_overlap", &G::two_batch_overlap,
                     "whether layers of experts work on two halves of the batch in turn, one half's "
                     "exchanges beside the kernels of the other (vLLM: dual batch overlap)")
-          .optional("speculative", &G::speculative,
-                    "guesses at tokens after the next one, verified beside it")
+          .optional("speculative", &G::speculative, "draft tokens, which the step verifies")
           .optional("lora", &G::lora,
                     "adapters that devices hold beside the model, for requests that ask for one "
                     "(serving.workload.adapters)")
@@ -152,7 +151,7 @@ const config::Schema<KvTransferConfig>& KvTransferConfig::schema() {
                     "sizes)",
                     config::at_least(0))
           .optional("router", &K::router,
-                    "which of the replicas that take answers gets a request; one of `orrery "
+                    "which decode replica gets a request; one of `orrery "
                     "describe routers`");
   return schema;
 }
@@ -177,7 +176,7 @@ bool ServingConfig::disaggregated() const {
 const config::Schema<ServingConfig>& ServingConfig::schema() {
   using S = ServingConfig;
   static const auto schema =
-      config::Schema<S>("serving", "requests and the fleet that answers them")
+      config::Schema<S>("serving", "requests and the fleet that serves them")
           .required("workload", &S::workload, "requests: an arrival process, a trace or clients")
           .optional("images", &S::images,
                     "images in front of each prompt, for models with a vision tower: the tower "
@@ -196,7 +195,7 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
                     "vLLM's data parallel coordinator reports every 0.1 s",
                     config::at_least(0))
           .optional("kv_transfer", &S::kv_transfer,
-                    "how caches go from instances of prompts to those of answers")
+                    "how KV caches go from prefill to decode replicas")
           .optional("slo", &S::slo, "what users were promised")
           .optional("record", &S::record,
                     "what a stored result has: metrics, or requests, which adds a row for each "

@@ -98,7 +98,7 @@ struct ServingGroup {
   Precision precision = Precision::kBf16;
   CacheFormat kv_precision = CacheFormat::kBf16;
   std::int64_t widened_bits =
-      0;  ///< see LayerWork::widened_bits; follows from model and accelerator
+      0;  ///< see RankWork::widened_bits; follows from model and accelerator
   config::OneOf<SchedulerConfig> engine;
   std::string engine_defaults;                        ///< see follow_release()
   std::optional<ExpertRoutingConfig> expert_routing;  ///< none: ranks get the mean of the tokens

@@ -135,7 +135,7 @@ ServedWork served_work(const ServingConfig& serving, const LlmConfig& model, con
                        const Autoscaler* autoscaler) {
   ServedWork work = held_work(serving, {service.first_arrival(), service.now()}, autoscaler);
   const AnswerFlops flops(model);
-  for (const ServedRequest& answer : log.answers()) {
+  for (const ServedRequest& answer : log.served()) {
     work.output_tokens += answer.output;
     work.flops += flops.of(answer.prompt, answer.found, answer.output);
   }

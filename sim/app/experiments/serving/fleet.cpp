@@ -30,7 +30,7 @@ MemoryUse use_of(const LlmConfig& llm, InferenceConfig step, const MixedBatch& b
   return inference_memory(llm, step)[stage];
 }
 
-/// The step of the model that guesses: only a module of the model has its experts, and adapters
+/// The step of the draft model: only a module of the model has its experts, and adapters
 /// change the model alone.
 InferenceConfig draft_step(const ServingGroup& group) {
   InferenceConfig step = serving_step(group);
@@ -41,7 +41,7 @@ InferenceConfig draft_step(const ServingGroup& group) {
   return step;
 }
 
-/// Weights of the model that guesses, and what a token takes in its cache; all of it on one stage.
+/// Weights of the draft model, and what a token takes in its cache; all of it on one stage.
 struct DraftMemory {
   Bytes weights, token;
 };
@@ -326,10 +326,11 @@ ServingFleet::ServingFleet(std::vector<std::shared_ptr<const Machine>> machines,
 namespace {
 
 /// Where states alone are kept, prefixes are not: vLLM turns that off for such models by itself.
-KvRules kv_rules(const ServingGroup& group, const ServingMemory& memory, std::int64_t guesses) {
+KvRules kv_rules(const ServingGroup& group, const ServingMemory& memory,
+                 std::int64_t draft_tokens) {
   const EngineMemory engine = group.engine->memory();
   KvRules rules{memory.block_tokens, memory.blocks, engine.prefix_caching && !memory.states_alone(),
-                guesses};
+                draft_tokens};
   if (rules.prefix_caching) rules.tiers = kv_tiers(group, memory);
   rules.state_blocks = memory.state_blocks;
   rules.state_tokens = memory.state_tokens;
@@ -366,7 +367,7 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
     }
     if (pricer != nullptr) prices = pricer;
     InstanceRules rules;
-    rules.kv = kv_rules(groups[i], memories[i], speculation.guesses());
+    rules.kv = kv_rules(groups[i], memories[i], speculation.draft_tokens());
     rules.adapters = adapter_rules(llm_, groups[i]);
     rules.ranks = groups[i].parallel.dp;
     rules.lanes = groups[i].parallel.pp;

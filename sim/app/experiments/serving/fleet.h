@@ -19,7 +19,7 @@ namespace orrery {
 struct ServingMemory {
   Bytes device;   ///< memory of the device
   Bytes usable;   ///< what the engine may use
-  Bytes weights;  ///< those of a model that guesses included
+  Bytes weights;  ///< those of a draft model included
   /// The larger of activations of the largest iteration, and of logits from which it chooses the
   /// most tokens, with its hidden states.
   Bytes working;
@@ -92,7 +92,7 @@ class ServingFleet {
                                   IterationPricer* pricer = nullptr,
                                   const std::optional<HostCosts>& host = std::nullopt,
                                   const std::vector<Slowness>& slowness = {}) const;
-  /// What a step of a group rests on, without what a model takes that guesses.
+  /// What a step of a group rests on, without the time of a draft model.
   StepTrust trust(std::size_t group, const BatchShape& shape, std::int64_t seed) const;
   const Machine& machine(std::size_t group) const { return *machines_[group]; }
   const LlmConfig& model() const { return llm_; }
@@ -101,8 +101,8 @@ class ServingFleet {
   std::vector<std::shared_ptr<const Machine>> machines_;
   LlmConfig llm_;
   std::vector<std::unique_ptr<StepPricer>> pricers_;
-  std::vector<std::unique_ptr<StepPricer>> drafts_;              ///< null: no model guesses
-  std::vector<std::unique_ptr<SpeculativePricer>> speculative_;  ///< null: nobody guesses
+  std::vector<std::unique_ptr<StepPricer>> drafts_;              ///< null: no draft model
+  std::vector<std::unique_ptr<SpeculativePricer>> speculative_;  ///< null: no draft tokens
 };
 
 /// How the replicas of all groups start and end.

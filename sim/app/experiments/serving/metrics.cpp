@@ -35,17 +35,16 @@ const DeclaredMetric kSloMet{{"slo_met", "",
                               "whether the 99th percentiles keep what serving.slo promises of them",
                               kServing}};
 const DeclaredMetric kOutputThroughput{
-    {"output_throughput", "1/s", "tokens of answers over the duration", kServing, Follows::kRate}};
+    {"output_throughput", "1/s", "output tokens over the duration", kServing, Follows::kRate}};
 const DeclaredMetric kTotalThroughput{{"total_token_throughput", "1/s",
-                                       "tokens of prompts and answers over the duration", kServing,
+                                       "prompt and output tokens over the duration", kServing,
                                        Follows::kRate}};
-const DeclaredMetric kOutputPerAccelerator{
-    {"output_throughput_per_accelerator", "1/s",
-     "tokens of answers over the duration, for each accelerator", kServing, Follows::kRate}};
+const DeclaredMetric kOutputPerAccelerator{{"output_throughput_per_accelerator", "1/s",
+                                            "output tokens over the duration, for each accelerator",
+                                            kServing, Follows::kRate}};
 const DeclaredMetric kTotalPerAccelerator{
     {"total_throughput_per_accelerator", "1/s",
-     "tokens of prompts and answers over the duration, for each accelerator", kServing,
-     Follows::kRate}};
+     "prompt and output tokens over the duration, for each accelerator", kServing, Follows::kRate}};
 const DeclaredMetric kOutputPerUser{{"output_throughput_per_user", "1/s",
                                      "1 over the mean time per further token of a request",
                                      kServing, Follows::kRate}};
@@ -108,8 +107,8 @@ const DeclaredMetric kMoved{{"kv_transferred_bytes", "B",
 const UserTimeMetrics kUserTimes("");
 const TimeMetrics kUrgentTtft("urgent_ttft",
                               "time from arrival to the first token of requests of priority 0");
-const TimeMetrics kTransfer("kv_transfer",
-                            "time from the first token to the cache being where answers go on");
+const TimeMetrics kTransfer(
+    "kv_transfer", "time from the first token until the KV cache has reached the decode replica");
 
 const char* load_text(LoadState load) {
   if (load == LoadState::kUndecided) return "undecided";
@@ -117,7 +116,7 @@ const char* load_text(LoadState load) {
 }
 
 void report_queue(const ServingLog& log, RunRecord& record) {
-  const QueueTrend trend = queue_trend(log.answers());
+  const QueueTrend trend = queue_trend(log.served());
   const bool saturated = trend.load == LoadState::kSaturated;
   add_label(record, kLoad, load_text(trend.load));
   add_label(record, kSaturated, saturated ? "yes" : "no");
@@ -212,7 +211,7 @@ bool was_stopped(const RunRecord& record) {
 void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,
                     const std::vector<Instance>& instances, RunRecord& record) {
   if (service.stopped()) add_label(record, kStopped, "yes");
-  if (log.answers().empty()) {
+  if (log.served().empty()) {
     record.status = RunStatus::kInfeasible;
     record.reason = "no request was answered";
     return;
@@ -225,7 +224,7 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
     iterations += static_cast<double>(instance.iterations());
   }
   RequestTimes times(log, serving.slo);
-  const auto completed = static_cast<double>(log.answers().size());
+  const auto completed = static_cast<double>(log.served().size());
   const auto output = static_cast<double>(times.output);
   const double total = output + static_cast<double>(times.prompt);
   add_metric(record, kCompleted, completed);
@@ -235,7 +234,7 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
   add_metric(record, kOutputThroughput, output / duration);
   add_metric(record, kTotalThroughput, total / duration);
   times.report(kUserTimes, log.gaps(), record);
-  if (times.urgent.values.size() < log.answers().size()) times.urgent.report(kUrgentTtft, record);
+  if (times.urgent.values.size() < log.served().size()) times.urgent.report(kUrgentTtft, record);
   add_metric(record, kOutputPerAccelerator, output / duration / accelerators);
   add_metric(record, kTotalPerAccelerator, total / duration / accelerators);
   if (const Metric* tpot = record.find("mean_tpot_ms"); tpot != nullptr && tpot->value > 0)
@@ -271,14 +270,14 @@ nlohmann::ordered_json part_row(const std::string& part, double time, double all
 /// Mean time of a request from its arrival to its last token.
 nlohmann::ordered_json request_parts(const ServingLog& log) {
   double queue = 0, prefill = 0, transfer = 0, decode = 0;
-  for (const ServedRequest& a : log.answers()) {
+  for (const ServedRequest& a : log.served()) {
     const Picoseconds goes_on = a.moved == kNotYet ? a.first_token : a.moved;
     queue += to_seconds(a.started - a.arrival).base();
     prefill += to_seconds(a.first_token - a.started).base();
     transfer += to_seconds(goes_on - a.first_token).base();
     decode += to_seconds(a.last_token - goes_on).base();
   }
-  const auto requests = static_cast<double>(log.answers().size());
+  const auto requests = static_cast<double>(log.served().size());
   const double all = queue + prefill + transfer + decode;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const auto& [part, time] : {std::pair{"queue", queue}, std::pair{"prefill", prefill},

@@ -132,7 +132,7 @@ ResultRows request_rows(const ServingLog& log) {
   const auto s = [](Picoseconds time) {
     return time == kNotYet ? std::nan("") : to_seconds(time).base();
   };
-  for (const ServedRequest& a : log.answers()) {
+  for (const ServedRequest& a : log.served()) {
     for (const double value :
          {static_cast<double>(a.id), static_cast<double>(a.instance), static_cast<double>(a.prompt),
           static_cast<double>(a.output), static_cast<double>(a.found),

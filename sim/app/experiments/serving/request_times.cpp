@@ -76,7 +76,7 @@ bool is_good(const ServedRequest& answer, const ServingSlo& slo) {
 
 RequestTimes::RequestTimes(const ServingLog& log, const ServingSlo& slo,
                            const std::function<bool(const ServedRequest&)>& counts) {
-  for (const ServedRequest& a : log.answers()) {
+  for (const ServedRequest& a : log.served()) {
     if (counts && !counts(a)) continue;
     ttft.values.push_back(ttft_of(a));
     e2el.values.push_back(e2el_of(a));

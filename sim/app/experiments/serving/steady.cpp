@@ -75,7 +75,7 @@ bool inside(const Window& window, Picoseconds time) {
 /// token.
 double steady_prompt_tokens(const Window& window, const ServingLog& log) {
   double tokens = 0;
-  for (const ServedRequest& a : log.answers())
+  for (const ServedRequest& a : log.served())
     tokens += a.prompt * share_inside(window, a.started, a.first_token);
   return tokens;
 }
@@ -85,12 +85,12 @@ constexpr std::int64_t kFewestArrivals = 20;
 std::int64_t arrivals_in(const SteadyWindow& steady, const ServingLog& log) {
   if (steady.empty()) return 0;
   const Window window(steady);
-  return std::count_if(log.answers().begin(), log.answers().end(),
+  return std::count_if(log.served().begin(), log.served().end(),
                        [&](const ServedRequest& a) { return inside(window, a.arrival); });
 }
 
 bool is_long(const SteadyWindow& window, const ServingLog& log) {
-  return !window.empty() && window.horizon() >= mean_lifetime(log.answers()) * kLifetimes;
+  return !window.empty() && window.horizon() >= mean_lifetime(log.served()) * kLifetimes;
 }
 
 std::string why_not(const SteadyWindow& window, const ServingLog& log) {
@@ -98,8 +98,7 @@ std::string why_not(const SteadyWindow& window, const ServingLog& log) {
     return "no: " + std::to_string(arrivals_in(window, log)) + " requests arrive in it, " +
            std::to_string(kFewestArrivals) + " are needed";
   return "no: requests arrive for " + format_si(window.horizon().base(), "s") +
-         ", three lifetimes are " +
-         format_si(mean_lifetime(log.answers()).base() * kLifetimes, "s");
+         ", three lifetimes are " + format_si(mean_lifetime(log.served()).base() * kLifetimes, "s");
 }
 
 }  // namespace
@@ -111,7 +110,7 @@ bool is_steady(const SteadyWindow& window, const ServingLog& log) {
 double steady_output_tokens(const SteadyWindow& steady, const ServingLog& log) {
   const Window window(steady);
   double tokens = 0;
-  for (const ServedRequest& a : log.answers())
+  for (const ServedRequest& a : log.served())
     tokens += (inside(window, a.first_token) ? 1 : 0) +
               (a.output - 1) * share_inside(window, a.first_token, a.last_token);
   return tokens;
@@ -127,7 +126,7 @@ void report_steady(const ServingConfig& serving, const SteadyWindow& steady, con
   add_label(record, kIsSteady, "yes");
   const double length = steady.length().base();
   const auto answered =
-      std::count_if(log.answers().begin(), log.answers().end(),
+      std::count_if(log.served().begin(), log.served().end(),
                     [&](const ServedRequest& a) { return inside(window, a.last_token); });
   const double output = steady_output_tokens(steady, log);
   const double total = output + steady_prompt_tokens(window, log);

@@ -132,10 +132,10 @@ void require_transfers(const ServingConfig& serving) {
   require(has_prefill || has_both, {group_key(0, "role")}, "no group takes prompts",
           {"prefill", {}});
   require(!has_decode || has_prefill, {group_key(0, "role")},
-          "answers go to groups of role decode from those of role prefill: there is none",
+          "groups of role decode take requests from groups of role prefill: there is none",
           {"prefill", {}});
   if (!has_prefill) return;
-  require(has_decode || has_both, {group_key(0, "role")}, "no group takes the rest of the answers",
+  require(has_decode || has_both, {group_key(0, "role")}, "no group has the role decode",
           {"both", {}});
   int ranks = 0;
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {

@@ -23,12 +23,12 @@ constexpr double kRows = 3 * 16;                            // 3 sequences of 16
 constexpr double kWidth = 64;                               // of small_llama
 constexpr double kHeads = 8, kResult = 64, kColumns = 128;  // result of heads; with keys and values
 
-LayerWork training_work(int tp = 1) {
-  LayerWork work;
-  work.sequences = 3;
-  work.query = work.context = 16;
-  work.tp = tp;
-  work.sp = tp > 1;
+RankWork training_work(int tp = 1) {
+  RankWork work;
+  work.batch.sequences = 3;
+  work.batch.query = work.batch.context = 16;
+  work.split.tp = tp;
+  work.split.sp = tp > 1;
   return work;
 }
 
@@ -43,14 +43,14 @@ int collectives(const StepList& list) {
                     [](const Step& step) { return step.collective() != nullptr; }));
 }
 
-double kept(const LlmConfig& model, const LayerWork& work) {
+double kept(const LlmConfig& model, const RankWork& work) {
   return layer_activation_bytes(model, model.layers[0], work).base();
 }
 
-StepList forward(const LlmConfig& model, const LayerWork& work) {
+StepList forward(const LlmConfig& model, const RankWork& work) {
   return layer_forward(model, model.layers[0], work);
 }
-StepList backward(const LlmConfig& model, const LayerWork& work) {
+StepList backward(const LlmConfig& model, const RankWork& work) {
   return layer_backward(model, model.layers[0], work);
 }
 
@@ -146,8 +146,8 @@ TEST(NormsBesideExperts, KeepTheirInputs) {
   without.moe.norms = 0;
   EXPECT_EQ(kept(normed_moe(), training_work()) - kept(without, training_work()),
             kRows * 2 * (2 + 1) * kWidth);
-  LayerWork again = training_work();
-  again.recompute = Recompute::kFull;
+  RankWork again = training_work();
+  again.passes.recompute = Recompute::kFull;
   EXPECT_EQ(kept(normed_moe(), again), kRows * 2 * kWidth);
 }
 

@@ -24,14 +24,14 @@ namespace {
 
 using test::kernel;
 
-LayerWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::int64_t context,
-                  int tp = 1) {
-  LayerWork work;
-  work.phase = phase;
-  work.sequences = sequences;
-  work.query = query;
-  work.context = context;
-  work.tp = tp;
+RankWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::int64_t context,
+                 int tp = 1) {
+  RankWork work;
+  work.batch.phase = phase;
+  work.batch.sequences = sequences;
+  work.batch.query = query;
+  work.batch.context = context;
+  work.split.tp = tp;
   return work;
 }
 
@@ -40,7 +40,7 @@ bool has(const StepList& list, const std::string& beginning) {
                      [&](const Step& step) { return step.name().rfind(beginning, 0) == 0; });
 }
 
-StepList mixer_steps(const LlmConfig& model, std::size_t layer, const LayerWork& work) {
+StepList mixer_steps(const LlmConfig& model, std::size_t layer, const RankWork& work) {
   return attention_half_forward(model, model.layers[layer], work);
 }
 

@@ -51,19 +51,19 @@ LlmConfig small_delta_hybrid() {
   return model;
 }
 
-LayerWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::int64_t context,
-                  int tp = 1) {
-  LayerWork work;
-  work.phase = phase;
-  work.sequences = sequences;
-  work.query = query;
-  work.context = context;
-  work.tp = tp;
-  work.sp = tp > 1 && phase == Phase::kTraining;
+RankWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::int64_t context,
+                 int tp = 1) {
+  RankWork work;
+  work.batch.phase = phase;
+  work.batch.sequences = sequences;
+  work.batch.query = query;
+  work.batch.context = context;
+  work.split.tp = tp;
+  work.split.sp = tp > 1 && phase == Phase::kTraining;
   return work;
 }
 
-StepList mixer_steps(const LlmConfig& model, const LayerWork& work) {
+StepList mixer_steps(const LlmConfig& model, const RankWork& work) {
   return attention_half_forward(model, model.layers[0], work);
 }
 
@@ -181,8 +181,8 @@ TEST(DeltaNet, KeepsWhatTheRuleReads) {
   LlmConfig model = small_delta_hybrid();
   model.layers[0].feeds = false;
   const auto kept = [&](Recompute recompute, int tp) {
-    LayerWork work = work_of(Phase::kTraining, 3, 128, 128, tp);
-    work.recompute = recompute;
+    RankWork work = work_of(Phase::kTraining, 3, 128, 128, tp);
+    work.passes.recompute = recompute;
     return layer_activation_bytes(model, model.layers[0], work).base();
   };
   const double columns = 2 * kHidden + kChannels + (kValues + 2 * kHeads) + 2 * kKeys +

@@ -23,7 +23,7 @@ InferenceConfig adapted(const ParallelConfig& plan = {}) {
 
 std::vector<Kernel> adapter_kernels(const InferenceConfig& config) {
   const LlmConfig model = small_llama(1);
-  const StepList layer = layer_forward(model, model.layers.front(), layer_work(config));
+  const StepList layer = layer_forward(model, model.layers.front(), rank_work(config));
   std::vector<Kernel> kernels;
   for (const Step& step : layer.steps())
     if (step.kernel() != nullptr && step.kernel()->kind == KernelClass::kLora)

@@ -47,13 +47,13 @@ double all_flops(const StepList& list) {
   return sum;
 }
 
-LayerWork beside_work(Phase phase, int tp) {
-  LayerWork work;
-  work.phase = phase;
-  work.sequences = 3;
-  work.query = work.context = 64;
-  work.tp = tp;
-  work.sp = phase == Phase::kTraining && tp > 1;
+RankWork beside_work(Phase phase, int tp) {
+  RankWork work;
+  work.batch.phase = phase;
+  work.batch.sequences = 3;
+  work.batch.query = work.batch.context = 64;
+  work.split.tp = tp;
+  work.split.sp = phase == Phase::kTraining && tp > 1;
   return work;
 }
 
@@ -62,7 +62,7 @@ TEST(MambaAttention, HasTheProductsOfBoth) {
     const LlmConfig model = small_beside(norm);
     for (const Phase phase : {Phase::kTraining, Phase::kPrefill}) {
       for (const int tp : {1, 2, 4}) {
-        const LayerWork work = beside_work(phase, tp);
+        const RankWork work = beside_work(phase, tp);
         const auto forward = [&](MixerKind mixer) {
           return all_flops(layer_forward(model, layer_with(mixer), work));
         };
@@ -82,7 +82,7 @@ TEST(MambaAttention, HasTheProductsOfBoth) {
 // Input of the norm and what it gives, 192 tokens of 64 columns in 16 bits, are kept once.
 TEST(MambaAttention, KeepsTheInputOfBothOnce) {
   const LlmConfig model = small_beside(true);
-  const LayerWork work = beside_work(Phase::kTraining, 1);
+  const RankWork work = beside_work(Phase::kTraining, 1);
   const auto kept = [&](MixerKind mixer) {
     return layer_activation_bytes(model, layer_with(mixer), work).base();
   };

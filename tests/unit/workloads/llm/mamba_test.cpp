@@ -51,22 +51,22 @@ LlmConfig small_hybrid() {
   return model;
 }
 
-LayerWork training_work(std::int64_t sequences, std::int64_t sequence, int tp = 1) {
-  LayerWork work;
-  work.sequences = sequences;
-  work.query = work.context = sequence;
-  work.tp = tp;
-  work.sp = tp > 1;
+RankWork training_work(std::int64_t sequences, std::int64_t sequence, int tp = 1) {
+  RankWork work;
+  work.batch.sequences = sequences;
+  work.batch.query = work.batch.context = sequence;
+  work.split.tp = tp;
+  work.split.sp = tp > 1;
   return work;
 }
 
-LayerWork inference_work(Phase phase, std::int64_t sequences, std::int64_t query,
-                         std::int64_t context) {
-  LayerWork work;
-  work.phase = phase;
-  work.sequences = sequences;
-  work.query = query;
-  work.context = context;
+RankWork inference_work(Phase phase, std::int64_t sequences, std::int64_t query,
+                        std::int64_t context) {
+  RankWork work;
+  work.batch.phase = phase;
+  work.batch.sequences = sequences;
+  work.batch.query = query;
+  work.batch.context = context;
   return work;
 }
 
@@ -226,8 +226,8 @@ TEST(Mamba, WeightsOfARankAreItsShareOfAll) {
 TEST(Mamba, KeepsInputsOutputsOfTheScanAndWhatIsProjected) {
   const LlmConfig model = small_hybrid();
   const auto kept = [&](Recompute recompute, int tp) {
-    LayerWork work = training_work(3, 64, tp);
-    work.recompute = recompute;
+    RankWork work = training_work(3, 64, tp);
+    work.passes.recompute = recompute;
     return layer_activation_bytes(model, model.layers[0], work).base();
   };
   const double columns = kHidden + kHidden + kProjected + 3 * kInner;
@@ -282,8 +282,8 @@ TEST(Mamba, ContextsDoNotMoveItsFlops) {
 // hidden state.
 TEST(LatentExperts, AreSentAndMultipliedInTheirWidth) {
   const LlmConfig model = small_hybrid();
-  LayerWork work = training_work(2, 16);
-  work.ep = 2;
+  RankWork work = training_work(2, 16);
+  work.split.ep = 2;
   const StepList steps = layer_forward(model, model.layers[1], work);
   EXPECT_EQ(kernel(steps, "expert latent down").matrix_flops.base(), 2.0 * 32 * kHidden * 16);
   EXPECT_EQ(kernel(steps, "expert latent up").matrix_flops.base(), 2.0 * 32 * kHidden * 16);

@@ -119,9 +119,9 @@ TEST(QuantisedHead, IsNoneInTraining) {
   json packed = gptq();
   packed["lm_head"] = true;
   const LlmConfig model = small_llama(packed);
-  LayerWork work;
-  work.sequences = 1;
-  work.query = 8;
+  RankWork work;
+  work.batch.sequences = 1;
+  work.batch.query = 8;
   const StepList head = head_forward(model, work);
   for (const Step& step : head.steps()) {
     if (const Kernel* kernel = step.kernel()) {
@@ -141,11 +141,11 @@ TEST(PackedWeights, AreReadWithTheirScales) {
 
 /// Launches of a layer, of which the program has the kernels once, for both layers are alike.
 std::int64_t launches_of_layer(const json& quantization, bool quantises) {
-  LayerWork work;
-  work.phase = Phase::kDecode;
-  work.sequences = 1;
-  work.query = 1;
-  work.context = 17;
+  RankWork work;
+  work.batch.phase = Phase::kDecode;
+  work.batch.sequences = 1;
+  work.batch.query = 1;
+  work.batch.context = 17;
   work.fused.operators_apart = true;
   work.fused.quantises_widened = quantises;
   const LlmConfig model = small_llama(quantization);
@@ -167,11 +167,11 @@ TEST(OperatorsApart, HaveALaunchEach) {
 }
 
 TEST(DecodesByHead, ReadKeysAndValuesForEachHeadOfQueries) {
-  LayerWork work;
-  work.phase = Phase::kDecode;
-  work.sequences = 3;
-  work.query = 1;
-  work.context = 100;
+  RankWork work;
+  work.batch.phase = Phase::kDecode;
+  work.batch.sequences = 3;
+  work.batch.query = 1;
+  work.batch.context = 100;
   LlmConfig model = small_llama(gptq());
   model.attention.kv_heads = 2;
   const auto attention = [&] {

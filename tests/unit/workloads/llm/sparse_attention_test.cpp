@@ -26,16 +26,16 @@ constexpr std::int64_t kHidden = 64, kHeads = 8, kQuery = 24, kLatent = 32, kRop
 constexpr std::int64_t kIndexHeads = 4, kIndexDim = 16, kTopK = 100;
 constexpr std::int64_t kKey = kLatent + kRope;
 
-LayerWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::int64_t context) {
-  LayerWork work;
-  work.phase = phase;
-  work.sequences = sequences;
-  work.query = query;
-  work.context = context;
+RankWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::int64_t context) {
+  RankWork work;
+  work.batch.phase = phase;
+  work.batch.sequences = sequences;
+  work.batch.query = query;
+  work.batch.context = context;
   return work;
 }
 
-StepList mixer_steps(const LlmConfig& model, std::size_t layer, const LayerWork& work) {
+StepList mixer_steps(const LlmConfig& model, std::size_t layer, const RankWork& work) {
   return attention_half_forward(model, model.layers[layer], work);
 }
 

@@ -28,12 +28,12 @@ constexpr double kTokens = 2 * 200;  // two sequences of 200 tokens
 double pairs(double tokens) { return tokens * (tokens + 1) / 2; }
 double chosen_of(double tokens, double most) { return pairs(most) + (tokens - most) * most; }
 
-LayerWork training_work(int tp = 1, std::int64_t tokens = 200) {
-  LayerWork work;
-  work.sequences = 2;
-  work.query = work.context = tokens;
-  work.tp = tp;
-  work.sp = tp > 1;
+RankWork training_work(int tp = 1, std::int64_t tokens = 200) {
+  RankWork work;
+  work.batch.sequences = 2;
+  work.batch.query = work.batch.context = tokens;
+  work.split.tp = tp;
+  work.split.sp = tp > 1;
   return work;
 }
 
@@ -44,7 +44,7 @@ double matrix_flops(const StepList& list) {
   return sum;
 }
 
-double kept(const LlmConfig& model, std::size_t layer, const LayerWork& work) {
+double kept(const LlmConfig& model, std::size_t layer, const RankWork& work) {
   return layer_activation_bytes(model, model.layers[layer], work).base();
 }
 
@@ -108,8 +108,8 @@ TEST(SparseTraining, KeepsWhatAttentionAndTheIndexerRead) {
   EXPECT_EQ(kept(model, 0, training_work()),
             shared + kTokens * 2 * (16 + 4 * 16 + 16 + 4) + selection);
   // Layers that share a selection need it before it could be made again.
-  LayerWork again = training_work();
-  again.recompute = Recompute::kFull;
+  RankWork again = training_work();
+  again.passes.recompute = Recompute::kFull;
   EXPECT_EQ(kept(model, 0, again), kTokens * 2 * 64 + selection);
   EXPECT_EQ(kept(model, 1, again), kTokens * 2 * 64);
 }
@@ -118,10 +118,10 @@ TEST(SparseTraining, KeepsWhatAttentionAndTheIndexerRead) {
 TEST(SparseTraining, PartsComputedAgainAreNotKept) {
   const LlmConfig model = without_mlp(small_sparse());
   const auto recomputed = [&](RecomputeModule module) {
-    LayerWork work = training_work();
-    work.recompute = Recompute::kSelective;
-    work.modules = {};
-    work.modules[static_cast<std::size_t>(module)] = true;
+    RankWork work = training_work();
+    work.passes.recompute = Recompute::kSelective;
+    work.passes.modules = {};
+    work.passes.modules[static_cast<std::size_t>(module)] = true;
     return work;
   };
   const double all = kept(model, 1, training_work());
@@ -151,7 +151,7 @@ TEST(SparseTraining, TensorRanksGatherTheIndexersInputAndAddUpItsTarget) {
 // are reduced and scattered, of latents and of the indexer.
 TEST(SparseTraining, RanksThatShareSequencesGatherLatentsAndIndexKeys) {
   const LlmConfig model = without_mlp(small_sparse());
-  LayerWork half = training_work(1, 100);
+  RankWork half = training_work(1, 100);
   half.split = {.ranks = 2, .heads = 1, .gathers = true};
   const StepList forward = layer_forward(model, model.layers[0], half);
   const StepList backward = layer_backward(model, model.layers[0], half);
@@ -280,8 +280,8 @@ TEST(HyperConnectionTraining, KeepsStreamsAndWhatHalvesGive) {
   const double row = 2 * 64;
   EXPECT_EQ(kept(four_streams(), 0, training_work()) - kept(small_llama(1), 0, training_work()),
             kTokens * 2 * (4 + 1) * row);
-  LayerWork again = training_work();
-  again.recompute = Recompute::kFull;
+  RankWork again = training_work();
+  again.passes.recompute = Recompute::kFull;
   EXPECT_EQ(kept(four_streams(), 0, again), kTokens * 4 * row);
 }
 
@@ -316,8 +316,8 @@ TEST(AttentionResidualTraining, KeepsSumsOfBlocksAndTheOutputsOfThoseBefore) {
   const LlmConfig model = residual_blocks();
   EXPECT_EQ(kept(model, 1, training_work()), plain + 2 * row);
   EXPECT_EQ(kept(model, 2, training_work()), plain + 3 * row);
-  LayerWork first = training_work();
-  first.keeps_sources = true;
+  RankWork first = training_work();
+  first.passes.keeps_sources = true;
   EXPECT_EQ(kept(model, 3, first), plain + 4 * row);
   test::expect_balanced_tensors(model, 16, kPlans);
 }

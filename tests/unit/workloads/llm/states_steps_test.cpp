@@ -66,7 +66,7 @@ TEST_P(StatesSteps, HaveTheFlopsAndBytesOfTheirSizes) {
   const MemoryUse use = inference_memory(model, state_step(Phase::kDecode)).front();
   EXPECT_DOUBLE_EQ(use.kv_cache.base(), row.held);
   EXPECT_DOUBLE_EQ(use.weights.base(), 2 * double(count_parameters(model).total));
-  const LayerWork work = layer_work(state_step(Phase::kDecode));
+  const RankWork work = rank_work(state_step(Phase::kDecode));
   double read = 0;
   for (const LayerConfig& layer : model.layers) {
     const StepList steps = layer_forward(model, layer, work);
@@ -151,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Families, StatesSteps,
 // 7 FLOPs for each element of a state and token, 9 in version 7, and exponentials of decays.
 TEST(Rwkv, TheRecurrenceRunsOnVectorLanesTokenByToken) {
   const LlmConfig model = library_model("rwkv_7_1_5b");
-  LayerWork work = layer_work(state_step(Phase::kPrefill));
+  RankWork work = rank_work(state_step(Phase::kPrefill));
   const auto recurrence = [&] {
     const StepList steps = layer_forward(model, model.layers[0], work);
     for (const Step& step : steps.steps())
@@ -164,7 +164,7 @@ TEST(Rwkv, TheRecurrenceRunsOnVectorLanesTokenByToken) {
   EXPECT_EQ(first.batch, 32);
   EXPECT_EQ(first.m, 4096);
   // A prompt that goes on reads the states that its earlier tokens left.
-  work.context += 100;
+  work.batch.context += 100;
   EXPECT_EQ((recurrence().read - first.read).base(), 32 * 64 * 64 * 4);
 }
 
@@ -181,8 +181,8 @@ TEST(Rwkv, IsSplitByHeads) {
 // keys, values and gates, what the recurrence gives and what the last product reads.
 TEST(Rwkv, TrainingKeepsAMixtureForEachProduct) {
   const LlmConfig model = library_model("rwkv_5_3b");
-  LayerWork work;
-  work.query = work.context = 128;
+  RankWork work;
+  work.batch.query = work.batch.context = 128;
   LayerConfig layer = model.layers[2];
   ASSERT_EQ(layer.mixer, MixerKind::kTimeMix);
   // In front of the norm besides.

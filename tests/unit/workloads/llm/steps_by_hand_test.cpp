@@ -40,7 +40,7 @@ TEST_P(StepsByHand, HaveTheBytesAndFlopsOfTheirSizes) {
   config.micro_batch = 1;
   config.kv_length = row.keys - 1;
   EXPECT_DOUBLE_EQ(inference_memory(model, config)[0].kv_cache.base(), row.cache);
-  const LayerWork work = layer_work(config);
+  const RankWork work = rank_work(config);
   double flops = 0, read = 0;
   const auto add = [&](const StepList& steps) {
     for (const Step& step : steps.steps()) {

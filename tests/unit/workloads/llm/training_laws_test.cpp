@@ -61,14 +61,14 @@ class TrainedFamilies : public testing::TestWithParam<std::string> {};
 TEST_P(TrainedFamilies, StepsHaveThreeTimesTheForwardProducts) {
   const LlmConfig model = library_model(GetParam());
   if (!trains(model)) GTEST_SKIP() << "inference alone";
-  LayerWork work;
-  work.sequences = 2;
-  work.query = work.context = 256;
+  RankWork work;
+  work.batch.sequences = 2;
+  work.batch.query = work.batch.context = 256;
   std::vector<LayerConfig> seen;
   for (const LayerConfig& layer : model.layers) {
     if (std::find(seen.begin(), seen.end(), layer) != seen.end()) continue;
     seen.push_back(layer);
-    work.encoder = model.has_encoder() ? 256 : 0;
+    work.batch.encoder = model.has_encoder() ? 256 : 0;
     const ProductFlops forward = product_flops(layer_forward(model, layer, work));
     const ProductFlops backward = product_flops(layer_backward(model, layer, work));
     EXPECT_NEAR(backward.all / (2 * forward.all - forward.detached), 1, 1e-12);

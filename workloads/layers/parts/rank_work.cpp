@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/layers/parts/layer_work.h"
+#include "workloads/layers/parts/rank_work.h"
 
 #include <algorithm>
 #include <string>
@@ -22,10 +22,10 @@ const char* to_string(Phase phase) {
   return "?";
 }
 
-std::int64_t LayerWork::logit_rows() const {
-  if (phase == Phase::kTraining) return row_tokens();
+std::int64_t RankWork::logit_rows() const {
+  if (batch.phase == Phase::kTraining) return row_tokens();
   std::int64_t rows = 0;
-  for (const AttentionPart& part : attention_parts()) {
+  for (const AttentionPart& part : batch.attention_parts()) {
     const std::int64_t each = part.phase == Phase::kDecode ? part.query : 1;
     rows += part.samples ? part.sequences * each : 0;
   }
@@ -38,21 +38,22 @@ constexpr Precision kWide = Precision::kBf16;
 
 }  // namespace
 
-Precision LayerWork::normed_precision() const {
-  if (phase != Phase::kTraining) return function_precision(precision);
+Precision RankWork::normed_precision() const {
+  const Precision precision = formats.precision;
+  if (batch.phase != Phase::kTraining) return function_precision(precision);
   const NarrowScaling scaling = software->scaling(precision);
   const bool narrow = scaling == NarrowScaling::kFused || scaling == NarrowScaling::kDelayed;
   return narrow ? precision : kWide;
 }
 
-Precision LayerWork::function_precision(Precision of_products) const {
-  const bool casts = phase == Phase::kTraining
+Precision RankWork::function_precision(Precision of_products) const {
+  const bool casts = batch.phase == Phase::kTraining
                          ? software->scaling(of_products) != NarrowScaling::kFused
                          : quantises_apart && element_bytes(of_products) < 2;
   return casts ? kWide : of_products;
 }
 
-std::vector<AttentionPart> LayerWork::attention_parts() const {
+std::vector<AttentionPart> TokenBatch::attention_parts() const {
   if (parts) return *parts;
   return {{phase, sequences * samples, query / samples, context / samples, {}, true}};
 }
@@ -69,7 +70,7 @@ const char* to_string(Recompute recompute) {
   return "?";
 }
 
-std::vector<AttentionPart> LayerWork::attention_kernels() const {
+std::vector<AttentionPart> TokenBatch::attention_kernels() const {
   std::vector<AttentionPart> kernels;
   PromptSum sum;
   std::size_t place = 0;  // of the kernel over prompts, once there is one
@@ -95,8 +96,8 @@ std::vector<AttentionPart> LayerWork::attention_kernels() const {
   return kernels;
 }
 
-LayerWork encoder_work(LayerWork work) {
-  work.query = work.context = work.encoder;
+RankWork encoder_work(RankWork work) {
+  work.batch.query = work.batch.context = work.batch.encoder;
   return work;
 }
 

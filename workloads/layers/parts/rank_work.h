@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/graph/kernel.h"
+#include "sim/serving/expert_kernels.h"
+#include "workloads/layers/parts/lora.h"
+#include "workloads/layers/parts/rank_split.h"
+#include "workloads/layers/parts/token_batch.h"
+#include "workloads/layers/parts/training_passes.h"
+#include "workloads/models/llm_config.h"
+#include "workloads/plan/parallel_config.h"
+#include "workloads/software/training_software.h"
+
+namespace orrery {
+
+/// Inference: kernels that stand for several (sim/serving/engine_fusions.h).
+struct EngineKernels {
+  bool router = true;         ///< what chooses experts is one kernel
+  bool early_launch = false;  ///< programmatic dependent launch
+  /// Largest message whose all-reduce adds the residual and norms the sum; 0: none does.
+  Bytes allreduce_norm;
+  /// Each operation of a graph has a kernel: norms and their weights, residuals, matrices that
+  /// others join, rotations, writes to the cache, scores, softmax and values.
+  bool operators_apart = false;
+  /// Then others quantise the input of each product whose weights are narrow.
+  bool quantises_widened = false;
+  /// Heads of new tokens read keys and values each for itself, also those that others share.
+  bool decodes_by_head = false;
+
+  bool operator==(const EngineKernels&) const = default;
+};
+
+/// Formats of what a rank computes with and keeps.
+struct WorkFormats {
+  Precision precision = Precision::kBf16;     ///< precision of matrix operands
+  Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
+  /// Precision of what indexers score and keep: fp8 where tensor cores have it.
+  Precision index_precision = Precision::kFp8;
+  /// Inference: bits of the stored weights of a checkpoint in whose format the accelerator has no
+  /// products, where products widen them (nvfp4 on Hopper, fp8 on Ampere); 0: there are none.
+  std::int64_t widened_bits = 0;
+  /// Precision in which products of training keep their inputs for the backward pass: that of
+  /// activations, or fp8.
+  bool narrow_inputs = false;
+  /// Training: weights of dense products are 2:4 sparse.
+  bool sparse_weights = false;
+  /// Training: rate of fp8 products in backward passes over that of those that were measured.
+  double fp8_gradient_rate = 1;
+};
+
+/// How a block of a layer stands among the others.
+struct BlockPlace {
+  /// A tensor parallel group has the input of column-parallel matrices whole, and adds up its
+  /// gradient elsewhere; the output of the row-parallel one stays a sum in parts, and its gradient
+  /// is whole (parallel blocks).
+  bool whole_input = false;
+  bool partial_output = false;
+  /// Attention goes to the encoder's output: nothing is masked, and positions have no biases.
+  bool to_encoder = false;
+};
+
+/// What one rank does in a layer: its tokens, how the layer is split, its formats and its software.
+struct RankWork {
+  TokenBatch batch;
+  RankSplit split;
+  WorkFormats formats;
+  TrainingPasses passes;
+  BlockPlace place;
+  /// Adapters: those of tokens in inference, those that are trained in training.
+  LoraWork lora;
+  /// Training: never null.
+  std::shared_ptr<const TrainingSoftware> software = default_software();
+
+  /// Inputs of products in 8 bits or fewer are quantised by kernels of their own, not by those that
+  /// made them; of dense products alone, those of experts have it in their price.
+  bool quantises_apart = false;
+  /// Inference: the tensor cores scale blocks of operands, so that mxfp4 weights meet inputs in
+  /// mxfp8, as engines run them there (TensorRT-LLM's W4A8_MXFP4_MXFP8), and are not widened.
+  bool mx_products = false;
+  bool marlin = false;  ///< see WeightFormat::marlin
+  ExpertKernels expert_kernels = ExpertKernels::kMeasured;
+  /// Inference: where experts are added up, the shared one may be one more that every token goes to
+  /// (shared_is_routed()).
+  bool shares_as_routed = false;
+  EngineKernels fused;  ///< kernels in the place of several
+  bool flash_attention = true;
+  /// Inference: one of two batches that take turns, whose exchanges run beside the other's kernels.
+  bool takes_turns = false;
+  /// Such batches of decodes take turns by stages of a layer (next_turn()), not by exchanges.
+  bool turns_by_stages = false;
+
+  /// What backward passes compute again under selective recomputation: parts, or by the software
+  /// every second product.
+  bool recomputes(RecomputeModule module) const {
+    return passes.recompute == Recompute::kSelective && !recomputes_products() &&
+           passes.modules[static_cast<std::size_t>(module)];
+  }
+  bool recomputes_products() const {
+    return passes.recompute == Recompute::kSelective &&
+           software->selective_recompute.value == SelectiveRecompute::kEverySecondProduct;
+  }
+  /// Launches of a kernel that stands for so many operations.
+  std::int64_t launches(std::int64_t operations) const {
+    return fused.operators_apart ? operations : 1;
+  }
+  /// Tokens of the tensor parallel group.
+  std::int64_t tokens() const { return batch.tokens(); }
+  /// Tokens of this rank where the group splits them (the largest share).
+  std::int64_t split_tokens() const { return (tokens() + split.tp - 1) / split.tp; }
+  /// Tokens of norms, residuals and dropout: split under sequence parallelism.
+  std::int64_t row_tokens() const { return split.sp ? split_tokens() : tokens(); }
+  /// Rows of logits on one rank: in training all tokens, else one for each sequence that samples.
+  std::int64_t logit_rows() const;
+  /// Format in which norms, and functions between matrices, write what products of `precision`
+  /// read: wide where casts of their own follow.
+  Precision normed_precision() const;
+  Precision function_precision(Precision precision) const;
+};
+
+/// What a rank does with the tokens of the encoder.
+RankWork encoder_work(RankWork work);
+
+/// Query-key pairs that causal attention does not mask, per head and sequence: the sum over new
+/// tokens of min(keys seen, window). `window` 0: no window. For query == context == s: s (s + 1)
+/// / 2.
+double causal_pairs(std::int64_t query, std::int64_t context, std::int64_t window);
+
+/// KV heads on one rank: a head is copied when there are more ranks than heads.
+std::int64_t local_kv_heads(const AttentionConfig& attention, int tp);
+
+/// @throws config::KeyError when heads, KV heads, MLP width or experts cannot be split as asked.
+void require_divisible(const LlmConfig& model, const ParallelConfig& parallel);
+
+}  // namespace orrery
