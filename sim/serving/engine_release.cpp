@@ -314,7 +314,6 @@ std::string follow_release(config::OneOf<SchedulerConfig>& engine, const EngineS
   forget_release(node, record, record.make().get());
   const std::string& release = release_of(releases, *version);
   for (const auto& [key, cases] : read_once(release, cases_of)) {
-    if (!site.fusions && key.starts_with("fusions")) continue;
     config::Node* target = at_path(node, key);
     if (target == nullptr) throw std::logic_error("no key of " + engine.name + " is called " + key);
     const auto first = std::find_if(cases.begin(), cases.end(),

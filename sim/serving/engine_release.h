@@ -24,7 +24,6 @@ struct EngineSite {
   std::function<bool()> recurrent = {};  ///< whether some layers have a recurrent state
   std::function<bool()> experts = {};    ///< whether the model has experts
   bool connector = false;  ///< whether caches go to other instances or to other memory
-  bool fusions = true;     ///< whether `fusions` follow the version (see engine_schema())
 };
 
 /// One of the values of a default. It applies where all of its conditions hold.

@@ -206,9 +206,8 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "stand apart. TensorRT-LLM's decoders of Llama and DeepSeek fuse them into norms "
                 "and all-reduces, that of Qwen3 does not (_torch/models)")
       .optional("fusions", static_cast<EngineFusions T::*>(&SchedulerConfig::fusions),
-                "kernels in the place of several, and launches that others hide. auto: in "
-                "inference steps what this version does; in served groups the kernels that the "
-                "host's times were found with (router on, the others off)")
+                "kernels in the place of several, and launches that others hide. auto: what this "
+                "version does (`orrery describe software`)")
       .optional(
           "max_model_len", static_cast<std::int64_t T::*>(&SchedulerConfig::max_model_len),
           "tokens of the longest request (SGLang: context_length, TensorRT-LLM: max_seq_len), "

@@ -3,7 +3,7 @@
 
 namespace orrery {
 
-void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, InferenceConfig& config) {
+void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
   config.all_reduce_experts = true;
   config.quantises_apart = !engine.quant_fusion;
   config.marlin = engine.marlin;
@@ -12,7 +12,8 @@ void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, Infere
   // TensorRT-LLM's experts, which SGLang runs there, have no shared one among them
   // (server_args.py).
   config.shares_as_routed = engine.shares_as_routed && !config.mx_products;
-  config.fused = engine_kernels(engine.fusions.resolved(own), engine.all_reduce.fused);
+  config.fused =
+      engine_kernels(engine.fusions.resolved(engine.own_fusions()), engine.all_reduce.fused);
   config.fused.operators_apart = engine.operators_apart();
   config.fused.quantises_widened = engine.quantises_widened();
   config.fused.decodes_by_head = engine.decodes_by_head();

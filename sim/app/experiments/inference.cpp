@@ -131,7 +131,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   if (expert_routing && plan.ep == parallel.ep)
     config.expert_routing = expert_routing->with_file_read();
   config.two_batch_overlap = two_batch_overlap;
-  if (engine) use_kernels(*engine->object, engine->object->own_fusions(), config);
+  if (engine) use_kernels(*engine->object, config);
   if (images > 0) see(config);
   if (speculative) guess(config);
   if (engine && plan.cp == 1)

@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/app/experiments/inference.h"
 #include "sim/app/experiments/serving.h"
+#include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
@@ -208,6 +210,36 @@ TEST(EngineReleases, DescribeShowsRulesWithVersionsAndSources) {
             "memory >= 70 GiB, device not A100: 1024; otherwise 256");
   EXPECT_THAT(rule("max_num_seqs")["source"].get<std::string>(), HasSubstr("17885"));
   EXPECT_EQ(rule("max_num_seqs")["from"], "0.9");
+}
+
+EngineKernels kernels_of(const ServingExperiment& served) {
+  return serving_step(served.serving.fleet.front()).fused;
+}
+
+TEST(EngineReleases, AnEngineRunsTheSameKernelsInAStepAndInAServedGroup) {
+  for (const char* version : {"0.10", "0.16", "0.17", "0.19"}) {
+    const std::string engine = std::string("{kind: vllm, version: \"") + version + "\"}";
+    const std::string step =
+        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, "
+        "parallel: {tp: 2}, phase: decode, kv_length: 512, batch: {micro: 4}, "
+        "engine: " +
+        engine + "}";
+    const LoadedExperiment served = load(on("dgx_h100", engine), {"serving.fleet.0.parallel.tp=2"});
+    EXPECT_EQ(load(step).as<InferenceExperiment>().inference().fused,
+              kernels_of(served.as<ServingExperiment>()))
+        << version;
+  }
+}
+
+TEST(EngineReleases, AServedGroupFusesAsItsVersionDoes) {
+  const auto most = [](const char* version) {
+    const std::string engine = std::string("{kind: vllm, version: \"") + version + "\"}";
+    return kernels_of(load(on("dgx_h100", engine), {"serving.fleet.0.parallel.tp=2"})
+                          .as<ServingExperiment>())
+        .allreduce_norm;
+  };
+  EXPECT_EQ(most("0.16"), Bytes(0));
+  EXPECT_GT(most("0.17"), Bytes(0));
 }
 
 // Two prompts of 120,000 tokens in a cache for one and a half (vLLM pull requests 21793, 37307).
