@@ -56,7 +56,7 @@ Kernel norm_of_sum(const std::string& name, const LayerTask& task, bool reduced)
   const double sum =
       real(task.work.row_tokens() * task.model.hidden) * activation_bytes(task.work.precision);
   if (!reduced || task.work.tp == 1 || task.model.residual_streams > 1 ||
-      Bytes(sum) > task.work.fused.allreduce_norm)
+      Bytes(sum) > task.work.normed_all_reduce)
     return kernel;
   kernel.start = KernelStart::kWithin;
   kernel.read -= Bytes(sum);
@@ -226,7 +226,7 @@ Precision LayerTask::precision(StoredFormat stored) const {
 WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (work.phase == Phase::kTraining) return {.sparse = work.sparse_weights};
   const auto widened = [this](std::int64_t bits) -> WeightFormat {
-    return {bits, false, work.marlin, model.scale_bits};
+    return {bits, false, work.kernels.experts == ExpertKernels::kMarlin, model.scale_bits};
   };
   if (stored == StoredFormat::kWideFourBit) return widened(4);
   // As they are, beside operands of 8 bits.
@@ -239,7 +239,7 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (work.widened_bits > 0 && stored == StoredFormat::kPrecision)
     return widened(work.widened_bits);
   if (work.widened_bits > 0 && stored == StoredFormat::kEightFloat)
-    return {.bits = 8, .sparse = false, .marlin = work.marlin};
+    return {.bits = 8, .sparse = false, .marlin = work.kernels.experts == ExpertKernels::kMarlin};
   return {};
 }
 
@@ -247,7 +247,7 @@ namespace {
 
 /// Kernels that start before the one before has ended, where the engine has them do so.
 StepList launched_early(StepList steps, const LayerWork& work) {
-  if (work.fused.early_launch) steps.launch_early();
+  if (is_on(work.kernels.pdl)) steps.launch_early();
   return steps;
 }
 

@@ -259,7 +259,7 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
 
 std::int64_t InferenceExperiment::kept_off(const Kernel& kernel) const {
   if (!two_batch_overlap || phase != Phase::kPrefill || !engine ||
-      engine->object->expert_kernels != ExpertKernels::kDeepGemm || !system.expert_exchange)
+      engine->object->kernels.experts != ExpertKernels::kDeepGemm || !system.expert_exchange)
     return 0;
   return leaves_units(kernel) ? system.expert_exchange->units.value : 0;
 }

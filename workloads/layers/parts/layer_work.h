@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
-#include "sim/serving/expert_kernels.h"
+#include "sim/serving/kernel_rules.h"
 #include "workloads/layers/parts/expert_placement.h"
 #include "workloads/layers/parts/lora.h"
 #include "workloads/layers/parts/prompts.h"
@@ -74,23 +74,6 @@ struct ContextSplit {
   int rest() const { return ranks / heads; }
 };
 
-/// Inference: kernels that stand for several (sim/serving/engine_fusions.h).
-struct EngineKernels {
-  bool router = true;         ///< what chooses experts is one kernel
-  bool early_launch = false;  ///< programmatic dependent launch
-  /// Largest message whose all-reduce adds the residual and norms the sum; 0: none does.
-  Bytes allreduce_norm;
-  /// Each operation of a graph has a kernel: norms and their weights, residuals, matrices that
-  /// others join, rotations, writes to the cache, scores, softmax and values.
-  bool operators_apart = false;
-  /// Then others quantise the input of each product whose weights are narrow.
-  bool quantises_widened = false;
-  /// Heads of new tokens read keys and values each for itself, also those that others share.
-  bool decodes_by_head = false;
-
-  bool operator==(const EngineKernels&) const = default;
-};
-
 /// What one rank does in a layer: its tokens, and how the layer is split.
 struct LayerWork {
   Phase phase = Phase::kTraining;
@@ -111,21 +94,15 @@ struct LayerWork {
   ContextSplit split;
   int ep = 1;
   int etp = 1;
-  /// Inputs of products in 8 bits or fewer are quantised by kernels of their own, not by those that
-  /// made them; of dense products alone, those of experts have it in their price.
-  bool quantises_apart = false;
   /// Inference: the tensor cores scale blocks of operands, so that mxfp4 weights meet inputs in
   /// mxfp8, as engines run them there (TensorRT-LLM's W4A8_MXFP4_MXFP8), and are not widened.
   bool mx_products = false;
-  bool marlin = false;  ///< see WeightFormat::marlin
   /// Inference: bits of the stored weights of a checkpoint in whose format the accelerator has no
   /// products, where products widen them (nvfp4 on Hopper, fp8 on Ampere); 0: there are none.
   std::int64_t widened_bits = 0;
-  ExpertKernels expert_kernels = ExpertKernels::kMeasured;
-  /// Inference: where experts are added up, the shared one may be one more that every token goes to
-  /// (shared_is_routed()).
-  bool shares_as_routed = false;
-  EngineKernels fused;                        ///< kernels in the place of several
+  KernelRules kernels;  ///< Inference: kernels of the engine
+  /// Inference: largest buffer whose all-reduce adds the residual and norms the sum; 0: none does.
+  Bytes normed_all_reduce;
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
   Precision kv_precision = Precision::kBf16;  ///< precision of the KV cache
   /// Precision of what indexers score and keep: fp8 where tensor cores have it.
@@ -194,7 +171,7 @@ struct LayerWork {
   }
   /// Launches of a kernel that stands for so many operations.
   std::int64_t launches(std::int64_t operations) const {
-    return fused.operators_apart ? operations : 1;
+    return is_on(kernels.operators_apart) ? operations : 1;
   }
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return sequences * query; }
