@@ -23,12 +23,10 @@ struct EnumNames<LlamaBackend> {
 
 namespace {
 
-/// llama.cpp as it was in 2023 and 2024, without FlashAttention: a kernel for each operation that
-/// build_llama() puts into the graph (llama.cpp), and by CUDA another that quantises the input of
-/// each product of narrow weights to q8_1 (ggml-cuda.cu, ggml_cuda_op_mul_mat; Metal's read
-/// floats). Its server gives each sequence a slot whose part of the cache is set aside.
+/// llama.cpp, whose server gives each sequence a slot whose part of the cache is set aside. Its
+/// kernels are in configs/software/llama_cpp.yaml.
 struct LlamaCpp final : WholeAnswers {
-  LlamaCpp() : WholeAnswers("llama_cpp", 1) {}
+  LlamaCpp() : WholeAnswers("llama_cpp", 0) {}
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<IterationScheduler>(max_num_seqs);
@@ -37,11 +35,6 @@ struct LlamaCpp final : WholeAnswers {
   bool runs_graph(std::int64_t tokens, bool decodes) const override {
     return decodes && tokens == 1;
   }
-  bool operators_apart() const override { return true; }
-  bool quantises_widened() const override { return backend == LlamaBackend::kCuda; }
-  /// Metal's products go through the keys of a head for each head of queries (ggml-metal.metal,
-  /// kernel_mul_mv: i12 / r2); so do CUDA's, to which the L2 gives them.
-  bool decodes_by_head() const override { return backend == LlamaBackend::kMetal; }
 
   LlamaBackend backend = LlamaBackend::kCuda;
 

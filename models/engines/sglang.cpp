@@ -22,14 +22,6 @@ enum class SchedulePolicy : std::uint8_t {
 };
 
 namespace config {
-/// SGLang's names (server_args.py).
-template <>
-struct EnumNames<ExpertKernels> {
-  static constexpr std::pair<ExpertKernels, const char*> values[] = {
-      {ExpertKernels::kTriton, "auto"},
-      {ExpertKernels::kMeasured, "cutlass"},
-      {ExpertKernels::kDeepGemm, "deep_gemm"}};
-};
 template <>
 struct EnumNames<SchedulePolicy> {
   static constexpr std::pair<SchedulePolicy, const char*> values[] = {
@@ -83,11 +75,7 @@ class SglangScheduler final : public Scheduler {
 /// Keys of SGLang. Defaults that depend on its version are in configs/software/sglang_*.yaml; 0
 /// stands for them here.
 struct Sglang final : SchedulerConfig {
-  Sglang() {
-    kind = "sglang";
-    quant_fusion = false;
-    expert_kernels = ExpertKernels::kTriton;
-  }
+  Sglang() { kind = "sglang"; }
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<SglangScheduler>(*this);
@@ -114,7 +102,6 @@ struct Sglang final : SchedulerConfig {
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
   double mem_fraction_static = 0, schedule_conservativeness = 1;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
-  bool disable_shared_experts_fusion = false;
 
   /// Keys of batches and of their kernels.
   static config::Schema<Sglang> batch_keys() {
@@ -126,15 +113,7 @@ struct Sglang final : SchedulerConfig {
                   "describe software sglang`)")
         .optional("max_running_requests", &Sglang::max_running_requests,
                   "requests that run at a time at most", between(1, 1e6))
-        .optional("moe_runner_backend",
-                  static_cast<ExpertKernels Sglang::*>(&Sglang::expert_kernels),
-                  "kernels of experts; auto: Triton's where tensor cores do not scale blocks "
-                  "(server_args.py), which scale their sums and are priced as products of fp8; "
-                  "deep_gemm: DeepGEMM's, beside DeepEP, priced as its dense products; "
-                  "cutlass: those that were measured")
-        .optional("disable_shared_experts_fusion", &Sglang::disable_shared_experts_fusion,
-                  "whether the shared expert of DeepSeek-V3 and R1 on tensor parallel ranks "
-                  "runs by kernels of its own, not as one more of the routed experts")
+        .alias("moe_runner_backend", "kernels.experts")
         .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                   "most sequences of a captured graph of decodes; smaller batches run the next "
                   "of 1, 2, 4 and multiples of 8; 0 captures no graphs",
@@ -180,17 +159,13 @@ struct Sglang final : SchedulerConfig {
                       "whether equal prefixes are not kept")
             .optional("disable_overlap_schedule", &Sglang::disable_overlap_schedule,
                       "whether the host prepares no iteration while devices run the one before")
-            .derive([](Sglang& s) {
-              s.host.overlapped = !s.disable_overlap_schedule;
-              s.shares_as_routed = !s.disable_shared_experts_fusion;
-            })
+            .derive([](Sglang& s) { s.host.overlapped = !s.disable_overlap_schedule; })
             .check(
                 "must be -1 or positive",
                 [](const Sglang& s) { return s.chunked_prefill_size != 0; }, "chunked_prefill_size")
             .check(
                 "expected a version such as 0.5.5",
-                [](const Sglang& s) { return EngineVersion::of(s.version).has_value(); },
-                "version");
+                [](const Sglang& s) { return is_engine_version(s.version); }, "version");
     return schema;
   }
 };

@@ -137,11 +137,6 @@ struct TensorrtLlm final : SchedulerConfig {
             mamba_state_cache_interval};
   }
 
-  /// Masked multi-head attention was all there was before XQA (docs/source/blogs/XQA-kernel.md,
-  /// January 2024: "using tensor cores, reducing data loading and conversion").
-  bool decodes_by_head() const override {
-    return EngineVersion::of(version).value() < EngineVersion{0, 8};
-  }
   std::int64_t padded(std::int64_t tokens, bool decodes) const override;
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
 
@@ -185,7 +180,7 @@ struct TensorrtLlm final : SchedulerConfig {
                       "describe software tensorrt_llm`)")
             .check(
                 "expected a version such as 1.2",
-                [](const T& t) { return EngineVersion::of(t.version).has_value(); }, "version")
+                [](const T& t) { return is_engine_version(t.version); }, "version")
             .derive([](T& t) { t.host.overlapped = !t.disable_overlap_scheduler; })
             .optional("attention_dp_config", &T::attention_dp_config,
                       "how data parallel ranks wait for each other's prompts")

@@ -15,7 +15,7 @@ namespace {
 /// is kept beside them). Steps of new tokens are traces, prompts are filled up to sizes that are
 /// compiled and run one by one.
 struct TtTransformers final : WholeAnswers {
-  TtTransformers() : WholeAnswers("tt_transformers", kTile) {}
+  TtTransformers() : WholeAnswers("tt_transformers", 0) {}
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<IterationScheduler>(max_num_seqs);

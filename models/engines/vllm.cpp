@@ -18,8 +18,6 @@ enum class AsyncScheduling : std::uint8_t { kAuto, kOn, kOff };
 /// In which order requests of vLLM's engine come to their turn.
 enum class SchedulingPolicy : std::uint8_t { kFcfs, kPriority };
 
-enum class MoeBackend { kAuto, kMarlin };
-
 namespace config {
 template <>
 struct EnumNames<AsyncScheduling> {
@@ -32,11 +30,6 @@ template <>
 struct EnumNames<SchedulingPolicy> {
   static constexpr std::pair<SchedulingPolicy, const char*> values[] = {
       {SchedulingPolicy::kFcfs, "fcfs"}, {SchedulingPolicy::kPriority, "priority"}};
-};
-template <>
-struct EnumNames<MoeBackend> {
-  static constexpr std::pair<MoeBackend, const char*> values[] = {{MoeBackend::kAuto, "auto"},
-                                                                  {MoeBackend::kMarlin, "marlin"}};
 };
 }  // namespace config
 
@@ -71,11 +64,7 @@ class VllmScheduler final : public Scheduler {
 /// Keys of vLLM. Defaults that depend on its version are in configs/software/vllm_*.yaml, those of
 /// the device and its use among them; 0 stands for them here.
 struct Vllm final : SchedulerConfig {
-  Vllm() {
-    kind = "vllm";
-    quant_fusion = false;
-    decodes_by_stages = false;  // v1/worker/ubatching.py: it yields at exchanges
-  }
+  Vllm() { kind = "vllm"; }
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<VllmScheduler>(*this);
@@ -100,7 +89,6 @@ struct Vllm final : SchedulerConfig {
 
   VllmMemory rank_memory;
   std::string version = "0.11";
-  MoeBackend moe_backend = MoeBackend::kAuto;
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   bool enforce_eager = false;
   std::int64_t max_cudagraph_capture_size = 0, cudagraph_limit = 0, cudagraph_coarse = 0;
@@ -124,9 +112,7 @@ struct Vllm final : SchedulerConfig {
                   "software vllm`)")
         .optional("async_scheduling", &Vllm::async_scheduling,
                   "whether the host prepares an iteration while devices run the one before")
-        .optional("moe_backend", &Vllm::moe_backend,
-                  "kernels of experts whose weights are widened (moe_backend; before, "
-                  "VLLM_MXFP4_USE_MARLIN): those that were measured, or Marlin's")
+        .alias("moe_backend", "kernels.experts")
         .optional("scheduling_policy", &Vllm::scheduling_policy,
                   "order of requests: as they come, or by their priority")
         .optional("enforce_eager", &Vllm::enforce_eager,
@@ -190,11 +176,9 @@ struct Vllm final : SchedulerConfig {
                 "long_prefill_token_threshold")
             .check(
                 "expected a version such as 0.11",
-                [](const Vllm& v) { return EngineVersion::of(v.version).has_value(); }, "version")
-            .derive([](Vllm& v) {
-              v.marlin = v.moe_backend == MoeBackend::kMarlin;
-              v.host.overlapped = v.async_scheduling == AsyncScheduling::kOn;
-            });
+                [](const Vllm& v) { return is_engine_version(v.version); }, "version")
+            .derive(
+                [](Vllm& v) { v.host.overlapped = v.async_scheduling == AsyncScheduling::kOn; });
     return schema;
   }
 };

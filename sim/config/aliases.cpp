@@ -16,13 +16,19 @@ bool is_written(const Node* node) {
   return node != nullptr && node->origin().kind != Origin::Kind::kDefault;
 }
 
-/// Sets the value at a dotted path below `node`, whose maps are made where they are missing.
+/// Sets the value at a dotted path below `node`, whose maps are made where they are missing. Two
+/// maps join.
 /// @returns false where something else is there
 bool put(Node& node, const std::string& path, const Node::Entry& entry) {
   const std::size_t dot = path.find('.');
   const std::string key = path.substr(0, dot);
   Node* child = node.find(key);
   if (dot == std::string::npos) {
+    if (is_written(child) && child->is_map() && entry.value.is_map()) {
+      for (const Node::Entry& part : entry.value.entries())
+        if (!put(*child, part.key, part)) return false;
+      return true;
+    }
     if (is_written(child)) return false;
     node.set(key, entry.value, entry.key_origin);
     return true;

@@ -12,7 +12,7 @@ const config::Schema<EngineAllReduce>& EngineAllReduce::schema() {
                         "NCCL carries what is too large for all of them")
           .optional("fused", &A::fused,
                     "largest buffer of the kernel that adds the residual and norms the sum, where "
-                    "fusions.allreduce_norm is on",
+                    "kernels.allreduce_norm is on",
                     at_least(0))
           .optional("own", &A::own,
                     "the engine's one-shot and two-shot kernels (vLLM: custom_all_reduce) carry "

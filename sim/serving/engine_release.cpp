@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <mutex>
 
 #include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
+#include "sim/config/output.h"
+#include "sim/units/spelling.h"
 
 namespace orrery {
 namespace {
@@ -42,6 +43,8 @@ bool RuleCase::holds(const EngineSite& site) const {
          (!pipeline || *pipeline == (site.pp > 1)) &&
          (!data_parallel || *data_parallel == (site.dp > 1)) &&
          (!connector || *connector == site.connector) &&
+         (backend.empty() ||
+          std::find(backend.begin(), backend.end(), site.backend) != backend.end()) &&
          (methods.empty() ||
           std::find(methods.begin(), methods.end(), site.speculation) != methods.end()) &&
          is_as_asked(recurrent, site.recurrent) && is_as_asked(experts, site.experts);
@@ -65,6 +68,7 @@ std::string RuleCase::text() const {
   flag(pipeline, "pipeline parallel");
   flag(data_parallel, "data parallel");
   flag(connector, "KV connector");
+  if (!backend.empty()) add("backend " + config::joined(backend));
   if (!speculation.empty()) add("speculation by " + config::joined(speculation));
   flag(recurrent, "recurrent layers");
   flag(experts, "experts");
@@ -89,6 +93,7 @@ const config::Schema<RuleCase>& RuleCase::schema() {
           .optional("speculation", &C::speculation, "methods of speculative decoding")
           .optional("connector", &C::connector,
                     "whether caches go to other instances or to other memory")
+          .optional("backend", &C::backend, "values of the engine's key `backend`")
           .optional("recurrent", &C::recurrent, "whether some layers have a recurrent state")
           .optional("experts", &C::experts, "whether the model has experts")
           .required("value", &C::value, "value of the key");
@@ -126,11 +131,14 @@ const config::Schema<EngineRelease>& EngineRelease::schema() {
           .named("software", &R::id)
           .optional("name", &R::name, "name and version, for tables")
           .required("engine", &R::engine, "kind of engine, of `orrery describe schedulers`")
-          .required("version", &R::version, "first version that has these defaults")
+          .optional("version", &R::version,
+                    "first version that has these defaults, or a name of your own such as "
+                    "0.19-mine; engines without versions leave it out")
           .required("rules", &R::rules, "defaults by keys of the engine")
           .check(
               "expected a version such as 0.11",
-              [](const R& r) { return EngineVersion::of(r.version).has_value(); }, "version")
+              [](const R& r) { return r.version.empty() || is_engine_version(r.version); },
+              "version")
           .check(
               "no engine has this name; `orrery describe schedulers` lists them",
               [](const R& r) {
@@ -140,29 +148,25 @@ const config::Schema<EngineRelease>& EngineRelease::schema() {
   return schema;
 }
 
-namespace {
-
-/// The version in "vllm_0_11_1". @return std::nullopt for files of something else
-std::optional<EngineVersion> version_in(const std::string& name, const std::string& engine) {
+std::optional<EngineVersion> release_version(const std::string& name, const std::string& engine) {
+  if (name == engine) return EngineVersion{};
   if (!name.starts_with(engine + "_")) return std::nullopt;
   std::string digits = name.substr(engine.size() + 1);
   std::replace(digits.begin(), digits.end(), '_', '.');
   return EngineVersion::of(digits);
 }
 
-}  // namespace
-
 std::map<EngineVersion, std::string> engine_releases(const std::string& engine) {
   std::map<EngineVersion, std::string> all;
   for (const std::string& name : config::default_library().names("software"))
-    if (const auto version = version_in(name, engine)) all.emplace(*version, name);
+    if (const auto version = release_version(name, engine)) all.emplace(*version, name);
   return all;
 }
 
 bool is_engine_release(const std::string& name) {
   const auto& engines = config::Registered<SchedulerConfig>::items();
   return std::any_of(engines.begin(), engines.end(), [&](const auto& engine) {
-    return version_in(name, engine.first).has_value();
+    return name == engine.first || name.starts_with(engine.first + "_");
   });
 }
 
@@ -171,51 +175,18 @@ EngineRelease load_engine_release(const std::string& name) {
   return config::load<EngineRelease>(library.locate("software", name, ""), library, "software");
 }
 
+std::string own_release(const std::string& engine, const std::string& version,
+                        const std::string& from_file) {
+  const config::Library& library = config::default_library();
+  if (config::Library::is_path(version)) return library.locate("software", version, from_file);
+  if (EngineVersion::of(version) && version.find('-') == std::string::npos) return {};
+  std::string name = engine + "_" + version;
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+  return library.locate("software", name, "");
+}
+
 namespace {
-
-using Cases = std::map<std::string, std::vector<RuleCase>>;
-
-/// What `read` gives for a name, which is read once in a process.
-template <class T>
-const T& read_once(const std::string& name, T (*read)(const std::string&)) {
-  static std::mutex mutex;
-  static std::map<std::string, T> all;
-  const std::lock_guard lock(mutex);
-  const auto known = all.find(name);
-  return known != all.end() ? known->second : all.emplace(name, read(name)).first->second;
-}
-
-/// The cases of all rules of a release.
-Cases cases_of(const std::string& release) {
-  Cases cases;
-  for (const auto& [key, rule] : load_engine_release(release).rules) cases[key] = rule.cases();
-  return cases;
-}
-
-/// Whether a value came from a release, the last time that this was loaded.
-bool is_of_release(const config::Node& node) {
-  const config::Origin& written = node.origin();
-  if (written.kind != config::Origin::Kind::kFile) return false;
-  const auto folder = std::filesystem::path(*written.file).parent_path();
-  return folder == config::default_library().root() / "software";
-}
-
-bool is_default(const config::Node& node) {
-  return node.origin().kind == config::Origin::Kind::kDefault;
-}
-
-/// Puts defaults back in the place of values of another release.
-void forget_release(config::Node& node, const config::Record& record, void* defaults) {
-  for (const config::Field& field : record.fields()) {
-    config::Node* value = node.find(field.key);
-    if (value == nullptr) continue;
-    if (is_of_release(*value)) {
-      *value = config::default_node(field, defaults);
-    } else if (field.type->kind == config::TypeKind::kRecord && value->is_map()) {
-      forget_release(*value, field.type->record(), field.address(defaults));
-    }
-  }
-}
 
 config::Node* at_path(config::Node& node, const std::string& path) {
   const std::size_t dot = path.find('.');
@@ -226,7 +197,8 @@ config::Node* at_path(config::Node& node, const std::string& path) {
 /// Replaces a value that nobody wrote, or that was written as `auto`. Of a map, all keys that the
 /// rule has.
 void set_open(config::Node& target, const config::Node& value) {
-  if (!is_default(target) && target.text() != "auto") return;
+  const bool open = target.origin().kind == config::Origin::Kind::kDefault;
+  if (!open && target.text() != "auto") return;
   if (!value.is_map()) {
     target = value;
     return;
@@ -235,47 +207,21 @@ void set_open(config::Node& target, const config::Node& value) {
     target.set(entry.key, entry.value, entry.key_origin);
 }
 
-/// The newest release that is not newer than a version, or the oldest one.
-/// @param releases not empty
-const std::string& release_of(const std::map<EngineVersion, std::string>& releases,
-                              const EngineVersion& version) {
-  const auto newer = releases.upper_bound(version);
-  return newer == releases.begin() ? newer->second : std::prev(newer)->second;
+}  // namespace
+
+bool set_open(config::Node& engine, const std::string& key, const config::Node& value) {
+  config::Node* target = at_path(engine, key);
+  if (target != nullptr) set_open(*target, value);
+  return target != nullptr;
 }
 
-/// Says that no release is known of a version: it is older, or newer, than all that are.
-void warn_of_version(const std::map<EngineVersion, std::string>& releases,
-                     const EngineVersion& version, const std::string& engine,
-                     const config::Node& written, config::Diagnostics& diagnostics) {
-  if (is_default(written)) return;  // engine_defaults says which version is used
-  const EngineVersion& oldest = releases.begin()->first;
-  const EngineVersion& newest = releases.rbegin()->first;
-  const bool older = version < oldest;
-  const bool newer = version > EngineVersion{newest.major, newest.minor, 1 << 20};
-  if (!older && !newer) return;
-  const EngineVersion& nearest = older ? oldest : newest;
-  const std::string message = "defaults of " + engine + " " + version.text() +
-                              " are not known: those of " + nearest.text() + " are used";
-  for (const config::Diagnostic& said : diagnostics.all())
-    if (said.message == message) return;
-  diagnostics.warning(written.where(), written.length(), message,
-                      {"`orrery describe software " + engine + "` lists the versions"});
-}
+namespace {
 
-/// The version of the release that has a value. @return std::nullopt for values of others
-std::optional<EngineVersion> release_with(const config::Node* value, const std::string& engine) {
-  if (value == nullptr || !is_of_release(*value)) return std::nullopt;
-  return version_in(std::filesystem::path(*value->origin().file).stem().string(), engine);
-}
-
-/// What follow_release() returns.
-std::string followed_text(const std::string& engine, const std::string& version,
-                          const std::string& release, const config::Node& node) {
-  std::string text =
-      engine + " " + version + ": defaults of " + version_in(release, engine)->text();
-  if (const auto times = release_with(node.at_path("host.request"), engine))
-    text += ", host times of " + times->text();
-  return text;
+/// The keys of an engine as rules name them.
+std::vector<std::string> keys_of(const config::Record& record) {
+  std::vector<std::string> keys;
+  for (const config::KeyHelp& key : config::describe_keys(record)) keys.push_back(key.path);
+  return keys;
 }
 
 }  // namespace
@@ -290,42 +236,16 @@ void require_rules(const EngineRelease& release) {
   for (const auto& [key, rule] : release.rules) {
     for (const RuleCase& one : rule.cases()) {
       config::Node node = defaults;
-      if (config::Node* target = at_path(node, key)) {
-        set_open(*target, one.value);
+      if (set_open(node, key, one.value)) {
         config::fill(record.make().get(), node, record, diagnostics);
       } else {
         diagnostics.error(one.value.where(), one.value.length(),
-                          "no key of " + release.engine + " is called '" + key + "'");
+                          "no key of " + release.engine + " is called '" + key + "'",
+                          nearest_name(key, keys_of(record)));
       }
     }
   }
   diagnostics.throw_if_errors();
-}
-
-std::string follow_release(config::OneOf<SchedulerConfig>& engine, const EngineSite& site,
-                           config::Node& node, config::Diagnostics& diagnostics) {
-  const config::Node* written = node.find("version");
-  if (written == nullptr || !engine.object) return {};
-  const auto version = EngineVersion::of(written->text());
-  const auto& releases = read_once(engine.name, engine_releases);
-  if (!version || releases.empty()) return {};
-  warn_of_version(releases, *version, engine.name, *written, diagnostics);
-  const config::Record& record = *SchedulerConfig::choices().record_of(node);
-  forget_release(node, record, record.make().get());
-  const std::string& release = release_of(releases, *version);
-  for (const auto& [key, cases] : read_once(release, cases_of)) {
-    if (!site.fusions && key.starts_with("fusions")) continue;
-    config::Node* target = at_path(node, key);
-    if (target == nullptr) throw std::logic_error("no key of " + engine.name + " is called " + key);
-    const auto first = std::find_if(cases.begin(), cases.end(),
-                                    [&](const RuleCase& one) { return one.holds(site); });
-    if (first != cases.end()) set_open(*target, first->value);
-  }
-  config::OneOf<SchedulerConfig> followed;
-  void* object = config::type_of<config::OneOf<SchedulerConfig>>().choose(&followed, engine.name);
-  config::fill(object, node, record, diagnostics);
-  engine = followed;
-  return followed_text(engine.name, written->text(), release, node);
 }
 
 }  // namespace orrery

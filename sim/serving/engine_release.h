@@ -24,7 +24,7 @@ struct EngineSite {
   std::function<bool()> recurrent = {};  ///< whether some layers have a recurrent state
   std::function<bool()> experts = {};    ///< whether the model has experts
   bool connector = false;  ///< whether caches go to other instances or to other memory
-  bool fusions = true;     ///< whether `fusions` follow the version (see engine_schema())
+  std::string backend{};   ///< the engine's key of that name
 };
 
 /// One of the values of a default. It applies where all of its conditions hold.
@@ -38,6 +38,7 @@ struct RuleCase {
   std::vector<std::string> speculation;         ///< methods of speculative decoding
   std::optional<bool> recurrent, experts;       ///< kinds of models
   std::optional<bool> connector;                ///< caches go to other instances or to other memory
+  std::vector<std::string> backend;             ///< values of the engine's key of that name
   config::Node value;
 
   bool holds(const EngineSite& site) const;
@@ -63,9 +64,19 @@ struct EngineRelease {
   static const config::Schema<EngineRelease>& schema();
 };
 
+/// The version in a file's name: 0.11.1 of "vllm_0_11_1", 0.0 of "llama_cpp", the file of an engine
+/// without versions. @return std::nullopt for names of something else
+std::optional<EngineVersion> release_version(const std::string& name, const std::string& engine);
+
 /// The names of an engine's releases in configs/software with their versions, oldest first:
-/// vllm_0_11_1 is version 0.11.1.
+/// vllm_0_11_1 is version 0.11.1, llama_cpp the one file of an engine without versions.
 std::map<EngineVersion, std::string> engine_releases(const std::string& engine);
+
+/// The file of a version that a user wrote: a path ("my_vllm.yaml"), or a name in configs/software
+/// ("0.19-mine" of vllm is vllm_0_19_mine). @return empty for versions of the engine itself
+/// @param from_file file that paths are relative to
+std::string own_release(const std::string& engine, const std::string& version,
+                        const std::string& from_file);
 
 /// Whether a file of configs/software is a release of a registered engine, by its name.
 bool is_engine_release(const std::string& name);
@@ -73,16 +84,20 @@ bool is_engine_release(const std::string& name);
 /// A release by its name in configs/software. @throws config::ConfigError
 EngineRelease load_engine_release(const std::string& name);
 
+/// Replaces the value of a key that nobody wrote, or that was written as `auto`; of a map, all keys
+/// that `value` has. @return false where the engine has no such key
+bool set_open(config::Node& engine, const std::string& key, const config::Node& value);
+
 /// Checks that rules name keys of the engine and values that these keys accept.
 /// @throws config::ConfigError
 void require_rules(const EngineRelease& release);
 
 /// Fills in the keys of an engine that nobody wrote, from the newest release that is not newer than
-/// its version. Each key then names the file as its origin. Engines without releases stay as they
-/// are.
+/// its version, or from the user's own file that `version` names. Each key then names the file as
+/// its origin. Engines without releases stay as they are.
 /// @param node the completed configuration of the engine
 /// @return "vllm 0.22: defaults of 0.21, host times of 0.14": the releases that its
-/// defaults and the times of its host come from; empty for engines without releases
+/// defaults and the times of its host come from; empty for engines without versions
 std::string follow_release(config::OneOf<SchedulerConfig>& engine, const EngineSite& site,
                            config::Node& node, config::Diagnostics& diagnostics);
 

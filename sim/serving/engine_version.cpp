@@ -3,6 +3,8 @@
 
 #include <charconv>
 
+#include "sim/config/library.h"
+
 namespace orrery {
 
 std::string EngineVersion::text() const {
@@ -21,6 +23,10 @@ std::optional<EngineVersion> EngineVersion::of(const std::string& text) {
   // What follows the digits of a patch says no more here: 0.5.6.post2, 1.2.0rc5.
   if (std::from_chars(second.ptr + 1, end, version.patch).ec != std::errc()) return std::nullopt;
   return version;
+}
+
+bool is_engine_version(const std::string& text) {
+  return config::Library::is_path(text) || EngineVersion::of(text.substr(0, text.find('-')));
 }
 
 }  // namespace orrery

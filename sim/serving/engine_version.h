@@ -17,4 +17,8 @@ struct EngineVersion {
   static std::optional<EngineVersion> of(const std::string& text);
 };
 
+/// Whether a text may be a version: numbers, numbers with a name of your own ("0.19-mine"), or a
+/// path of a file.
+bool is_engine_version(const std::string& text);
+
 }  // namespace orrery

@@ -12,10 +12,9 @@
 #include "sim/config/registered.h"
 #include "sim/serving/adapter_slots.h"
 #include "sim/serving/engine_all_reduce.h"
-#include "sim/serving/engine_fusions.h"
 #include "sim/serving/engine_overheads.h"
-#include "sim/serving/expert_kernels.h"
 #include "sim/serving/iteration.h"
+#include "sim/serving/kernel_rules.h"
 #include "sim/serving/kv_pool.h"
 #include "sim/serving/request.h"
 #include "sim/units/units.h"
@@ -146,36 +145,14 @@ struct SchedulerConfig {
   /// How many sizes of iterations that only decode have a graph.
   std::int64_t captured_graphs() const;
 
-  /// Whether each operation of a model's graph has a kernel, none being fused, and whether others
-  /// quantise the input of each product whose weights are narrow.
-  virtual bool operators_apart() const { return false; }
-  virtual bool quantises_widened() const { return false; }
-  /// Whether new tokens attend by a kernel that reads keys and values for each head of queries.
-  virtual bool decodes_by_head() const { return false; }
-
   /// Whether its scheduler counts the adapters of an iteration.
   virtual bool serves_adapters() const { return false; }
 
   std::string kind;  ///< "vllm": the name that it is registered by
   HostCosts host;
-  /// Kernels before a product quantise its input; otherwise kernels of their own do.
-  bool quant_fusion = true;
-  EngineFusions fusions;
+  KernelRules kernels;
   /// Tokens of the longest request that the engine takes; 0: not said.
   std::int64_t max_model_len = 0;
-  /// What `auto` stands for in this version.
-  virtual EngineFusions own_fusions() const {
-    return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff};
-  }
-  /// Engines say so by keys of their own.
-  ExpertKernels expert_kernels = ExpertKernels::kMeasured;
-  /// Where ranks add up experts of all tokens, the shared one is one more of the routed ones;
-  /// engines say so by keys of their own.
-  bool shares_as_routed = false;
-  /// See InferenceConfig::decodes_by_stages.
-  bool decodes_by_stages = true;
-  /// Marlin's kernels widen weights; engines say so by keys of their own.
-  bool marlin = false;
   EngineAllReduce all_reduce;
 
   static const config::Choices& choices() {
@@ -199,16 +176,11 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "kernels that add up buffers of tensor parallel ranks inside a system. By itself "
                 "what this version takes on this device (`orrery describe software`)")
       .alias("custom_all_reduce", "all_reduce.own")
-      .optional("quant_fusion", static_cast<bool T::*>(&SchedulerConfig::quant_fusion),
-                "whether norms, activations and attention quantise what a product in 8 bits or "
-                "fewer reads; otherwise kernels of their own do. vLLM's passes for it are off by "
-                "themselves (fuse_norm_quant, fuse_act_quant, fuse_attn_quant), SGLang's kernels "
-                "stand apart. TensorRT-LLM's decoders of Llama and DeepSeek fuse them into norms "
-                "and all-reduces, that of Qwen3 does not (_torch/models)")
-      .optional("fusions", static_cast<EngineFusions T::*>(&SchedulerConfig::fusions),
-                "kernels in the place of several, and launches that others hide. auto: in "
-                "inference steps what this version does; in served groups the kernels that the "
-                "host's times were found with (router on, the others off)")
+      .optional("kernels", static_cast<KernelRules T::*>(&SchedulerConfig::kernels),
+                "kernels of the engine. Keys that are left out, and auto, follow this version "
+                "(`orrery describe software`)")
+      .alias("fusions", "kernels")
+      .alias("quant_fusion", "kernels.quant_fusion")
       .optional(
           "max_model_len", static_cast<std::int64_t T::*>(&SchedulerConfig::max_model_len),
           "tokens of the longest request (SGLang: context_length, TensorRT-LLM: max_seq_len), "

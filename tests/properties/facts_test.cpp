@@ -26,6 +26,18 @@ std::string decode(const std::string& more) {
          ", phase: decode, kv_length: 1024, " + more + "}";
 }
 
+/// A decode of two batches of experts in turn.
+constexpr const char* kTwoBatches =
+    "{experiment: inference, system: dgx_h100, nodes: 2, model: qwen3_235b_a22b, phase: decode, "
+    "kv_length: 512, batch: {micro: 64}, parallel: {tp: 1, dp: 16, ep: 16}, precision: fp8, "
+    "two_batch_overlap: true, engine: {kind: vllm}}";
+
+/// A decode with weights in four bits and a kernel for each operation.
+constexpr const char* kNarrow =
+    "{experiment: inference, system: dgx_h100, model: {hf: " ORRERY_SOURCE_DIR
+    "/validation/published/llama_2_7b_q4.json}, phase: decode, kv_length: 100, batch: {micro: 1}, "
+    "precision: fp16, engine: {kind: vllm, kernels: {operators_apart: on}}}";
+
 /// Adapters of attention beside frozen weights, by operators that keep what they read.
 std::string adapted(const std::string& lora) {
   return "{experiment: training, system: dgx_h100, model: llama_2_7b, parallel: {dp: 1}, batch: "
@@ -126,7 +138,7 @@ TEST(Facts, OfAcceleratorsMoveResults) {
        {a + "memory.flash=8 kB"}},
       {a + "calibration", op("dgx_h100", kGemm), {a + "calibration=h200_sxm"}},
       {a + "launch.dependent",
-       decode("batch: {micro: 2}, engine: {kind: vllm, fusions: {pdl: on}}"),
+       decode("batch: {micro: 2}, engine: {kind: vllm, kernels: {pdl: on}}"),
        {"system.accelerator.launch.dependent=0.2 us"}},
       {a + "copy_engines.directions",
        op("dgx_h100", "kind: copy_device_to_device, bytes: 1 GiB, copies: 4"),
@@ -464,14 +476,36 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
       {"software.keeps_frozen_inputs",
        adapted(", base: nf4"),
        {"software.keeps_frozen_inputs=true"}},
-      {"engine.vllm.fusions.router",
+      {"engine.vllm.kernels.router",
        uneven_experts("zipf: 1"),
-       {"engine={kind: vllm, fusions: {router: off}}"}},
-      {"engine.vllm.fusions.allreduce_norm",
+       {"engine={kind: vllm, kernels: {router: off}}"}},
+      {"engine.vllm.kernels.allreduce_norm",
        decode("parallel: {tp: 2}, batch: {micro: 2}, engine: {kind: vllm}"),
-       {"engine.fusions.allreduce_norm=on"}},
+       {"engine.kernels.allreduce_norm=on"}},
+      {"engine.vllm.kernels.quant_fusion",
+       decode("batch: {micro: 2}, precision: fp8, engine: {kind: vllm}"),
+       {"engine.kernels.quant_fusion=on"}},
+      {"engine.vllm.kernels.experts",
+       "{experiment: inference, system: dgx_h100, model: gpt_oss_20b, phase: decode, kv_length: "
+       "100, batch: {micro: 2}, engine: {kind: vllm}}",
+       {"engine.kernels.experts=marlin"}},
+      {"engine.vllm.kernels.shares_as_routed",
+       "{experiment: inference, system: dgx_h200, model: deepseek_r1, phase: decode, kv_length: "
+       "100, batch: {micro: 2}, precision: fp8_block, parallel: {tp: 8, etp: 8}, engine: {kind: "
+       "vllm}}",
+       {"engine.kernels.shares_as_routed=on"}},
+      {"engine.vllm.kernels.decodes_by_stages",
+       kTwoBatches,
+       {"engine.kernels.decodes_by_stages=on"}},
+      {"engine.vllm.kernels.operators_apart",
+       decode("batch: {micro: 2}, engine: {kind: vllm}"),
+       {"engine.kernels.operators_apart=on"}},
+      {"engine.vllm.kernels.quantises_widened", kNarrow, {"engine.kernels.quantises_widened=on"}},
+      {"engine.vllm.kernels.decodes_by_head",
+       decode("batch: {micro: 64}, engine: {kind: vllm}"),
+       {"engine.kernels.decodes_by_head=on"}},
       {"engine.vllm.all_reduce.fused",
-       decode("parallel: {tp: 2}, batch: {micro: 2}, engine: {kind: vllm, fusions: "
+       decode("parallel: {tp: 2}, batch: {micro: 2}, engine: {kind: vllm, kernels: "
               "{allreduce_norm: on}}"),
        {"engine.all_reduce.fused=0 B"}},
       {"engine.vllm.all_reduce.own", all_reduce(64), {"engine.all_reduce.own=0 B"}},
@@ -487,9 +521,9 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
       {"engine.vllm.all_reduce.copies",
        all_reduce(16384, kSymmetric),
        {"engine.all_reduce.copies=99 us"}},
-      {"engine.vllm.fusions.pdl",
+      {"engine.vllm.kernels.pdl",
        decode("batch: {micro: 2}, engine: {kind: vllm}"),
-       {"engine.fusions.pdl=on"}},
+       {"engine.kernels.pdl=on"}},
       {"expert_routing.balancedness",
        uneven_experts("balancedness: 0.9"),
        {"expert_routing.balancedness=0.8"}},

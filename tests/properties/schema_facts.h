@@ -143,11 +143,11 @@ inline bool is_told_elsewhere(const std::string& fact) {
   if (has(".turns.uniform") || has(".turns.lognormal") || has(".turns.empirical")) return true;
   // Those of a served group; steps tell what engines fuse.
   if (fact.starts_with("speculative.")) return true;
-  if (fact.starts_with("engine.") && !fact.starts_with("engine.vllm.fusions.") &&
+  if (fact.starts_with("engine.") && !fact.starts_with("engine.vllm.kernels.") &&
       !fact.starts_with("engine.vllm.all_reduce."))
     return true;
-  if (fact.starts_with("serving.") && (has(".fusions.") || has(".all_reduce."))) return true;
-  if (has(".engine.") && !has(".engine.vllm.") && (has(".host.") || has(".quant_fusion")))
+  if (fact.starts_with("serving.") && (has(".kernels.") || has(".all_reduce."))) return true;
+  if (has(".engine.") && !has(".engine.vllm.") && has(".host."))
     return true;
   return fact.starts_with("serving.workload.") && !has(".poisson.") &&
          (has(".input.") || has(".output.") || has(".seed") || has(".rate") || has(".adapters."));

@@ -234,21 +234,6 @@ TEST(Facts, OfServingMoveResults) {
       {engine + "tensorrt_llm.version",
        serving(kFew, "kind: tensorrt_llm"),
        {"serving.fleet.0.engine.version=1.0"}},
-      {engine + "sglang.moe_runner_backend",
-       "{experiment: serving, model: qwen3_30b_a3b, serving: {workload: {rate: 200 /s, requests: "
-       "6, "
-       "input: 100, output: 4}, fleet: [{system: dgx_h100, precision: fp8_block, engine: {kind: "
-       "sglang}}]}}",
-       {"serving.fleet.0.engine.moe_runner_backend=cutlass"}},
-      {engine + "sglang.disable_shared_experts_fusion",
-       "{experiment: serving, model: deepseek_r1, serving: {workload: {rate: 200 /s, requests: 6, "
-       "input: 100, output: 4}, fleet: [{system: dgx_h200, precision: fp8_block, parallel: {tp: 8, "
-       "etp: 8}, engine: {kind: sglang}}]}}",
-       {"serving.fleet.0.engine.disable_shared_experts_fusion=true"}},
-      {engine + "vllm.moe_backend",
-       "{experiment: serving, model: gpt_oss_20b, serving: {workload: {rate: 200 /s, requests: 6, "
-       "input: 100, output: 4}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}",
-       {"serving.fleet.0.engine.moe_backend=marlin"}},
       {"serving.workload.arrival",
        plain,
        {"serving.workload.arrival=gamma", "serving.workload.burstiness=0.3"}},
@@ -324,9 +309,6 @@ TEST(Facts, OfServingMoveResults) {
                "kind: vllm, num_gpu_blocks: 130",
                ", kv_tiers: [{kind: host, capacity: 9 GB, latency: 50 ms}]"),
        {"serving.fleet.0.kv_tiers.0.latency=200 ms", "serving.fleet.0.kv_tiers.0.kind=pooled"}},
-      {engine + "vllm.quant_fusion",
-       serving(kFew, "kind: vllm", ", precision: fp8"),
-       {"serving.fleet.0.engine.quant_fusion=true"}},
       {"serving.fleet.lora.target_modules",
        serving("concurrency: 4, requests: 4, output: 4, adapters: 2", "kind: vllm",
                ", lora: {max_loras: 2}"),

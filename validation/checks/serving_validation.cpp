@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/app/experiments/input_file.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
@@ -42,17 +43,14 @@ bool has_experts(const std::string& model) {
   return has->second = read.build().has_moe();
 }
 
-/// Everything that prices depend on.
-std::string fleet_key(const ServingExperiment& e, const ServingRow& row, const std::string& model) {
-  const ServingGroup& g = e.serving.fleet.front();
-  return model + " " + row.system + " " + std::to_string(static_cast<int>(g.precision)) + " " +
-         std::to_string(static_cast<int>(g.kv_precision)) + " " + std::to_string(g.parallel.tp) +
-         " " + std::to_string(g.parallel.dp) + " " + std::to_string(g.parallel.ep) + " " +
-         std::to_string(g.parallel.etp) + " " + std::to_string(g.engine->all_reduce.own.base()) +
-         (g.engine->quant_fusion ? " fused" : "") + (g.engine->marlin ? " marlin" : "") + " " +
-         std::to_string(static_cast<int>(g.engine->expert_kernels)) +
-         (g.engine->shares_as_routed ? " shared" : "") +
-         (g.speculative ? " " + std::to_string(g.speculative->num_speculative_tokens) : "");
+/// Everything that prices depend on: the model, and the group without its clock of the host and
+/// without the sizes of its batches, which differ from row to row.
+std::string fleet_key(const LoadedExperiment& read) {
+  nlohmann::ordered_json group = read.configuration["serving"]["fleet"].front();
+  erase_keys(group["engine"],
+             {"version", "host", "max_num_seqs", "max_running_requests", "max_batch_size",
+              "max_num_tokens", "cuda_graph_config", "cuda_graph_max_bs"});
+  return read.configuration["model"].dump() + group.dump();
 }
 
 std::string runs_of(const ServingRow& row) {
@@ -132,7 +130,7 @@ void ServingValidation::predict(const ServingRow& row, ServingComparison& compar
   const LoadedExperiment read =
       loaded(serving_experiment(row, model, comparison.experts, host_, in_step));
   const auto& experiment = read.as<ServingExperiment>();
-  std::unique_ptr<ServingFleet>& fleet = fleets_[fleet_key(experiment, row, model)];
+  std::unique_ptr<ServingFleet>& fleet = fleets_[fleet_key(read)];
   if (!fleet) fleet = std::make_unique<ServingFleet>(experiment.fleet());
   // More than a tenth: how much engines leave to other things is not known to a part in ten.
   if (needed_tokens(row) > 1.1 * cached_tokens(*fleet, experiment)) {

@@ -56,7 +56,7 @@ Kernel norm_of_sum(const std::string& name, const LayerTask& task, bool reduced)
   const double sum = real(task.work.row_tokens() * task.model.hidden) *
                      activation_bytes(task.work.formats.precision);
   if (!reduced || task.work.split.tp == 1 || task.model.residual_streams > 1 ||
-      Bytes(sum) > task.work.fused.allreduce_norm)
+      Bytes(sum) > task.work.normed_all_reduce)
     return kernel;
   kernel.start = KernelStart::kWithin;
   kernel.read -= Bytes(sum);
@@ -219,7 +219,7 @@ Precision LayerTask::precision(StoredFormat stored) const {
   if (stored == StoredFormat::kWideFourBit) return unquantised(work.formats.precision);
   if (stored == StoredFormat::kEightFloat)
     return element_bytes(work.formats.precision) < 1 ? Precision::kFp8 : work.formats.precision;
-  const bool scaled = stored == StoredFormat::kMxFourBit && work.mx_products;
+  const bool scaled = stored == StoredFormat::kMxFourBit && work.formats.mx_products;
   return scaled && element_bytes(work.formats.precision) >= 2 ? Precision::kFp8
                                                               : work.formats.precision;
 }
@@ -227,11 +227,11 @@ Precision LayerTask::precision(StoredFormat stored) const {
 WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (work.batch.phase == Phase::kTraining) return {.sparse = work.formats.sparse_weights};
   const auto widened = [this](std::int64_t bits) -> WeightFormat {
-    return {bits, false, work.marlin, model.scale_bits};
+    return {bits, false, work.kernels.experts == ExpertKernels::kMarlin, model.scale_bits};
   };
   if (stored == StoredFormat::kWideFourBit) return widened(4);
   // As they are, beside operands of 8 bits.
-  if (stored == StoredFormat::kMxFourBit && work.mx_products &&
+  if (stored == StoredFormat::kMxFourBit && work.formats.mx_products &&
       element_bytes(work.formats.precision) == 1)
     return {.bits = 4, .sparse = false};
   // Only operands of 16 bits and more are what narrow weights are widened to.
@@ -241,7 +241,7 @@ WeightFormat LayerTask::weights(StoredFormat stored) const {
   if (work.formats.widened_bits > 0 && stored == StoredFormat::kPrecision)
     return widened(work.formats.widened_bits);
   if (work.formats.widened_bits > 0 && stored == StoredFormat::kEightFloat)
-    return {.bits = 8, .sparse = false, .marlin = work.marlin};
+    return {.bits = 8, .sparse = false, .marlin = work.kernels.experts == ExpertKernels::kMarlin};
   return {};
 }
 
@@ -249,7 +249,7 @@ namespace {
 
 /// Kernels that start before the one before has ended, where the engine has them do so.
 StepList launched_early(StepList steps, const RankWork& work) {
-  if (work.fused.early_launch) steps.launch_early();
+  if (is_on(work.kernels.pdl)) steps.launch_early();
   return steps;
 }
 

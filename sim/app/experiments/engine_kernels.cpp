@@ -3,24 +3,22 @@
 
 namespace orrery {
 
-void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, InferenceConfig& config) {
+void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
   config.all_reduce_experts = true;
-  config.quantises_apart = !engine.quant_fusion;
-  config.marlin = engine.marlin;
-  config.decodes_by_stages = engine.decodes_by_stages;
-  config.expert_kernels = config.mx_products ? ExpertKernels::kMeasured : engine.expert_kernels;
-  // TensorRT-LLM's experts, which SGLang runs there, have no shared one among them
-  // (server_args.py).
-  config.shares_as_routed = engine.shares_as_routed && !config.mx_products;
-  config.fused = engine_kernels(engine.fusions.resolved(own), engine.all_reduce.fused);
-  config.fused.operators_apart = engine.operators_apart();
-  config.fused.quantises_widened = engine.quantises_widened();
-  config.fused.decodes_by_head = engine.decodes_by_head();
+  config.kernels = engine.kernels;
+  // SGLang runs TensorRT-LLM's experts where tensor cores scale blocks, with no shared one among
+  // them (server_args.py).
+  if (config.mx_products) {
+    config.kernels.shares_as_routed = EngineSwitch::kOff;
+    if (config.kernels.experts != ExpertKernels::kMarlin)
+      config.kernels.experts = ExpertKernels::kMeasured;
+  }
+  if (is_on(engine.kernels.allreduce_norm)) config.normed_all_reduce = engine.all_reduce.fused;
 }
 
 EngineAllReduce all_reduce_rules(const SchedulerConfig& engine, const InferenceConfig& config) {
   EngineAllReduce rules = engine.all_reduce;
-  rules.fused = config.fused.allreduce_norm;
+  rules.fused = config.normed_all_reduce;
   return rules;
 }
 

@@ -7,9 +7,8 @@
 namespace orrery {
 
 /// The kernels that an engine runs.
-/// @param own what `auto` of its fusions stands for
 /// @param config its formats and its plan have to be there
-void use_kernels(const SchedulerConfig& engine, const EngineFusions& own, InferenceConfig& config);
+void use_kernels(const SchedulerConfig& engine, InferenceConfig& config);
 /// The kernels of its all-reduces.
 /// @param config has its kernels
 EngineAllReduce all_reduce_rules(const SchedulerConfig& engine, const InferenceConfig& config);

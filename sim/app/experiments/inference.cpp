@@ -131,7 +131,7 @@ InferenceConfig InferenceExperiment::inference(const ParallelConfig& plan) const
   if (expert_routing && plan.ep == parallel.ep)
     config.expert_routing = expert_routing->with_file_read();
   config.two_batch_overlap = two_batch_overlap;
-  if (engine) use_kernels(*engine->object, engine->object->own_fusions(), config);
+  if (engine) use_kernels(*engine->object, config);
   if (images > 0) see(config);
   if (speculative) add_drafts(config);
   if (engine && plan.cp == 1)
@@ -259,7 +259,7 @@ void InferenceExperiment::check(const config::Node& node, config::Diagnostics& d
 
 std::int64_t InferenceExperiment::kept_off(const Kernel& kernel) const {
   if (!two_batch_overlap || phase != Phase::kPrefill || !engine ||
-      engine->object->expert_kernels != ExpertKernels::kDeepGemm || !system.expert_exchange)
+      engine->object->kernels.experts != ExpertKernels::kDeepGemm || !system.expert_exchange)
     return 0;
   return leaves_units(kernel) ? system.expert_exchange->units.value : 0;
 }

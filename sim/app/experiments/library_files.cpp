@@ -228,20 +228,21 @@ const RegisterFileKind registered_software(
                  [] { return config::json_schema(TrainingSoftware::schema().record()); }});
 
 const RegisterFileKind registered_engine_release(
-    "engine_release", {"defaults of a serving engine",
-                       "describe software",
-                       {"software"},
-                       [](const Node& own) {
-                         return has_all(own, {"software", "engine", "rules"}) ? 80 : 0;
-                       },
-                       [](const std::string& file) {
-                         const auto release = config::load<EngineRelease>(
-                             file, config::default_library(), "software");
-                         require_rules(release);
-                         return std::string();
-                       },
-                       {},
-                       [] { return config::json_schema(EngineRelease::schema().record()); }});
+    "engine_release",
+    {"defaults of a serving engine",
+     "describe software",
+     {"software"},
+     [](const Node& own) {
+       return has_all(own, {"rules"}) && has_any(own, {"engine", "extends"}) ? 80 : 0;
+     },
+     [](const std::string& file) {
+       const auto release =
+           config::load<EngineRelease>(file, config::default_library(), "software");
+       require_rules(release);
+       return std::string();
+     },
+     {},
+     [] { return config::json_schema(EngineRelease::schema().record()); }});
 
 const RegisterFileKind registered_algorithm(
     "algorithm", {"a collective algorithm",

@@ -125,7 +125,6 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
     ask_precision(model, fleet->item(i), node, diagnostics);
     EngineSite site =
         engine_site(group.system.accelerator, group.parallel, model, group.speculative);
-    site.fusions = false;
     site.connector = group.role != InstanceRole::kBoth || !group.kv_tiers.empty();
     group.engine_defaults =
         follow_release(group.engine, site, *fleet->item(i).find("engine"), diagnostics);

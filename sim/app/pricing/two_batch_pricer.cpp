@@ -34,7 +34,7 @@ std::size_t steps_before_attention(const LlmConfig& model, const LayerConfig& la
 /// SMs that DeepGEMM's products of prompts leave to exchanges.
 std::int64_t units_left(const PartPricer& parts, const InferenceConfig& plan) {
   const auto& exchange = parts.machine().machine->system().expert_exchange;
-  const bool leaves = plan.two_batch_overlap && plan.expert_kernels == ExpertKernels::kDeepGemm;
+  const bool leaves = plan.two_batch_overlap && plan.kernels.experts == ExpertKernels::kDeepGemm;
   return leaves && exchange ? exchange->units.value : 0;
 }
 
@@ -93,7 +93,7 @@ StepList TwoBatchPricer::steps(Segment segment, const LayerConfig& layer, bool d
   work.batch.phase = decodes ? Phase::kDecode : Phase::kMixed;
   work.batch.parts.emplace();
   work.takes_turns = true;
-  work.turns_by_stages = plan_.decodes_by_stages;
+  work.turns_by_stages = is_on(plan_.kernels.decodes_by_stages);
   StepList all = attention_half_forward(model_, layer, work);
   all.append(feed_half_forward(model_, layer, work));
   const std::size_t projections = steps_before_attention(model_, layer, work);
@@ -235,7 +235,8 @@ StepPrice TwoBatchPricer::price(const MixedBatch& batch, std::int64_t padding,
           &of.experts.alone, &of.add_up.alone, &of.dispatch, &of.combine})
       price.add(*part, static_cast<double>(layers_.size()));
   }
-  const bool staged = plan_.decodes_by_stages && batches[0].decodes && batches[1].decodes;
+  const bool staged =
+      is_on(plan_.kernels.decodes_by_stages) && batches[0].decodes && batches[1].decodes;
   for (std::size_t i = 0; i < ClockGrid::kPoints; ++i) {
     const std::array<TurnLayer, 2> turns = {layers[0].at(i), layers[1].at(i)};
     price.at.at(i).time = 0;

@@ -38,7 +38,7 @@ RandomExperiment draw_alone(Draw& draw) {
                    "serving.fleet.0.system=" + draw.of(config::default_library().names("systems")),
                    "serving.fleet.0.parallel={tp: " + tp + of_experts + "}",
                    "serving.fleet.0.engine={kind: " + draw.of({"vllm", "sglang", "tensorrt_llm"}) +
-                       ", host: {}, fusions: {router: on, allreduce_norm: off, pdl: off}}",
+                       ", host: {}}",
                    "serving.workload={arrival: poisson, rate: 1 /s, requests: 1, input: " +
                        std::to_string(kPrompt) + ", output: 2}"};
   return e;

@@ -187,7 +187,7 @@ TEST(EngineNetwork, AStepTakesTheAllReducesOfTheEngineThatServesIt) {
   EXPECT_LT(nccl - older, 160 * 25e-6);
   const double fused = step_time(", engine: {kind: vllm, version: \"0.19\"}");
   const double apart =
-      step_time(", engine: {kind: vllm, version: \"0.19\", fusions: {allreduce_norm: off}}");
+      step_time(", engine: {kind: vllm, version: \"0.19\", kernels: {allreduce_norm: off}}");
   EXPECT_LT(fused, apart);
 }
 

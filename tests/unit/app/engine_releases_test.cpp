@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "sim/app/experiments/inference.h"
 #include "sim/app/experiments/serving.h"
+#include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/simulate.h"
 #include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
@@ -16,7 +20,9 @@
 namespace orrery::engine_releases_test {
 namespace {
 
+using test::error_of;
 using test::load;
+using testing::AllOf;
 using testing::HasSubstr;
 
 std::string on(const std::string& system, const std::string& engine,
@@ -193,6 +199,15 @@ TEST(EngineReleases, EveryReleaseOfTheLibraryHasOnlyKeysAndValuesOfItsEngine) {
   }
 }
 
+TEST(EngineReleases, EveryVersionNamesEverySwitchOfItsKernels) {
+  for (const char* engine : {"vllm", "sglang", "tensorrt_llm", "llama_cpp", "tt_transformers"}) {
+    const auto rules = load_engine_release(engine_releases(engine).begin()->second).rules;
+    for (const config::Field& field : KernelRules::schema().record().fields()) {
+      EXPECT_TRUE(rules.contains("kernels." + field.key)) << engine << " " << field.key;
+    }
+  }
+}
+
 TEST(EngineReleases, DescribeShowsRulesWithVersionsAndSources) {
   Answer one;
   for (const CatalogEntry& entry : shipped_catalog().software)
@@ -208,6 +223,145 @@ TEST(EngineReleases, DescribeShowsRulesWithVersionsAndSources) {
             "memory >= 70 GiB, device not A100: 1024; otherwise 256");
   EXPECT_THAT(rule("max_num_seqs")["source"].get<std::string>(), HasSubstr("17885"));
   EXPECT_EQ(rule("max_num_seqs")["from"], "0.9");
+}
+
+InferenceConfig kernels_of(const ServingExperiment& served) {
+  return serving_step(served.serving.fleet.front());
+}
+
+TEST(EngineReleases, AnEngineRunsTheSameKernelsInAStepAndInAServedGroup) {
+  for (const char* version : {"0.10", "0.16", "0.17", "0.19"}) {
+    const std::string engine = std::string("{kind: vllm, version: \"") + version + "\"}";
+    const std::string step =
+        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, "
+        "parallel: {tp: 2}, phase: decode, kv_length: 512, batch: {micro: 4}, "
+        "engine: " +
+        engine + "}";
+    const LoadedExperiment served = load(on("dgx_h100", engine), {"serving.fleet.0.parallel.tp=2"});
+    EXPECT_EQ(load(step).as<InferenceExperiment>().inference().kernels,
+              kernels_of(served.as<ServingExperiment>()).kernels)
+        << version;
+  }
+}
+
+TEST(EngineReleases, AServedGroupFusesAsItsVersionDoes) {
+  const auto most = [](const char* version) {
+    const std::string engine = std::string("{kind: vllm, version: \"") + version + "\"}";
+    return kernels_of(load(on("dgx_h100", engine), {"serving.fleet.0.parallel.tp=2"})
+                          .as<ServingExperiment>())
+        .normed_all_reduce;
+  };
+  EXPECT_EQ(most("0.16"), Bytes(0));
+  EXPECT_GT(most("0.17"), Bytes(0));
+}
+
+/// A folder with a version of a user's own beside the experiment that names it.
+class OwnVersion : public testing::Test {
+ protected:
+  OwnVersion() : folder_(std::filesystem::path(testing::TempDir()) / "own_version") {
+    std::filesystem::create_directories(folder_);
+  }
+  ~OwnVersion() override { std::filesystem::remove_all(folder_); }
+
+  std::string file(const std::string& text) const {
+    const std::string path = (folder_ / "mine.yaml").string();
+    std::ofstream(path) << text;
+    return path;
+  }
+  /// The experiment with a version of vLLM by the path of its file.
+  static std::string with(const std::string& path) {
+    return on("dgx_h100", "{kind: vllm, version: " + path + "}");
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(OwnVersion, IsAFileThatExtendsAnother) {
+  const LoadedExperiment loaded =
+      load(with(file("extends: vllm_0_19\nversion: \"0.19-mine\"\nrules:\n"
+                     "  gpu_memory_utilization: {value: 0.8, source: measured here}\n"
+                     "  kernels.pdl: {value: on, source: our build}\n")));
+  EXPECT_EQ(value(loaded, "gpu_memory_utilization"), "0.8");
+  EXPECT_EQ(value(loaded, "kernels.pdl"), "on");
+  EXPECT_EQ(value(loaded, "scheduler_reserve_full_isl"), "true");
+  const auto& group = loaded.as<ServingExperiment>().serving.fleet.front();
+  EXPECT_THAT(group.engine_defaults, HasSubstr("defaults of mine, host times of 0.14"));
+}
+
+TEST_F(OwnVersion, IsLeftBehindByAnotherVersion) {
+  const LoadedExperiment loaded = load(
+      with(file("extends: vllm_0_19\nrules:\n  kernels.pdl: {value: on, source: our build}\n")));
+  config::Diagnostics diagnostics;
+  const LoadedExperiment again =
+      load_experiment(loaded.node, {"serving.fleet.0.engine.version=0.19"}, diagnostics);
+  EXPECT_EQ(value(again, "kernels.pdl"), "off");
+}
+
+TEST_F(OwnVersion, WithAWrongKeySaysWhereItStandsAndWhatIsMeant) {
+  const std::string path =
+      file("extends: vllm_0_19\nrules:\n  kernels.pdll: {value: on, source: our build}\n");
+  EXPECT_THAT(error_of(with(path)),
+              AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("no key of vllm is called 'kernels.pdll'"),
+                    HasSubstr("did you mean 'kernels.pdl'")));
+  EXPECT_THAT(error_of(with(file("extends: vllm_0_19\nrules:\n  kernels.pdl: {value: maybe, "
+                                 "source: our build}\n"))),
+              AllOf(HasSubstr("mine.yaml:3:"), HasSubstr("expected one of auto, on, off")));
+  EXPECT_THAT(error_of(with(file("extends: sglang_0_5_7\nrules: {}\n"))),
+              HasSubstr("is of sglang, not of vllm"));
+}
+
+TEST_F(OwnVersion, ThatIsNotThereIsNamed) {
+  EXPECT_THAT(error_of(with("\"0.19-mine\"")),
+              AllOf(HasSubstr("there is no version '0.19-mine' of vllm"),
+                    HasSubstr("vllm_0_19_mine.yaml")));
+}
+
+TEST_F(OwnVersion, IsDescribedByItsPath) {
+  const std::string path = file(
+      "extends: vllm_0_19\nversion: \"0.19-mine\"\nrules:\n  kernels.pdl: {value: on, source: "
+      "our own build}\n");
+  const Answer answer = describe({"software", path}, shipped_catalog());
+  const std::string text = answer.json.dump();
+  EXPECT_THAT(text, HasSubstr("our own build"));
+  EXPECT_THAT(text, HasSubstr("\"from\":\"0.19-mine\""));
+  EXPECT_THAT(text, HasSubstr("\"from\":\"0.19\""));
+}
+
+TEST(EngineReleases, AnEngineWithoutVersionsHasOneFile) {
+  const auto kernels = [](const char* engine) {
+    return load(on("dgx_h100", engine))
+        .as<ServingExperiment>()
+        .serving.fleet.front()
+        .engine->kernels;
+  };
+  EXPECT_EQ(kernels("{kind: llama_cpp}").operators_apart, EngineSwitch::kOn);
+  EXPECT_EQ(kernels("{kind: llama_cpp}").quantises_widened, EngineSwitch::kOn);
+  EXPECT_EQ(kernels("{kind: llama_cpp, backend: metal}").quantises_widened, EngineSwitch::kOff);
+  EXPECT_EQ(kernels("{kind: llama_cpp, backend: metal}").decodes_by_head, EngineSwitch::kOn);
+  EXPECT_EQ(value("dgx_h100", "{kind: tt_transformers}", "max_num_seqs"), "32");
+}
+
+TEST(EngineReleases, TensorRtLlmReadsKeysByHeadBefore08) {
+  const auto by_head = [](const char* version) {
+    return value("dgx_h100", std::string("{kind: tensorrt_llm, version: \"") + version + "\"}",
+                 "kernels.decodes_by_head");
+  };
+  EXPECT_EQ(by_head("0.7"), "on");
+  EXPECT_EQ(by_head("0.8"), "off");
+  EXPECT_EQ(by_head("1.2"), "off");
+}
+
+TEST(EngineReleases, SwitchesOfKernelsHaveTheirOlderNames) {
+  for (const char* keys :
+       {"quant_fusion: true, fusions: {pdl: on}", "fusions: {pdl: on}, quant_fusion: on",
+        "kernels: {pdl: on, quant_fusion: true}"}) {
+    const auto loaded = load(on("dgx_h100", std::string("{kind: vllm, ") + keys + "}"));
+    const KernelRules& kernels =
+        loaded.as<ServingExperiment>().serving.fleet.front().engine->kernels;
+    EXPECT_EQ(kernels.pdl, EngineSwitch::kOn) << keys;
+    EXPECT_EQ(kernels.quant_fusion, EngineSwitch::kOn) << keys;
+  }
 }
 
 // Two prompts of 120,000 tokens in a cache for one and a half (vLLM pull requests 21793, 37307).

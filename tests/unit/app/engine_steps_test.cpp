@@ -43,18 +43,18 @@ TEST(EngineSteps, EarlyLaunchesSaveTheirTimeForEachKernelOfALayer) {
   const std::string one =
       "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
       "512, batch: {micro: 4}, engine: {kind: vllm, quant_fusion: true}}";
-  const double off = step_time(one, with({"engine.fusions.pdl=off"}));
-  const double on = step_time(one, with({"engine.fusions.pdl=on"}));
+  const double off = step_time(one, with({"engine.kernels.pdl=off"}));
+  const double on = step_time(one, with({"engine.kernels.pdl=on"}));
   EXPECT_NEAR(off - on, 32 * 9 * 0.05e-6, 1e-9);
   // An A100 has no such launches.
   const std::vector<std::string> old = {"system=dgx_a100"};
-  EXPECT_EQ(step_time(one, {"system=dgx_a100", "engine.fusions.pdl=on"}), step_time(one, old));
+  EXPECT_EQ(step_time(one, {"system=dgx_a100", "engine.kernels.pdl=on"}), step_time(one, old));
 }
 
 TEST(EngineSteps, HeadsReadSharedKeysEachForItselfBeforeXqa) {
   const std::string shared =
       "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
-      "4096, batch: {micro: 64}, engine: {kind: tensorrt_llm, version: 0.8, fusions: {pdl: off}}}";
+      "4096, batch: {micro: 64}, engine: {kind: tensorrt_llm, version: 0.8, kernels: {pdl: off}}}";
   const double after = step_time(shared, {});
   const double before = step_time(shared, {"engine.version=0.7"});
   // 34 GB of keys and values take 10 ms of 3.35 TB/s, and 31 more where four heads read each.
@@ -64,8 +64,8 @@ TEST(EngineSteps, HeadsReadSharedKeysEachForItselfBeforeXqa) {
 
 TEST(EngineSteps, NormsWithinAllReducesSaveTheirLaunchesAndOneRead) {
   const std::string barrier = "engine.all_reduce.barrier=0 us";
-  const double apart = step_time(kDense, with({barrier, "engine.fusions.allreduce_norm=off"}));
-  const double fused = step_time(kDense, with({barrier, "engine.fusions.allreduce_norm=on"}));
+  const double apart = step_time(kDense, with({barrier, "engine.kernels.allreduce_norm=off"}));
+  const double fused = step_time(kDense, with({barrier, "engine.kernels.allreduce_norm=on"}));
   // Two norms of each of 32 layers, of 2 to 3 us that are launches nearly all.
   EXPECT_GT(apart - fused, 64 * 1.5e-6);
   EXPECT_LT(apart - fused, 64 * 4e-6);
@@ -73,8 +73,8 @@ TEST(EngineSteps, NormsWithinAllReducesSaveTheirLaunchesAndOneRead) {
   const std::vector<std::string> most = {"batch.micro=64"}, more = {"batch.micro=65"};
   const auto saved = [](std::vector<std::string> set) {
     std::vector<std::string> on = set;
-    on.push_back("engine.fusions.allreduce_norm=on");
-    set.push_back("engine.fusions.allreduce_norm=off");
+    on.push_back("engine.kernels.allreduce_norm=on");
+    set.push_back("engine.kernels.allreduce_norm=off");
     return step_time(kDense, set) - step_time(kDense, on);
   };
   EXPECT_GT(saved(most), 0);
@@ -84,7 +84,7 @@ TEST(EngineSteps, NormsWithinAllReducesSaveTheirLaunchesAndOneRead) {
 TEST(EngineSteps, RoutersApartHaveThreeMoreKernelsALayer) {
   // Softmax, top-k, sum, quotient in the place of one; 48 layers.
   const auto host = [](const char* router) {
-    return simulated(kExperts, {std::string("engine.fusions.router=") + router});
+    return simulated(kExperts, {std::string("engine.kernels.router=") + router});
   };
   const double more = of(host("off"), "step_time_s") - of(host("on"), "step_time_s");
   EXPECT_GT(more, 48 * 3 * 1e-6);
@@ -94,7 +94,7 @@ TEST(EngineSteps, RoutersApartHaveThreeMoreKernelsALayer) {
 TEST(EngineSteps, VersionsSayWhatIsFused) {
   const auto time = [](const char* version, const char* router) {
     return step_time(kExperts, {std::string("engine.version=") + version,
-                                std::string("engine.fusions.router=") + router});
+                                std::string("engine.kernels.router=") + router});
   };
   EXPECT_EQ(time("0.10", "auto"), time("0.10", "off"));
   EXPECT_EQ(time("0.11", "auto"), time("0.11", "on"));

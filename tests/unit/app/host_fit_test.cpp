@@ -47,6 +47,19 @@ TEST(HostFit, RowsOfGroupsAreFittedAndAllOthersJudge) {
               ThrowsMessage<config::ConfigError>(HasSubstr("left to judge the fit by")));
 }
 
+// Version 0.17 norms inside of all-reduces, 0.16 does not: their kernels have other prices.
+TEST(ServingValidation, ARowIsPredictedAlikeWhicheverVersionsCameBeforeIt) {
+  ServingRow older = row_of(kLarge, 1), newer = older;
+  older.gpus = newer.gpus = 2;
+  older.version = "0.16.0";
+  ServingValidation alone, after;
+  const ServingComparison first = after.compare(older);
+  ASSERT_EQ(first.reason, "");
+  const double tpot = after.compare(newer).tpot_ms;
+  EXPECT_EQ(tpot, alone.compare(newer).tpot_ms);
+  EXPECT_LT(tpot, first.tpot_ms);
+}
+
 /// Rows as a host that takes so long would have measured them.
 std::vector<ServingRow> measured_with(const HostCosts& host) {
   ServingValidation validation;

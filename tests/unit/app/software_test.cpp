@@ -12,6 +12,7 @@
 #include "sim/app/experiments/training.h"
 #include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
+#include "sim/serving/engine_release.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::software_test {
@@ -62,9 +63,7 @@ TEST(Software, IsTheSamePointUnderAnotherName) {
   EXPECT_NE(load(kStep).identity, load(kStep + "software: megatron_lm_2022\n").identity);
 }
 
-bool is_of_engine(const std::string& name) {
-  return name.starts_with("vllm") || name.starts_with("sglang") || name.starts_with("tensorrt_llm");
-}
+bool is_of_engine(const std::string& name) { return is_engine_release(name); }
 
 TEST(Software, OfTheLibraryNamesTheSourceOfEverySwitch) {
   const Catalog catalog = shipped_catalog();

@@ -392,8 +392,10 @@ TEST(TensorrtLlm, WithoutWaitsRanksDoNotLookAtEachOther) {
 }
 
 TEST(Vllm, MarlinWidensWhereItIsAskedFor) {
-  EXPECT_FALSE(test::read_of<SchedulerConfig>("{kind: vllm}")->marlin);
-  EXPECT_TRUE(test::read_of<SchedulerConfig>("{kind: vllm, moe_backend: marlin}")->marlin);
+  EXPECT_EQ(test::read_of<SchedulerConfig>("{kind: vllm}")->kernels.experts,
+            ExpertKernels::kMeasured);
+  EXPECT_EQ(test::read_of<SchedulerConfig>("{kind: vllm, moe_backend: marlin}")->kernels.experts,
+            ExpertKernels::kMarlin);
 }
 
 // Defaults of another engine than the one that is meant would go unseen.

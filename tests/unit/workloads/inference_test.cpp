@@ -56,7 +56,7 @@ TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
   const auto quantised = [](Precision precision, bool apart) {
     InferenceConfig config = decode(8, 64);
     config.precision = precision;
-    config.quantises_apart = apart;
+    config.kernels.quant_fusion = apart ? EngineSwitch::kOff : EngineSwitch::kOn;
     const Program program = build_inference(small_llama(4), config);
     return std::count_if(program.kernels.begin(), program.kernels.end(), [](const Kernel& k) {
       return k.name.find("input quantisation") != std::string::npos;
@@ -68,7 +68,7 @@ TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
   EXPECT_EQ(quantised(Precision::kBf16, true), 0);
   // The search for a scale is part of kernels of that kind; scales that are known need none.
   InferenceConfig config = decode(8, 64);
-  config.quantises_apart = true;
+  config.kernels.quant_fusion = EngineSwitch::kOff;
   for (const Precision precision : {Precision::kFp8, Precision::kFp8Block}) {
     config.precision = precision;
     const Program program = build_inference(small_llama(4), config);
@@ -86,7 +86,7 @@ TEST(BuildInference, WhatIsQuantisedApartIsWrittenWide) {
         1, 64, spread ? ParallelConfig{.dp = 2, .ep = 2} : ParallelConfig{.tp = 2, .etp = 2});
     config.precision = Precision::kFp8Block;
     config.all_reduce_experts = !spread;
-    config.quantises_apart = apart;
+    config.kernels.quant_fusion = apart ? EngineSwitch::kOff : EngineSwitch::kOn;
     return build_inference(small_moe(2), config).kernels;
   };
   const auto count = [](const std::vector<Kernel>& all, const std::string& name) {
@@ -115,8 +115,8 @@ TEST(BuildInference, WhatIsQuantisedApartIsWrittenWide) {
 TEST(BuildInference, DeepGemmsExpertsAreDenseProducts) {
   const auto kernels = [](InferenceConfig config, bool deep_gemm) {
     config.precision = Precision::kFp8Block;
-    if (deep_gemm) config.expert_kernels = ExpertKernels::kDeepGemm;
-    config.quantises_apart = true;
+    if (deep_gemm) config.kernels.experts = ExpertKernels::kDeepGemm;
+    config.kernels.quant_fusion = EngineSwitch::kOff;
     return build_inference(small_moe(2), config).kernels;
   };
   const auto count = [](const std::vector<Kernel>& all, const std::string& name) {
@@ -150,7 +150,7 @@ TEST(BuildInference, ASharedExpertThatIsRoutedIsOneMoreOfThem) {
   const auto kernels = [&](bool routed, const ParallelConfig& plan) {
     InferenceConfig config = decode(8, 64, plan);
     config.all_reduce_experts = true;
-    config.shares_as_routed = routed;
+    if (routed) config.kernels.shares_as_routed = EngineSwitch::kOn;
     return build_inference(model, config).kernels;
   };
   const auto named = [](const std::vector<Kernel>& all, const std::string& name) {
@@ -177,7 +177,7 @@ TEST(BuildInference, TritonsExpertsScaleTheirSums) {
   const auto precision = [](bool triton, const char* part) {
     InferenceConfig config = decode(8, 64);
     config.precision = Precision::kFp8Block;
-    if (triton) config.expert_kernels = ExpertKernels::kTriton;
+    if (triton) config.kernels.experts = ExpertKernels::kTriton;
     const Program program = build_inference(small_moe(2), config);
     return std::find_if(program.kernels.begin(), program.kernels.end(),
                         [&](const Kernel& k) { return k.name == part; })

@@ -148,10 +148,11 @@ void add_inference(std::map<std::string, Build>& all) {
     c.parallel.tp = 2;
     c.phase = Phase::kMixed;
     c.batch = {{{256, 512, 1, true}}, {{1024, 16}}};
-    c.all_reduce_experts = c.quantises_apart = true;
+    c.all_reduce_experts = true;
+    c.kernels.quant_fusion = EngineSwitch::kOff;
     c.precision = Precision::kFp8;
-    c.fused = engine_kernels({EngineSwitch::kOn, EngineSwitch::kOn, EngineSwitch::kOff},
-                             Bytes(64.0 * 1024 * 1024));
+    c.kernels.allreduce_norm = EngineSwitch::kOn;
+    c.normed_all_reduce = Bytes(64.0 * 1024 * 1024);
   });
 }
 

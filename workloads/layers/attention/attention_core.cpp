@@ -174,7 +174,7 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
   core.contexts = part.contexts;
   core.prompts = part.prompts;
   if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
-  if (core.kind == KernelClass::kAttentionDecode && w.fused.decodes_by_head)
+  if (core.kind == KernelClass::kAttentionDecode && is_on(w.kernels.decodes_by_head))
     core.kv_heads = core.heads;
   core.window = task.layer.window;
   core.causal = task.layer.kind != LayerKind::kEncoder && !w.place.to_encoder;

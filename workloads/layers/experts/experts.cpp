@@ -144,18 +144,18 @@ Bytes function_bytes(const LayerTask& task, double inputs, double element) {
 /// function (SGLang layers/moe/ep_moe/layer.py: silu_and_mul_masked_post_quant_fwd).
 bool quantises_inputs(const LayerTask& task) {
   const RankWork& w = task.work;
-  if (!w.quantises_apart || products(task) != Precision::kFp8Block) return false;
-  if (w.expert_kernels == ExpertKernels::kDeepGemm) return sends_tokens_once(task);
-  return w.expert_kernels == ExpertKernels::kTriton;
+  if (is_on(w.kernels.quant_fusion) || products(task) != Precision::kFp8Block) return false;
+  if (w.kernels.experts == ExpertKernels::kDeepGemm) return sends_tokens_once(task);
+  return w.kernels.experts == ExpertKernels::kTriton;
 }
 
 /// With the weights of the experts as the checkpoint stores them.
 Kernel expert_product(const char* name, const LayerTask& task, const GroupedShape& shape) {
   const Precision stored = products(task);
   const bool blocks = stored == Precision::kFp8Block;
-  const bool sums = blocks && task.work.expert_kernels == ExpertKernels::kTriton;
+  const bool sums = blocks && task.work.kernels.experts == ExpertKernels::kTriton;
   Kernel kernel = grouped_gemm(name, sums ? Precision::kFp8 : stored, shape);
-  if (blocks && task.work.expert_kernels == ExpertKernels::kDeepGemm) {
+  if (blocks && task.work.kernels.experts == ExpertKernels::kDeepGemm) {
     // DeepGEMM's tiles go through all experts as through one product (gemm/scheduler.cuh). Against
     // its README's grouped products on H800 dense ones are 7 % off, up to 13; those of fp8 19, up
     // to 32.

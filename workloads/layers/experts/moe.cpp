@@ -59,7 +59,7 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
   // Where every rank has a part of all experts, vLLM runs the shared one on a stream of its own
   // (layers/fused_moe/shared_fused_moe.py), so that no kernel of its quantises on the way.
   RankWork work = task.work;
-  work.quantises_apart = work.quantises_apart && !all_reduces(task);
+  if (all_reduces(task)) work.kernels.quant_fusion = EngineSwitch::kOn;
   const LayerTask shared{task.model, task.layer, work, task.forward};
   steps.move_to(input);
   local_forward(steps, work, shared_up(task), rows);
@@ -141,7 +141,7 @@ void route_forward(StepList& steps, const LayerTask& task) {
     // sigmoid, bias, two top-k, sum, zeros, scatter, copy, cast, not, fill, top-k, gather, sum,
     // quotient; without groups softmax, top-k, sum, quotient.
     constexpr std::int64_t kGrouped = 15, kPlain = 4;
-    if (!task.work.fused.router)
+    if (!is_on(task.work.kernels.router))
       small_kernels(steps, task, "router kernels",
                     (task.model.moe.groups > 1 ? kGrouped : kPlain) - 1);
     return;

@@ -49,7 +49,7 @@ Precision RankWork::normed_precision() const {
 Precision RankWork::function_precision(Precision of_products) const {
   const bool casts = batch.phase == Phase::kTraining
                          ? software->scaling(of_products) != NarrowScaling::kFused
-                         : quantises_apart && element_bytes(of_products) < 2;
+                         : !is_on(kernels.quant_fusion) && element_bytes(of_products) < 2;
   return casts ? kWide : of_products;
 }
 
@@ -71,19 +71,19 @@ const char* to_string(Recompute recompute) {
 }
 
 std::vector<AttentionPart> TokenBatch::attention_kernels() const {
-  std::vector<AttentionPart> kernels;
+  std::vector<AttentionPart> merged;
   PromptSum sum;
   std::size_t place = 0;  // of the kernel over prompts, once there is one
   for (const AttentionPart& part : attention_parts()) {
     const Prompts prompts{part.sequences, part.query, part.context};
-    if (part.phase != Phase::kPrefill || sum.sequences == 0) kernels.push_back(part);
+    if (part.phase != Phase::kPrefill || sum.sequences == 0) merged.push_back(part);
     if (part.phase != Phase::kPrefill) continue;
-    if (sum.sequences == 0) place = kernels.size() - 1;
-    kernels[place].prompts.push_back(prompts);
+    if (sum.sequences == 0) place = merged.size() - 1;
+    merged[place].prompts.push_back(prompts);
     sum.add(prompts);
   }
-  if (sum.sequences == 0) return kernels;
-  AttentionPart& all = kernels[place];
+  if (sum.sequences == 0) return merged;
+  AttentionPart& all = merged[place];
   const Prompts alike = sum.alike();
   all.sequences = alike.sequences;
   all.query = alike.query;
@@ -93,7 +93,7 @@ std::vector<AttentionPart> TokenBatch::attention_kernels() const {
     return other.query == first.query && other.context == first.context;
   };
   if (std::all_of(all.prompts.begin(), all.prompts.end(), same)) all.prompts.clear();
-  return kernels;
+  return merged;
 }
 
 RankWork encoder_work(RankWork work) {

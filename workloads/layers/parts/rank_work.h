@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
-#include "sim/serving/expert_kernels.h"
+#include "sim/serving/kernel_rules.h"
 #include "workloads/layers/parts/lora.h"
 #include "workloads/layers/parts/rank_split.h"
 #include "workloads/layers/parts/token_batch.h"
@@ -17,23 +17,6 @@
 
 namespace orrery {
 
-/// Inference: kernels that stand for several (sim/serving/engine_fusions.h).
-struct EngineKernels {
-  bool router = true;         ///< what chooses experts is one kernel
-  bool early_launch = false;  ///< programmatic dependent launch
-  /// Largest message whose all-reduce adds the residual and norms the sum; 0: none does.
-  Bytes allreduce_norm;
-  /// Each operation of a graph has a kernel: norms and their weights, residuals, matrices that
-  /// others join, rotations, writes to the cache, scores, softmax and values.
-  bool operators_apart = false;
-  /// Then others quantise the input of each product whose weights are narrow.
-  bool quantises_widened = false;
-  /// Heads of new tokens read keys and values each for itself, also those that others share.
-  bool decodes_by_head = false;
-
-  bool operator==(const EngineKernels&) const = default;
-};
-
 /// Formats of what a rank computes with and keeps.
 struct WorkFormats {
   Precision precision = Precision::kBf16;     ///< precision of matrix operands
@@ -43,6 +26,9 @@ struct WorkFormats {
   /// Inference: bits of the stored weights of a checkpoint in whose format the accelerator has no
   /// products, where products widen them (nvfp4 on Hopper, fp8 on Ampere); 0: there are none.
   std::int64_t widened_bits = 0;
+  /// Inference: the tensor cores scale blocks of operands, so that mxfp4 weights meet inputs in
+  /// mxfp8, as engines run them there (TensorRT-LLM's W4A8_MXFP4_MXFP8), and are not widened.
+  bool mx_products = false;
   /// Precision in which products of training keep their inputs for the backward pass: that of
   /// activations, or fp8.
   bool narrow_inputs = false;
@@ -75,18 +61,9 @@ struct RankWork {
   /// Training: never null.
   std::shared_ptr<const TrainingSoftware> software = default_software();
 
-  /// Inputs of products in 8 bits or fewer are quantised by kernels of their own, not by those that
-  /// made them; of dense products alone, those of experts have it in their price.
-  bool quantises_apart = false;
-  /// Inference: the tensor cores scale blocks of operands, so that mxfp4 weights meet inputs in
-  /// mxfp8, as engines run them there (TensorRT-LLM's W4A8_MXFP4_MXFP8), and are not widened.
-  bool mx_products = false;
-  bool marlin = false;  ///< see WeightFormat::marlin
-  ExpertKernels expert_kernels = ExpertKernels::kMeasured;
-  /// Inference: where experts are added up, the shared one may be one more that every token goes to
-  /// (shared_is_routed()).
-  bool shares_as_routed = false;
-  EngineKernels fused;  ///< kernels in the place of several
+  KernelRules kernels;  ///< Inference: kernels of the engine
+  /// Inference: largest buffer whose all-reduce adds the residual and norms the sum; 0: none does.
+  Bytes normed_all_reduce;
   bool flash_attention = true;
   /// Inference: one of two batches that take turns, whose exchanges run beside the other's kernels.
   bool takes_turns = false;
@@ -105,7 +82,7 @@ struct RankWork {
   }
   /// Launches of a kernel that stands for so many operations.
   std::int64_t launches(std::int64_t operations) const {
-    return fused.operators_apart ? operations : 1;
+    return is_on(kernels.operators_apart) ? operations : 1;
   }
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return batch.tokens(); }

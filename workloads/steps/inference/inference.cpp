@@ -216,14 +216,6 @@ void require_sequences(const LlmConfig& model, const InferenceConfig& config) {
 
 }  // namespace
 
-EngineKernels engine_kernels(const EngineFusions& fusions, Bytes most) {
-  EngineKernels kernels;
-  kernels.router = fusions.router == EngineSwitch::kOn;
-  kernels.early_launch = fusions.pdl == EngineSwitch::kOn;
-  if (fusions.allreduce_norm == EngineSwitch::kOn) kernels.allreduce_norm = most;
-  return kernels;
-}
-
 std::int64_t step_tokens(const InferenceConfig& config) {
   switch (config.phase) {
     case Phase::kMixed:
@@ -278,13 +270,10 @@ RankWork rank_work(const InferenceConfig& config) {
   work.split.all_reduces_experts = config.all_reduce_experts && work.split.tp > 1 &&
                                    config.parallel.dp == 1 &&
                                    work.split.ep * work.split.etp == work.split.tp;
-  work.quantises_apart = config.quantises_apart;
-  work.mx_products = config.mx_products;
-  work.marlin = config.marlin;
+  work.formats.mx_products = config.mx_products;
   work.formats.widened_bits = config.widened_bits;
-  work.expert_kernels = config.expert_kernels;
-  work.shares_as_routed = config.shares_as_routed;
-  work.fused = config.fused;
+  work.kernels = config.kernels;
+  work.normed_all_reduce = config.normed_all_reduce;
   work.lora = lora_work(config.lora, config.adapters);
   work.batch.mean_lengths = config.mean_lengths;
   work.formats.precision = config.precision;
@@ -341,7 +330,7 @@ Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
     for (const MixedBatch& half : halves(batch)) {
       work.halves.push_back(rank_work(model, half_step(config, half)));
       work.halves.back().takes_turns = true;
-      work.halves.back().turns_by_stages = config.decodes_by_stages;
+      work.halves.back().turns_by_stages = is_on(config.kernels.decodes_by_stages);
     }
   }
   ProgramBuilder program(config.parallel);

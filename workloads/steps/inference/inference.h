@@ -6,8 +6,7 @@
 #include <optional>
 
 #include "sim/graph/program.h"
-#include "sim/serving/engine_fusions.h"
-#include "sim/serving/expert_kernels.h"
+#include "sim/serving/kernel_rules.h"
 #include "workloads/layers/experts/expert_routing_config.h"
 #include "workloads/layers/parts/lora.h"
 #include "workloads/layers/parts/rank_work.h"
@@ -39,34 +38,25 @@ struct InferenceConfig {
   std::int64_t images = 0;  ///< images in front of each prompt, whose tokens it counts
   ImageSize image;          ///< pixels of each of them
   /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
-  /// it (RankWork::all_reduces_experts), where together they hold all experts once.
+  /// it (RankSplit::all_reduces_experts), where together they hold all experts once.
   bool all_reduce_experts = false;
-  bool quantises_apart = false;   ///< see RankWork::quantises_apart
-  bool mx_products = false;       ///< see RankWork::mx_products
-  bool marlin = false;            ///< see WeightFormat::marlin
-  std::int64_t widened_bits = 0;  ///< see RankWork::widened_bits
-  ExpertKernels expert_kernels = ExpertKernels::kMeasured;
-  bool shares_as_routed = false;  ///< see RankWork::shares_as_routed
-  EngineKernels fused;
+  bool mx_products = false;       ///< see WorkFormats::mx_products
+  std::int64_t widened_bits = 0;  ///< see WorkFormats::widened_bits
+  KernelRules kernels;
+  Bytes normed_all_reduce;  ///< see RankWork::normed_all_reduce
   /// None: every rank gets the mean number of tokens. Its file must have been read.
   std::optional<ExpertRoutingConfig> expert_routing;
   /// Layers of experts work on two halves of the batch, one half's exchanges beside the kernels of
   /// the other, where runs_two_batches().
   bool two_batch_overlap = false;
-  /// Two batches of decodes take turns by stages of a layer, as SGLang's, not by exchanges (vLLM).
-  bool decodes_by_stages = true;
-  bool mean_lengths = false;                    ///< see RankWork
+  bool mean_lengths = false;                    ///< see TokenBatch
   Precision precision = Precision::kBf16;       ///< precision of weights and matrix operands
   Precision kv_precision = Precision::kBf16;    ///< precision of the KV cache
-  Precision index_precision = Precision::kFp8;  ///< see RankWork::index_precision
+  Precision index_precision = Precision::kFp8;  ///< see WorkFormats::index_precision
   std::optional<LoraConfig> lora;               ///< slots for adapters beside the model
   std::int64_t adapters = 0;     ///< different adapters among the tokens; 0: none of them has one
   std::optional<Drafts> drafts;  ///< passes behind the step, on its last stage
 };
-
-/// Kernels of an engine that fuses so (no switch of it auto).
-/// @param most buffer of an all-reduce that norms
-EngineKernels engine_kernels(const EngineFusions& fusions, Bytes most);
 
 /// New tokens of the step on one data parallel rank.
 std::int64_t step_tokens(const InferenceConfig& config);

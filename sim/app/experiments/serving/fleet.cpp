@@ -216,9 +216,6 @@ config::KeyError within(const config::KeyError& error, std::size_t group) {
   return {std::move(paths), error.message(), error.advice()};
 }
 
-/// Kernels that what engines' hosts take was found with.
-EngineFusions found_with() { return {EngineSwitch::kOn, EngineSwitch::kOff, EngineSwitch::kOff}; }
-
 /// Keys and values are kept in the format of activations, but where 8 bits are asked for.
 Precision cache_precision(const ServingGroup& group) {
   if (group.kv_precision == CacheFormat::kFp8) return Precision::kFp8;
@@ -233,7 +230,7 @@ InferenceConfig serving_step(const ServingGroup& group) {
   step.phase = Phase::kMixed;
   step.mx_products = scales_blocks(group.system.accelerator);
   step.index_precision = index_precision(group.system.accelerator);
-  use_kernels(*group.engine.object, found_with(), step);
+  use_kernels(*group.engine.object, step);
   step.batch = {{}, {{1, 1}}};
   step.images = group.images;
   step.image = group.image;

@@ -95,6 +95,7 @@ Catalog shipped_catalog() {
   catalog.layer_model_file = described_layer_model;
   add_structs<ListedLayer>(catalog.layers);
   catalog.software = described_software();
+  catalog.software_file = described_software_file;
   add_registry<ScaleUpRegistry>(catalog.topologies);
   add_registry<ScaleOutRegistry>(catalog.topologies);
   for (const auto& [name, item] : AlgorithmRegistry::items()) {

@@ -34,6 +34,7 @@ struct Catalog {
   /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
   EntryOfFile model_file;
   EntryOfFile layer_model_file;  ///< a list of layers likewise
+  EntryOfFile software_file;     ///< a version of an engine that a user wrote
   std::vector<CatalogEntry> models, topologies, collectives, operators, schedules, kernels;
   std::vector<CatalogEntry> layer_models, layers;  ///< models that are lists; kinds of layers
   std::vector<CatalogEntry> software;              ///< software of training runs

@@ -325,7 +325,7 @@ const std::vector<Kind>& kinds() {
       catalog_kind("schedules", "schedule", "pipeline schedules of training", &Catalog::schedules),
       catalog_kind("software", "software",
                    "training software and defaults of serving engines; NAME: values, sources",
-                   &Catalog::software),
+                   &Catalog::software, &Catalog::software_file),
       catalog_kind("kernels", "kernel", "kernel models", &Catalog::kernels),
       {"calibrations", "calibration",
        "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "sim/config/load.h"
@@ -91,6 +92,29 @@ void add_rule(const std::string& key, const std::string& from, const EngineRule&
       {{"switch", key}, {"from", from}, {"value", text_of(rule)}, {"source", rule.source}});
 }
 
+/// The version that has a rule first, by its source. @return `own` where none has it
+std::string first_version(const std::string& engine, const std::string& key,
+                          const std::string& source, const std::string& own) {
+  for (const auto& [version, name] : engine_releases(engine)) {
+    const auto rules = load_engine_release(name).rules;
+    const auto rule = rules.find(key);
+    if (rule != rules.end() && rule->second.source == source) return version.text();
+  }
+  return own;
+}
+
+/// The defaults of a version that a user wrote.
+Answer own_defaults(const std::string& name) {
+  Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
+  const EngineRelease release = load_engine_release(name);
+  Table table = rule_table();
+  for (const auto& [key, rule] : release.rules)
+    add_rule(key, first_version(release.engine, key, rule.source, release.version), rule, table,
+             answer.json);
+  answer.add(std::move(table));
+  return answer;
+}
+
 /// The defaults of an engine by the versions that changed them, up to one release.
 Answer defaults(const std::string& engine, const std::string& last) {
   Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
@@ -99,7 +123,7 @@ Answer defaults(const std::string& engine, const std::string& last) {
     for (const auto& [key, rule] : load_engine_release(name).rules) {
       auto& of_key = changes[key];
       if (of_key.empty() || of_key.back().second.source != rule.source)
-        of_key.emplace_back(version.text(), rule);
+        of_key.emplace_back(name == engine ? "any" : version.text(), rule);
     }
     if (name == last) break;
   }
@@ -119,10 +143,14 @@ void add_engines(std::vector<CatalogEntry>& entries) {
     const std::string engine = kind;
     const auto releases = engine_releases(engine);
     if (releases.empty()) continue;
-    entries.push_back({engine, "defaults of all versions of the engine",
-                       [engine] { return defaults(engine, ""); }});
+    const bool alone = releases.begin()->second == engine;
+    entries.push_back(
+        {engine,
+         alone ? load_engine_release(engine).name : "defaults of all versions of the engine",
+         [engine] { return defaults(engine, ""); }});
     for (const auto& release : releases) {
       const std::string name = release.second;
+      if (name == engine) continue;
       entries.push_back({name, load_engine_release(name).name,
                          [engine, name] { return defaults(engine, name); }});
     }
@@ -134,12 +162,26 @@ void add_engines(std::vector<CatalogEntry>& entries) {
 std::vector<CatalogEntry> described_software() {
   std::vector<CatalogEntry> entries;
   add_engines(entries);
-  for (const std::string& name : config::default_library().names("software"))
-    if (!is_engine_release(name))
+  std::set<std::string> described;
+  for (const CatalogEntry& entry : entries) described.insert(entry.name);
+  for (const std::string& name : config::default_library().names("software")) {
+    if (described.contains(name)) continue;
+    if (is_engine_release(name)) {
+      entries.push_back(
+          {name, load_engine_release(name).name, [name] { return own_defaults(name); }});
+    } else {
       entries.push_back({name, load(name).software.name, [name] { return switches(name); }});
+    }
+  }
   std::sort(entries.begin(), entries.end(),
             [](const CatalogEntry& a, const CatalogEntry& b) { return a.name < b.name; });
   return entries;
+}
+
+CatalogEntry described_software_file(const std::string& path) {
+  const EngineRelease release = load_engine_release(path);
+  require_rules(release);
+  return {path, release.name, [path] { return own_defaults(path); }};
 }
 
 }  // namespace orrery

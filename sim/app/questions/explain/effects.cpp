@@ -70,8 +70,11 @@ std::vector<std::string> other_values(const config::Leaf& leaf) {
     case config::TypeKind::kFlag:
       return {leaf.text == "true" ? "false" : "true"};
     case config::TypeKind::kEnum: {
-      std::vector<std::string> names = config::names_of(*leaf.type->names);
-      names.erase(std::remove(names.begin(), names.end(), leaf.text), names.end());
+      const config::EnumTable& table = *leaf.type->names;
+      std::set<std::int64_t> tried = {config::find_enumerator(table, leaf.text).value_or(-1)};
+      std::vector<std::string> names;
+      for (const auto& [name, value] : table)  // some values have several names
+        if (tried.insert(value).second) names.push_back(name);
       return names;
     }
     case config::TypeKind::kText:

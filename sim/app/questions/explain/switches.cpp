@@ -20,8 +20,7 @@ using nlohmann::ordered_json;
 
 bool is_switch(const config::Leaf& leaf) {
   const bool said = leaf.path.starts_with("software.") ||
-                    leaf.path.starts_with("engine.fusions.") ||
-                    leaf.path == "engine.quant_fusion" || leaf.path == "two_batch_overlap";
+                    leaf.path.starts_with("engine.kernels.") || leaf.path == "two_batch_overlap";
   return said && !leaf.path.ends_with(".source") &&
          (leaf.type->kind == config::TypeKind::kEnum || leaf.type->kind == config::TypeKind::kFlag);
 }

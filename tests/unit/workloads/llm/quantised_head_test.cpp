@@ -146,8 +146,8 @@ std::int64_t launches_of_layer(const json& quantization, bool quantises) {
   work.batch.sequences = 1;
   work.batch.query = 1;
   work.batch.context = 17;
-  work.fused.operators_apart = true;
-  work.fused.quantises_widened = quantises;
+  work.kernels.operators_apart = EngineSwitch::kOn;
+  work.kernels.quantises_widened = quantises ? EngineSwitch::kOn : EngineSwitch::kOff;
   const LlmConfig model = small_llama(quantization);
   std::int64_t all = 0;
   const StepList layer = layer_forward(model, model.layers[0], work);
@@ -182,7 +182,7 @@ TEST(DecodesByHead, ReadKeysAndValuesForEachHeadOfQueries) {
     return Kernel();
   };
   const Kernel shared = attention();
-  work.fused.decodes_by_head = true;
+  work.kernels.decodes_by_head = EngineSwitch::kOn;
   const Kernel apart = attention();
   EXPECT_EQ(shared.attention.kv_heads, 2);
   EXPECT_EQ(apart.attention.kv_heads, 8);
