@@ -20,7 +20,7 @@ StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, con
 
 /// One transformer layer on one rank: attention, then MLP or experts.
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);
-/// Its backward pass, with what `work.recompute` computes again: layer_again() and
+/// Its backward pass, with what `work.passes.recompute` computes again: layer_again() and
 /// layer_gradients().
 StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);
 /// What is computed again before the gradients of a layer that is recomputed whole, or all but some

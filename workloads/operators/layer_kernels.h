@@ -15,9 +15,9 @@ inline std::vector<Kernel> layer_kernels(void (*part)(StepList& steps, const Lay
   LayerConfig layer;
   layer.moe = model.has_moe();
   RankWork work;
-  work.phase = Phase::kPrefill;
-  work.query = work.context = tokens;
-  work.precision = precision;
+  work.batch.phase = Phase::kPrefill;
+  work.batch.query = work.batch.context = tokens;
+  work.formats.precision = precision;
   StepList steps;
   part(steps, {model, layer, work});
   std::vector<Kernel> kernels;

@@ -51,7 +51,7 @@ Bytes adapter_bytes(const LlmConfig& model, const InferenceConfig& config, int s
 /// The stage with the largest total, the first of equals.
 const MemoryUse& worst_stage(const std::vector<MemoryUse>& stages);
 
-/// Bytes that one layer keeps per micro-batch from forward to backward, under work.recompute
+/// Bytes that one layer keeps per micro-batch from forward to backward, under work.passes.recompute
 /// (Korthikanti et al. 2022, equations 1 to 6, by tensor).
 Bytes layer_activation_bytes(const LlmConfig& model, const LayerConfig& layer,
                              const RankWork& work);
