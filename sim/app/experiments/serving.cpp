@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/app/experiments/algorithm_names.h"
+#include "sim/app/experiments/carbon.h"
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/engine_site.h"
@@ -257,6 +258,7 @@ void report_work(const ServingConfig& serving, const ServingFleet& fleet, const 
   report_serving_utilization(serving, work, record);
   report_serving_servers(serving, work, record);
   report_serving_energy(serving, fleet, work, per_token, record);
+  report_carbon(serving.carbon_intensity, record);
   report_serving_cost(serving, work, per_token, record);
   if (steady) report_steady_cost(serving, fleet, *steady, record);
 }
