@@ -58,6 +58,7 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   virtual std::string fitting_text() const { return {}; }
 
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
+  void check_names(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;

@@ -11,6 +11,7 @@
 #include "sim/app/experiments/fitting_changes.h"
 #include "sim/app/experiments/host_calls.h"
 #include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/known_names.h"
 #include "sim/app/experiments/model_step.h"
 #include "workloads/software/narrow_casts.h"
 #include "workloads/steps/figures/module_memory.h"
@@ -252,6 +253,14 @@ ModelStep TrainingExperiment::step(const LlmConfig& llm) const {
 void TrainingExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   ModelExperiment::complete(node, diagnostics);
   take_expert_ranks(model, ExpertSharing::kTensor, parallel, node);
+}
+
+void TrainingExperiment::check_names(const config::Node& node,
+                                     config::Diagnostics& diagnostics) const {
+  ModelExperiment::check_names(node, diagnostics);
+  if (schedule.file.path.empty() && schedule.passes.empty())
+    check_name({"schedule", "schedule"}, resolved_schedule(schedule.name, parallel.vpp),
+               names_of<ScheduleRegistry>(), node, diagnostics);
 }
 
 void TrainingExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
