@@ -12,15 +12,15 @@ namespace orrery {
 
 /// A key whose value is one of a list of names.
 struct NamedKey {
-  std::string path;  ///< "serving.router"
-  std::string what;  ///< "router"
+  std::string path;  ///< path of the key: "serving.router"
+  std::string what;  ///< kind of thing that is named: "router"
 };
 
 /// Complains of a name that is none of `known`, where `node` has it.
 void check_name(const NamedKey& key, const std::string& name, const std::vector<std::string>& known,
                 const config::Node& node, config::Diagnostics& diagnostics);
 
-/// The same of the topologies of `nodes` copies of a system, which is at `path`.
+/// Complains of topologies that do not exist, of `nodes` copies of the system at `path`.
 void check_topologies(const SystemConfig& system, int nodes, const std::string& path,
                       const config::Node& node, config::Diagnostics& diagnostics);
 

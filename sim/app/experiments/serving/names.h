@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-/// "serving.fleet.0"
+/// The path of a group: "serving.fleet.0".
 std::string group_path(std::size_t group);
 
 }  // namespace orrery
