@@ -271,11 +271,27 @@ class Parser {
     return end;
   }
 
-  /// Where the unit after a number ends: letters, and what follows a '/' without a space ("TB/s",
-  /// "/s"). What is no unit is left to be an operator or a mistake.
+  std::size_t word_end(std::size_t begin) const {
+    while (begin < text_.size() && is_word(text_[begin])) ++begin;
+    return begin;
+  }
+
+  /// Where the first part of a unit ends: letters, or the longest of a word and two words that is a
+  /// unit ("gCO2", "kg CO2").
+  std::size_t simple_unit_end(std::size_t begin) const {
+    const std::size_t word = word_end(begin);
+    const std::size_t second = word_end(std::min(word + 1, text_.size()));
+    const bool blank = word < text_.size() && text_[word] == ' ';
+    if (blank && find_unit(text_.substr(begin, second - begin))) return second;
+    if (find_unit(text_.substr(begin, word - begin))) return word;
+    while (begin < text_.size() && is_letter(text_[begin])) ++begin;
+    return begin;
+  }
+
+  /// Where the unit after a number ends, with what follows a '/' without a space ("TB/s", "/s").
+  /// What is no unit is left to be an operator or a mistake.
   std::size_t unit_end(std::size_t begin) const {
-    std::size_t end = begin;
-    while (end < text_.size() && is_letter(text_[end])) ++end;
+    const std::size_t end = simple_unit_end(begin);
     std::size_t quotient = end;
     if (quotient < text_.size() && text_[quotient] == '/') {
       ++quotient;

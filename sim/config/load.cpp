@@ -105,7 +105,7 @@ void Loader::report_missing(const Node& reference, const std::string& kind,
   }
   const std::vector<std::string> names = library_.names(kind);
   std::vector<std::string> notes = notes_on_names(kind, name, names);
-  notes.emplace_back("a file of your own is named by its path, with '/' or '.yaml'");
+  notes.emplace_back("a file of your own is named by its path, with '/', '.yaml' or '.json'");
   diagnostics_.error(reference.where(), reference.length(),
                      "nothing named '" + name + "' in " + kind, nearest_name(name, names),
                      std::move(notes));

@@ -5,23 +5,24 @@
 
 namespace orrery {
 
-/// Exponents of the base dimensions: time [s], data [B], work [FLOP], energy [J], money [USD].
+/// Exponents of the base dimensions: time [s], data [B], work [FLOP], energy [J], money [USD],
+/// carbon [gCO2], a mass of CO2.
 struct Dimension {
-  int time = 0, data = 0, work = 0, energy = 0, money = 0;
+  int time = 0, data = 0, work = 0, energy = 0, money = 0, carbon = 0;
   constexpr bool operator==(const Dimension&) const = default;
 };
 
 constexpr Dimension operator+(Dimension a, Dimension b) {
-  return {a.time + b.time, a.data + b.data, a.work + b.work, a.energy + b.energy,
-          a.money + b.money};
+  return {a.time + b.time,     a.data + b.data,   a.work + b.work,
+          a.energy + b.energy, a.money + b.money, a.carbon + b.carbon};
 }
 constexpr Dimension operator-(Dimension a, Dimension b) {
-  return {a.time - b.time, a.data - b.data, a.work - b.work, a.energy - b.energy,
-          a.money - b.money};
+  return {a.time - b.time,     a.data - b.data,   a.work - b.work,
+          a.energy - b.energy, a.money - b.money, a.carbon - b.carbon};
 }
 
-/// A double that knows its dimension. The value is held in SI base units (s, B, FLOP, J, USD).
-/// Products and quotients change the dimension; a dimensionless result is a plain double.
+/// A double that knows its dimension. The value is held in SI base units (s, B, FLOP, J, USD,
+/// gCO2). Products and quotients change the dimension; a dimensionless result is a plain double.
 template <Dimension D>
 class Quantity {
  public:

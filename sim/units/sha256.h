@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,9 @@ class Sha256 {
   Sha256& operator=(const Sha256&) = delete;
 
   void add(std::string_view bytes);
-  /// The digits of all that was added so far.
-  std::string hex() const;
+  /// The digits of all that was added so far, with `rest` behind it: what many texts begin with is
+  /// hashed once.
+  std::string hex(std::span<const std::string_view> rest = {}) const;
 
  private:
   struct State;  ///< context of OpenSSL

@@ -37,6 +37,16 @@ bool begins_with_word(std::string_view name, std::string_view word) {
   return name.size() > word.size() + 1 && name.starts_with(word) && is_separator(name[word.size()]);
 }
 
+/// The shortest path whose last part is the word: parallel.tp for tp.
+std::string path_to(const std::string& lower_word, const std::vector<std::string>& candidates) {
+  std::string shortest;
+  for (const std::string& candidate : candidates)
+    if (lower_case(candidate).ends_with("." + lower_word) &&
+        (shortest.empty() || candidate.size() < shortest.size()))
+      shortest = candidate;
+  return shortest;
+}
+
 /// The shortest name that ends with the word, else the shortest that begins with it.
 std::string shortest_with(const std::string& lower_word,
                           const std::vector<std::string>& candidates) {
@@ -91,6 +101,8 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
       nearest = candidate;
     }
   }
+  if (std::string path = path_to(lower_word, candidates); !path.empty() && std::get<0>(best) > 0)
+    return path;
   constexpr std::size_t kTellsMuch = 3;  // letters
   if (std::get<0>(best) <= 1 || word.size() < kTellsMuch) return nearest;
   const std::string longer = shortest_with(lower_word, candidates);

@@ -111,12 +111,21 @@ std::string with_article(const std::string& noun) {
   return (vowel ? "an " : "a ") + noun;
 }
 
+/// The nearest name, else the first that goes on behind a blank: kg CO2 for kg.
+std::string unit_like(std::string_view name, Dimension dimension) {
+  const std::vector<std::string> names = unit_names(dimension);
+  std::string nearest = nearest_name(name, names);
+  for (std::size_t i = 0; nearest.empty() && i < names.size(); ++i)
+    if (names[i].starts_with(std::string(name) + " ")) nearest = names[i];
+  return nearest;
+}
+
 Unit parse_unit(std::string_view name, std::string_view text, Dimension dimension) {
   const std::optional<Unit> unit = find_unit(name);
   if (!unit) {
     throw UnitError(
         expected(dimension) + ", got " + quoted(text) + " with the unknown unit " + quoted(name),
-        nearest_name(name, unit_names(dimension)));
+        unit_like(name, dimension));
   }
   if (unit->dimension != dimension) {
     const DimensionText* other = find_dimension(unit->dimension);
@@ -182,14 +191,35 @@ const DimensionText& known_dimension(Dimension dimension) {
 
 }  // namespace
 
+namespace {
+
+/// Suffixes that others write for the same power of 1,000: K, and B for a billion.
+void refuse_other_suffix(std::string_view text, bool counts) {
+  const char meant = !counts ? '\0' : text.back() == 'K' ? 'k' : text.back() == 'B' ? 'G' : '\0';
+  if (meant == '\0') return;
+  const std::string_view number = text.substr(0, text.size() - 1);
+  to_double(parse_decimal(number), 0, text);
+  throw UnitError("expected a number, got " + quoted(text), std::string(number) + meant);
+}
+
+}  // namespace
+
 /// Counts may end in k, M, G or T, as people write them: "15T".
 double parse_number(std::string_view text) {
   constexpr std::string_view kSuffixes = "kMGT";
   const std::size_t end = text.empty() ? 0 : text.size() - 1;
   const bool counts = end > 0 && kDigits.find(text[end - 1]) != std::string_view::npos;
   const std::size_t suffix = counts ? kSuffixes.find(text[end]) : std::string_view::npos;
-  if (suffix == std::string_view::npos) return to_double(parse_decimal(text), 0, text);
+  if (suffix == std::string_view::npos) {
+    refuse_other_suffix(text, counts);
+    return to_double(parse_decimal(text), 0, text);
+  }
   return to_double(parse_decimal(text.substr(0, end)), 3 * (static_cast<int>(suffix) + 1), text);
+}
+
+std::size_t number_length(std::string_view text) {
+  const std::size_t end = number_end(text);
+  return text.substr(0, end).find_first_of(kDigits) == std::string_view::npos ? 0 : end;
 }
 
 double parse_quantity(std::string_view text, Dimension dimension) {

@@ -28,11 +28,14 @@ class UnitError : public std::runtime_error {
 /// @throws UnitError
 double parse_number(std::string_view text);
 
-/// A number with its unit ("3.2 Tb/s") in SI base units (s, B, FLOP, J, USD). Only 0 may stand
-/// without a unit. Decimal prefixes are shifted in the text, so that "3.35 TB/s" and "3350 GB/s"
+/// A number with its unit ("3.2 Tb/s") in SI base units (s, B, FLOP, J, USD, gCO2). Only 0 needs
+/// no unit. Decimal prefixes are shifted in the text, so that "3.35 TB/s" and "3350 GB/s"
 /// give the same double.
 /// @throws UnitError
 double parse_quantity(std::string_view text, Dimension dimension);
+
+/// The length of the number at the start of a text; 0 without one.
+std::size_t number_length(std::string_view text);
 
 /// The shortest text that parse_quantity() reads back as the same double: "3.35 TB/s".
 std::string print_quantity(double base, Dimension dimension);

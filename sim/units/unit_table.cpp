@@ -16,6 +16,7 @@ constexpr Dimension kData{.data = 1};
 constexpr Dimension kWork{.work = 1};
 constexpr Dimension kEnergy{.energy = 1};
 constexpr Dimension kMoney{.money = 1};
+constexpr Dimension kCarbon{.carbon = 1};
 constexpr Dimension kPower = kEnergy - kTime;
 constexpr Dimension kBandwidth = kData - kTime;
 constexpr Dimension kComputeRate = kWork - kTime;
@@ -85,12 +86,28 @@ constexpr std::array kUnits = {
     NamedUnit{"J", {kEnergy}},
     NamedUnit{"kJ", {kEnergy, 3}},
     NamedUnit{"MJ", {kEnergy, 6}},
+    NamedUnit{"Wh", {kEnergy, 2, 36}},
     NamedUnit{"kWh", {kEnergy, 5, 36}},
+    NamedUnit{"MWh", {kEnergy, 8, 36}},
+    NamedUnit{"GWh", {kEnergy, 11, 36}},
     NamedUnit{"mW", {kPower, -3}},
     NamedUnit{"W", {kPower}},
     NamedUnit{"kW", {kPower, 3}},
     NamedUnit{"MW", {kPower, 6}},
     NamedUnit{"USD", {kMoney}},
+    // Masses of CO2, of CO2 equivalents (e) too, with and without a blank.
+    NamedUnit{"gCO2", {kCarbon}},
+    NamedUnit{"kgCO2", {kCarbon, 3}},
+    NamedUnit{"tCO2", {kCarbon, 6}},
+    NamedUnit{"g CO2", {kCarbon}},
+    NamedUnit{"kg CO2", {kCarbon, 3}},
+    NamedUnit{"t CO2", {kCarbon, 6}},
+    NamedUnit{"gCO2e", {kCarbon}},
+    NamedUnit{"kgCO2e", {kCarbon, 3}},
+    NamedUnit{"tCO2e", {kCarbon, 6}},
+    NamedUnit{"g CO2e", {kCarbon}},
+    NamedUnit{"kg CO2e", {kCarbon, 3}},
+    NamedUnit{"t CO2e", {kCarbon, 6}},
 };
 
 const std::vector<DimensionText>& dimension_texts() {
@@ -118,6 +135,12 @@ const std::vector<DimensionText>& dimension_texts() {
        {"FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s", "EFLOP/s"}},
       {kEnergy - kData, "energy per data", {"40 pJ/B", "5 pJ/bit"}, "J/B", {"pJ/B", "nJ/B", "J/B"}},
       {kEnergy - kWork, "energy per FLOP", {"0.5 pJ/FLOP"}, "J/FLOP", {"pJ/FLOP", "J/FLOP"}},
+      {kCarbon, "mass of CO2", {"12 kg CO2", "3 t CO2"}, "gCO2", {"gCO2", "kgCO2", "tCO2"}},
+      {kCarbon - kEnergy,
+       "mass of CO2 per energy",
+       {"400 gCO2/kWh", "35 kg CO2/MWh"},
+       "gCO2/J",
+       {"gCO2/kWh"}},
       {kMoney - kTime, "cost per time", {"2.5 USD/h", "20000 USD/y"}, "USD/s", {"USD/h"}},
       {Dimension{} - kEnergy, "count per energy", {"5 /J"}, "/J", {"/J"}},
   };
@@ -130,8 +153,10 @@ const Unit* find_simple(std::string_view name) {
   return found == kUnits.end() ? nullptr : &found->unit;
 }
 
-/// Quotients offered to the user: per second, hour, day and year, per byte, per bit, per FLOP.
-constexpr std::array<std::string_view, 7> kDenominators = {"s", "h", "d", "y", "B", "bit", "FLOP"};
+/// Quotients offered to the user: per second, hour, day and year, per byte, per bit, per FLOP, per
+/// kWh and MWh.
+constexpr std::array<std::string_view, 9> kDenominators = {"s",   "h",    "d",   "y",  "B",
+                                                           "bit", "FLOP", "kWh", "MWh"};
 
 }  // namespace
 

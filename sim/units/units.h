@@ -11,12 +11,14 @@ using Bytes = Quantity<Dimension{.data = 1}>;
 using Flops = Quantity<Dimension{.work = 1}>;
 using Joules = Quantity<Dimension{.energy = 1}>;
 using Dollars = Quantity<Dimension{.money = 1}>;
+using CarbonMass = Quantity<Dimension{.carbon = 1}>;
 using Watts = Quantity<Dimension{.time = -1, .energy = 1}>;
 using BytesPerSecond = Quantity<Dimension{.time = -1, .data = 1}>;
 using FlopsPerSecond = Quantity<Dimension{.time = -1, .work = 1}>;
 using JoulesPerByte = Quantity<Dimension{.data = -1, .energy = 1}>;
 using JoulesPerFlop = Quantity<Dimension{.work = -1, .energy = 1}>;
 using DollarsPerSecond = Quantity<Dimension{.time = -1, .money = 1}>;
+using CarbonIntensity = Quantity<Dimension{.energy = -1, .carbon = 1}>;
 
 /// Literals for constants in code and tests: `3.35_TBps`, `80_GiB`, `600_ns`. GB is 10^9, GiB 2^30.
 namespace literals {

@@ -210,11 +210,10 @@ TEST_F(Clusters, WhatSbatchRefusesIsSaidInItsWords) {
 TEST_F(Clusters, OnlyOneProcessAwaitsTheTasksOfAStore) {
   task("echo $name 7 $i PENDING >> " + path("queue"));
   // The first one awaits its tasks once it has given them, and ends after the second one has.
-  const Outcome both =
-      shell("export PATH=" + path("bin") + ":$PATH; sweep='" ORRERY_BINARY " sweep resume " +
-            path("sweep.yaml") + " --db " + path("s.db") +
-            "'; { $sweep & until test -s " + path("queue") +
-            "; do sleep 0.1; done; $sweep; echo code $?; kill -INT $!; wait; } 2>&1");
+  const Outcome both = shell(
+      "export PATH=" + path("bin") + ":$PATH; sweep='" ORRERY_BINARY " sweep resume " +
+      path("sweep.yaml") + " --db " + path("s.db") + "'; { $sweep & until test -s " +
+      path("queue") + "; do sleep 0.1; done; $sweep; echo code $?; kill -INT $!; wait; } 2>&1");
   EXPECT_THAT(both.out,
               AllOf(HasSubstr("another process awaits the tasks of"), HasSubstr("code 6")));
 }
@@ -261,6 +260,22 @@ TEST_F(Clusters, ALauncherMayHandItsWorkToAnotherShell) {
   const Outcome run = sweep("--launcher 'sh -c {quoted_work}'");
   EXPECT_EQ(run.code, 0) << run.out;
   expect_the_store_of_a_local_run();
+}
+
+// A launcher such as ssh starts elsewhere; files are named as the user named them all the same.
+TEST_F(Clusters, OriginsOfPointsAreAsTypedWhereverALauncherStarts) {
+  const auto origins = [&](const std::string& store, const std::string& options) {
+    const Outcome run =
+        shell("cd " + folder_.string() + " && " ORRERY_BINARY " sweep run sweep.yaml --db " +
+              store + " " + options);
+    EXPECT_EQ(run.code, 0) << run.out;
+    return shell("sqlite3 " + path(store) +
+                 " 'SELECT DISTINCT origin FROM v_parameters ORDER BY 1'")
+        .out;
+  };
+  const std::string local = origins("here.db", "--executor local");
+  EXPECT_THAT(local, HasSubstr("\nsweep.yaml:"));
+  EXPECT_EQ(origins("s.db", "--launcher 'cd / && {work}'"), local);
 }
 
 TEST_F(Clusters, ALauncherThatFailsOnceIsTriedAgain) {

@@ -40,8 +40,8 @@ TEST_F(SweepTables, TheValueThatChoosePickedIsAColumn) {
                             "    axes: {grid: {kv_length: [512, 1024], batch.micro: [1, 2]}}\n"
                             "    choose: {minimize: step_time_s}\n");
   EXPECT_EQ(run.code, 0) << run.out;
-  EXPECT_THAT(run.out, ContainsRegex("system +kv_length +micro +plan +batch"));
-  EXPECT_THAT(run.out, ContainsRegex("table +512 +1 +8 ranks: TP8 +1/rank"));
+  EXPECT_THAT(run.out, ContainsRegex("system +kv_length +plan +batch"));
+  EXPECT_THAT(run.out, ContainsRegex("table +512 +8 ranks: TP8 +1/rank"));
 }
 
 TEST_F(SweepTables, APickedValueThatAnotherColumnSaysHasNoColumnOfItsOwn) {
@@ -190,7 +190,7 @@ TEST_F(SweepTables, LimitsAndConditionsTakeTheUnitsThatPeopleWrite) {
     return run.out;
   };
   for (const char* limit : {"100", "100 /s", "0.1k", "100 1/s", "6000 /min"})
-    EXPECT_THAT(chosen(limit), ContainsRegex("table +64 +8 ranks")) << limit;
+    EXPECT_THAT(chosen(limit), ContainsRegex("table +8 ranks: TP8 +64/rank")) << limit;
   for (const char* condition : {"tokens_per_s >= 100 /s", "tokens_per_s >= 0.1k",
                                 "tokens_per_s / parallel.tp >= 12", "kv_length >= 1k"})
     EXPECT_EQ(
@@ -226,6 +226,36 @@ TEST_F(SweepTables, ABrokenFileOfAVariantIsAnErrorAndNoPointThatCannotBe) {
   EXPECT_EQ(code(ORRERY_SOURCE_DIR "/configs/experiments/serving_trace.yaml",
                  "serving.workload.trace: " + path("broken.csv")),
             "refused");
+}
+
+// A name that nothing has is a mistake of the file, whatever the other values of its row are.
+TEST_F(SweepTables, AnUnknownNameOfAVariantIsAnErrorAtItsPlace) {
+  const std::string training =
+      "{experiment: training, system: dgx_h100, model: llama_3_1_8b, parallel: {tp: 8}, batch: "
+      "{global: 8, micro: 1, sequence: 2048}}";
+  const std::string served =
+      "{experiment: serving, model: llama_3_1_8b, serving: {workload: {rate: 1 /s, requests: 2, "
+      "input: 30, output: 3}, fleet: [{system: dgx_h100, engine: {kind: vllm}}]}}";
+  const std::string reduced =
+      "{experiment: collective, system: dgx_h100, collective: {kind: all_reduce, bytes: 1 MB, "
+      "ranks: 8}}";
+  struct Case {
+    std::string base, key, wrong, meant;
+  };
+  for (const Case& c : {Case{served, "serving.router", "round_robinn", "round_robin"},
+                        {training, "schedule", "1f1bb", "1f1b"},
+                        {training, "algorithms", "rng", "ring"},
+                        {training, "system.scale_up.kind", "nvswich", "nvswitch"},
+                        {reduced, "collective.algorithm", "rinng", "ring"},
+                        {reduced, "collective.protocol", "simpel", "simple"}}) {
+    const std::string row = "      - {name: b, " + c.key + ": " + c.wrong + "}";
+    const Outcome run = sweep(c.base, "    variants:\n      - {name: a}\n" + row + "\n");
+    EXPECT_EQ(run.code, 2) << c.key << run.out;
+    const std::string at = "sweep.yaml:7:" + std::to_string(row.find(c.wrong) + 1) + ": error: ";
+    EXPECT_THAT(run.out, AllOf(HasSubstr(at),
+                               HasSubstr("'" + c.wrong + "'; did you mean '" + c.meant + "'?"),
+                               HasSubstr(row + "\n"), HasSubstr(" ^~"), HasSubstr("there are: ")));
+  }
 }
 
 }  // namespace

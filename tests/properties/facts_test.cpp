@@ -540,6 +540,8 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
   changes.push_back({"fused", images, {"fused=false"}});
   changes.push_back({"dp", trained, {"dp=8"}});
   changes.push_back({"prices", decode("batch: {micro: 2}"), {"prices=neocloud"}});
+  changes.push_back(
+      {"carbon_intensity", decode("batch: {micro: 2}"), {"carbon_intensity=400 gCO2/kWh"}});
   changes.push_back({"unused", decode("batch: {micro: 2}"), {"unused=absent"}});
   for (Change& change : noise_changes()) changes.push_back(std::move(change));
   for (Change& change : pipeline_changes(passes)) changes.push_back(std::move(change));

@@ -38,6 +38,38 @@ TEST(ServedModels, AllEndAsAResultOrRefused) {
   }
 }
 
+/// The time of a step of one prompt, or of one sequence, with the kernels of the engine; in ms.
+double step_ms(const std::string& model, const std::string& phase) {
+  const RunRecord record = simulate(load(
+      "{experiment: inference, model: " + model +
+          ", system: {extends: dgx_h100, accelerator: {extends: h100_sxm, memory: {capacity: 9 "
+          "TB}}}, engine: {kind: vllm, host: {}, fusions: {router: on}}, " +
+          phase + "}",
+      {"system.accelerator.power.tdp=100 kW"}));
+  return record.find("step_time_s")->value * 1e3;
+}
+
+/// A request of 300 tokens that nobody else's meets, and a host that takes no time. No cap holds:
+/// a step of seconds has the clock of its heaviest window, a served one that of all of it.
+TEST(ServedModels, ARequestAloneTakesTheTimeOfItsSteps) {
+  constexpr double kTables = 0.01;  // tables of steps are straight between their rows
+  for (const std::string& model : config::default_library().names("models")) {
+    SCOPED_TRACE(model);
+    try {
+      const RunRecord record =
+          simulate(load(served(model, "{kind: vllm, host: {}, fusions: {router: on}}"),
+                        {"serving.workload.requests=1", "serving.workload.output=2",
+                         "serving.fleet.0.system.accelerator.power.tdp=100 kW"}));
+      const double prefill = step_ms(model, "phase: prefill, batch: {micro: 1, sequence: 300}");
+      const double decode = step_ms(model, "phase: decode, batch: {micro: 1}, kv_length: 300");
+      EXPECT_NEAR(record.find("mean_ttft_ms")->value / prefill, 1, kTables);
+      EXPECT_NEAR(record.find("mean_tpot_ms")->value / decode, 1, kTables);
+    } catch (const config::ConfigError&) {
+      // Encoders, and models with too few positions.
+    }
+  }
+}
+
 ServingMemory memory_of(const std::string& model, const std::string& engine) {
   const LoadedExperiment loaded = load(served(model, engine));
   const auto& e = loaded.as<ServingExperiment>();

@@ -315,6 +315,7 @@ TEST(Facts, OfServingMoveResults) {
        {"serving.fleet.0.lora.target_modules=[o_proj]"}},
       {"serving.record", plain, {"serving.record=requests"}},
       {"serving.prices", plain, {"serving.prices=rental_3yr"}},
+      {"serving.carbon_intensity", plain, {"serving.carbon_intensity=400 gCO2/kWh"}},
       {"serving.fleet.unused", plain, {"serving.fleet.0.unused=absent"}},
       {"serving.fleet.usd_per_hour", plain, {"serving.fleet.0.usd_per_hour=9"}},
       {"serving.router", many, {"serving.router=random"}},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/software/narrow_casts.h"
 
+#include <array>
 #include <utility>
 
 #include "workloads/ops/kernels.h"
@@ -72,6 +73,17 @@ std::vector<Kernel> narrow_casts(const TrainingSoftware& software, const NarrowO
   if (scales > 0 && software.scale_order.value == Fusion::kApart)
     kernels.push_back(ordered_scales(software, operand, scales));
   return kernels;
+}
+
+bool is_narrow_cast(std::string_view kernel) {
+  constexpr std::array kPasses = {" largest",     " transformed cast",     " cast", " transpose",
+                                  " scale order", " gathered scale order", " order"};
+  for (const std::string_view pass : kPasses) {
+    if (!kernel.ends_with(pass)) continue;
+    const std::string_view operand = kernel.substr(0, kernel.size() - pass.size());
+    if (operand.ends_with(" input") || operand.ends_with(" gradient")) return true;
+  }
+  return false;
 }
 
 std::vector<Kernel> gathered_order(const NarrowOperand& operand) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/graph/kernel.h"
@@ -31,6 +32,10 @@ std::optional<Kernel> largest_value(const TrainingSoftware& software, const Narr
 /// The kernels that write both copies, and those that put scales of blocks into the order in which
 /// products read them.
 std::vector<Kernel> narrow_casts(const TrainingSoftware& software, const NarrowOperand& operand);
+
+/// Whether a kernel of that name makes an operand of narrow products: finds its largest value,
+/// casts or transposes it, or orders its scales.
+bool is_narrow_cast(std::string_view kernel);
 
 /// The kernels behind a gather of the copy that weight gradients read. NVFP4's lies transposed, so
 /// that shares of ranks come one below the other and not side by side: its values and its scales

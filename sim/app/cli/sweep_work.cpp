@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,7 +20,7 @@ namespace {
 
 /// What a task of an executor runs.
 struct SweepWorkArguments {
-  std::string file, places, shard, where, progress = "auto";
+  std::string file, places, shard, from, where, progress = "auto";
   int jobs = 0;  ///< 0: one for each processor
   bool json = false;
 
@@ -31,6 +32,8 @@ struct SweepWorkArguments {
     options.option("--shard", shard, "store for the results of these points alone (SQLite)");
     options.number("--jobs", jobs,
                    "processes that simulate points; default: one for each processor", 1, 4096);
+    options.option("--from", from,
+                   "folder that the names of files start from; default: the present one");
     options.option("--where", where, "condition that points must keep, beside those of the file");
     take_progress(options, progress);
     options.json(json);
@@ -43,6 +46,10 @@ struct SweepWorkArguments {
     if (shard.empty()) throw UsageError("--shard is missing: a file for the results");
     const std::optional<Places> only = parse_places(places);
     if (!only) throw UsageError("'" + places + "' are no places: write 0..100, or 0..100,120..130");
+    const std::string results_file = std::filesystem::absolute(shard).string();
+    std::error_code fault;
+    if (!from.empty()) std::filesystem::current_path(from, fault);
+    if (fault) throw UsageError("--from " + from + ": " + fault.message());
     expect_kind(file, "sweep");
     const Sweep sweep = load_sweep(file, where);
     if (only->back().last > sweep.places())
@@ -58,8 +65,8 @@ struct SweepWorkArguments {
       cannot_be.insert(static_cast<std::size_t>(place));
     };
     std::optional<ResultStore> store;
-    wait_for_store([&] { store.emplace(ResultStore::open(shard)); }, options.store_locked);
-    Heartbeat alive(beside_shard::alive(shard));
+    wait_for_store([&] { store.emplace(ResultStore::open(results_file)); }, options.store_locked);
+    Heartbeat alive(beside_shard::alive(results_file));
     SweepProgress shown(progress_form(progress));
     options.progress = [&](const SweepTally& tally) {
       alive.tell(tally.done);
@@ -69,7 +76,7 @@ struct SweepWorkArguments {
     store.reset();
     Places written;
     for (const std::size_t place : cannot_be) append(written, place);
-    if (results.stopped.empty()) write_ended(shard, written);
+    if (results.stopped.empty()) write_ended(results_file, written);
     print_answer(answer(results), json);
     return results.failed > 0 || !results.stopped.empty() ? ExitCode::kPartial : ExitCode::kOk;
   }

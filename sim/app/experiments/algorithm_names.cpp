@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/algorithm_names.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "models/collectives/plans/user_algorithm.h"
-#include "sim/config/leaf.h"
+#include "sim/app/experiments/known_names.h"
 #include "sim/config/library.h"
-#include "sim/config/place.h"
-#include "sim/units/spelling.h"
 
 namespace orrery {
 
@@ -34,12 +31,8 @@ void complete_algorithms(std::vector<std::string>& names, const config::Node* wr
 void check_algorithm(const std::string& name, const std::string& path, const config::Node& node,
                      config::Diagnostics& diagnostics) {
   if (config::Library::is_path(name)) return;
-  std::vector<std::string> known = {"auto"};
-  for (const auto& [algorithm, item] : AlgorithmRegistry::items()) known.push_back(algorithm);
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  const config::Place place = config::place_of(node, {path});
-  diagnostics.error(place.where, place.length, "unknown collective algorithm '" + name + "'",
-                    nearest_name(name, known), {"there are: " + config::joined(known)});
+  check_name({path, "collective algorithm"}, name, names_of<AlgorithmRegistry>({"auto"}), node,
+             diagnostics);
 }
 
 void check_algorithms(const std::vector<std::string>& names, const std::string& path,

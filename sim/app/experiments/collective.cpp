@@ -10,6 +10,7 @@
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/engine_site.h"
 #include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/known_names.h"
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/part_keys.h"
 #include "sim/app/experiments/simulate.h"
@@ -180,18 +181,6 @@ void complain(config::Diagnostics& diagnostics, const config::Node& node, const 
                     std::move(advice.notes));
 }
 
-/// A key whose value is one of a list of names.
-struct NamedKey {
-  const char* path;
-  const char* what;
-};
-void check_name(NamedKey key, const std::string& name, const std::vector<std::string>& known,
-                const config::Node& node, config::Diagnostics& diagnostics) {
-  if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  complain(diagnostics, node, key.path, "unknown " + std::string(key.what) + " '" + name + "'",
-           {nearest_name(name, known), {"there are: " + config::joined(known)}});
-}
-
 }  // namespace
 
 void CollectiveExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
@@ -204,6 +193,15 @@ void CollectiveExperiment::complete(config::Node& node, config::Diagnostics& dia
   }
   if (collective)
     complete_algorithm(collective->algorithm, node.at_path("collective.algorithm"), diagnostics);
+}
+
+void CollectiveExperiment::check_names(const config::Node& node,
+                                       config::Diagnostics& diagnostics) const {
+  MachineExperiment::check_names(node, diagnostics);
+  if (!collective) return;
+  check_name({"collective.protocol", "protocol"}, collective->protocol,
+             {"auto", "ll", "ll128", "simple"}, node, diagnostics);
+  check_algorithm(collective->algorithm, "collective.algorithm", node, diagnostics);
 }
 
 void CollectiveExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
@@ -233,9 +231,6 @@ void CollectiveExperiment::check(const config::Node& node, config::Diagnostics& 
     complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
              barrier ? "a barrier has no bytes" : "collective.bytes must be given");
   }
-  check_name({"collective.protocol", "protocol"}, c.protocol, {"auto", "ll", "ll128", "simple"},
-             node, diagnostics);
-  check_algorithm(c.algorithm, "collective.algorithm", node, diagnostics);
 }
 
 void CollectiveExperiment::check_machine(const config::Node& node,

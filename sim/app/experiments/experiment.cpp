@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "sim/app/experiments/experiment_identity.h"
+#include "sim/app/experiments/known_names.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
@@ -69,12 +70,19 @@ void check_and_bind(LoadedExperiment& loaded, config::Diagnostics& diagnostics) 
 }  // namespace
 
 void Experiment::complete(config::Node&, config::Diagnostics&) {}
+
+void Experiment::check_names(const config::Node&, config::Diagnostics&) const {}
 void Experiment::check_machine(const config::Node&, config::Diagnostics&) const {}
 void Experiment::strip_names(nlohmann::ordered_json&) const {}
 void strip_system_names(nlohmann::ordered_json& system) {
   erase_keys(system, {"name", "remarks", "installation"});
   erase_keys(system["scale_up"], {"calibration"});
   erase_keys(system["accelerator"], names_of_accelerator());
+}
+
+void MachineExperiment::check_names(const config::Node& node,
+                                    config::Diagnostics& diagnostics) const {
+  check_topologies(system, nodes, "system", node, diagnostics);
 }
 
 void MachineExperiment::bind_machines() {
@@ -170,6 +178,7 @@ LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagn
       std::shared_ptr<Experiment>(object, kinds().at(node.find(kTag)->text()).view(object.get()));
   const int broken = config::fill_and_count_broken_relations(object.get(), loaded.node,
                                                              *loaded.record, diagnostics);
+  loaded.experiment->check_names(loaded.node, diagnostics);
   if (diagnostics.error_count() > broken) diagnostics.throw_if_errors();
   if (broken == 0) {
     require_calibration(loaded);

@@ -53,6 +53,9 @@ struct Experiment {
   /// What comes from files that keys name, where nobody wrote it: done before anything is checked.
   /// `node`, the completed configuration, gets it too.
   virtual void complete(config::Node& node, config::Diagnostics& diagnostics);
+  /// Complains about names that nothing has, which no other value mends: of routers, schedules,
+  /// algorithms. Comes before everything else.
+  virtual void check_names(const config::Node& node, config::Diagnostics& diagnostics) const;
   /// Complains about what keys say together and must not. There are no machines yet.
   virtual void check(const config::Node& node, config::Diagnostics& diagnostics) const = 0;
   /// Checks what needs the machines: links that faults name.
@@ -103,6 +106,7 @@ struct MachineExperiment : Experiment {
   /// Precision of its products.
   virtual Precision products() const { return Precision::kBf16; }
 
+  void check_names(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void bind_machines() override;
   void share_machines(const std::shared_ptr<const Experiment>& other) override;
   bool of_machines(const std::string& path) const override;

@@ -100,7 +100,7 @@ std::string base_file(const config::Node& base, const std::string& from,
     diagnostics.error(base.where(), base.length(),
                       "nothing named '" + base.text() + "' in the library",
                       nearest_name(base.text(), known),
-                      {"a file of your own is named by its path, with '/' or '.yaml'"});
+                      {"a file of your own is named by its path, with '/', '.yaml' or '.json'"});
   }
   return path;
 }

@@ -219,6 +219,11 @@ std::string InferenceExperiment::batch_text() const {
   return std::to_string(batch.global > 0 ? batch.global / parallel.dp : batch.micro) + "/rank";
 }
 
+std::vector<std::string> InferenceExperiment::batch_paths() const {
+  if (phase == Phase::kMixed) return {};
+  return {"batch.global", "batch.micro"};
+}
+
 void InferenceExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
   ModelExperiment::complete(node, diagnostics);
   take_expert_ranks(model, ExpertSharing::kStage, parallel, node);

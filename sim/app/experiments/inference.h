@@ -62,6 +62,7 @@ struct InferenceExperiment final : ModelExperiment {
   bool has_batch() const override;
   std::vector<InputFile> input_files() const override;
   std::string batch_text() const override;
+  std::vector<std::string> batch_paths() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void run(const SimulateOptions& options, RunRecord& record) const override;

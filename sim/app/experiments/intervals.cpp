@@ -276,7 +276,7 @@ PowerDraws power_draws(const PowerConfig& power, Watts average, double packages,
 
 void add_energy_intervals(RunRecord& record, const std::vector<double>& step, double held_share,
                           const PowerDraws& drawn) {
-  std::vector<double> energy, power, per_joule, system, system_per_joule;
+  std::vector<double> energy, power, per_joule, system, system_energy, system_per_joule;
   // What a system draws beside its accelerators' work it draws as long as the step lasts.
   const Metric* accelerators = record.find("average_power_w");
   const Metric* all = record.find("system_power_w");
@@ -287,8 +287,11 @@ void add_energy_intervals(RunRecord& record, const std::vector<double>& step, do
     energy.push_back(power.back() * step[i]);
     per_joule.push_back(1 / energy.back());
     system.push_back(1 - share + share * power.back());
-    system_per_joule.push_back(1 / (system.back() * step[i]));
+    system_energy.push_back(system.back() * step[i]);
+    system_per_joule.push_back(1 / system_energy.back());
   }
+  for (const char* emitted : {"co2_per_million_tokens", "co2_per_step"})
+    add_interval(record, emitted, all != nullptr ? system_energy : energy);
   add_interval(record, "energy_j", std::move(energy));
   add_interval(record, "average_power_w", std::move(power));
   add_interval(record, "tokens_per_joule", std::move(per_joule));

@@ -130,7 +130,7 @@ TableView ModelExperiment::table() const {
         true,
         {"parallel.tp", "parallel.pp", "parallel.vpp", "parallel.cp", "parallel.dcp", "parallel.dp",
          "parallel.ep", "parallel.etp"}},
-       {{"batch", kRight}, [this](const R&) { return batch_text(); }, true, {"batch.global"}},
+       {{"batch", kRight}, [this](const R&) { return batch_text(); }, true, batch_paths()},
        {{"step", kRight}, [](const R& r) { return time_cell(r, "step_time_s"); }},
        {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "step_time_s"); }},
        {{"tokens/s/acc", kRight},

@@ -46,6 +46,8 @@ struct ModelExperiment : StepExperiment {
   virtual bool has_batch() const { return batch.global > 0 || batch.micro > 0; }
   /// "1152", "384/rank": how many sequences the step has.
   virtual std::string batch_text() const = 0;
+  /// Paths of the configuration whose values batch_text() shows.
+  virtual std::vector<std::string> batch_paths() const { return {"batch.global"}; }
 
   bool has_experts() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;

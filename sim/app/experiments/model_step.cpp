@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/app/experiments/carbon.h"
 #include "sim/app/experiments/price_list.h"
 #include "sim/app/experiments/rank_replay.h"
 #include "sim/app/experiments/step_network.h"
@@ -337,6 +338,7 @@ void report_step(const StepExperiment& experiment, const ModelStep& step,
       add_metric(record, kSystemTokensPerJoule, step.tokens / (*power * time).base());
   }
   report_cost(experiment, step.tokens / seconds, record);
+  report_carbon(experiment.carbon_intensity, record);
   add_label(record, kPowerState, to_string(experiment.machine().power_state(PowerState::kSteady)));
   add_metric(record, kSimulatedTime, seconds);
   add_metric(record, kEvents, static_cast<double>(outcome.replay.events));

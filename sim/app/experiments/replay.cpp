@@ -12,6 +12,7 @@
 #include "sim/app/experiments/algorithm_names.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/known_names.h"
 #include "sim/app/experiments/link_use.h"
 #include "sim/app/experiments/plan_check.h"
 #include "sim/app/experiments/simulate.h"
@@ -228,20 +229,20 @@ void ReplayExperiment::complete(config::Node& node, config::Diagnostics& diagnos
   graph.path = config::relative_to(graph.path, *path->origin().file);
 }
 
+void ReplayExperiment::check_names(const config::Node& node,
+                                   config::Diagnostics& diagnostics) const {
+  MachineExperiment::check_names(node, diagnostics);
+  check_algorithm(algorithm, "algorithm", node, diagnostics);
+  for (const auto& [what, factor] : scale)
+    check_name({"scale." + what, "class of nodes"}, what, TimeScales::names(), node, diagnostics);
+}
+
 void ReplayExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
   try {
     find_rank_files(graph.path);
   } catch (const config::ConfigError& error) {
     const config::Place place = config::place_of(node, {"graph.path"});
     diagnostics.error(place.where, place.length, error.what());
-  }
-  check_algorithm(algorithm, "algorithm", node, diagnostics);
-  const std::vector<std::string> known = TimeScales::names();
-  for (const auto& [what, factor] : scale) {
-    if (std::find(known.begin(), known.end(), what) != known.end()) continue;
-    const config::Place place = config::place_of(node, {"scale." + what});
-    diagnostics.error(place.where, place.length, "unknown class of nodes '" + what + "'",
-                      nearest_name(what, known), {"there are: " + config::joined(known)});
   }
 }
 

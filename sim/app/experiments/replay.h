@@ -30,6 +30,7 @@ struct ReplayExperiment final : MachineExperiment {
   static const config::Schema<ReplayExperiment>& schema();
 
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
+  void check_names(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/app/experiments/algorithm_names.h"
+#include "sim/app/experiments/carbon.h"
 #include "sim/app/experiments/checkpoint.h"
 #include "sim/app/experiments/common_metrics.h"
 #include "sim/app/experiments/engine_site.h"
@@ -19,6 +20,7 @@
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/serving/cost.h"
 #include "sim/app/experiments/serving/metrics.h"
+#include "sim/app/experiments/serving/names.h"
 #include "sim/app/experiments/serving/record.h"
 #include "sim/app/experiments/serving/steady.h"
 #include "sim/app/experiments/serving/transfer.h"
@@ -51,8 +53,6 @@ namespace {
 
 const RegisterExperiment<ServingExperiment> registered_serving(
     "serving", "requests through schedulers on simulated hardware");
-
-std::string group_path(std::size_t i) { return "serving.fleet." + std::to_string(i); }
 
 /// "dgx_h100 TP8 x 2, dgx_b200 TP4".
 std::string fleet_text(const ServingConfig& serving) {
@@ -145,8 +145,6 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
     return;
   }
   try {
-    Routers::at("router", serving.router, "serving.router");
-    Routers::at("router", serving.kv_transfer.router, "serving.kv_transfer.router");
     require_transfers(serving);
     require_tiers(serving);
     require_adapters(serving);
@@ -156,7 +154,6 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
     refuse_optimizer_shards(node, group_path(i) + ".", diagnostics);
-    check_algorithms(group.algorithms, group_path(i) + ".algorithms", node, diagnostics);
     const int available = group.system.ranks() * group.nodes;
     if (group.parallel.ranks() <= available) continue;
     complain({group_path(i) + ".parallel.tp", group_path(i) + ".parallel", group_path(i)},
@@ -256,6 +253,7 @@ void report_work(const ServingConfig& serving, const ServingFleet& fleet, const 
   report_serving_utilization(serving, work, record);
   report_serving_servers(serving, work, record);
   report_serving_energy(serving, fleet, work, per_token, record);
+  report_carbon(serving.carbon_intensity, record);
   report_serving_cost(serving, work, per_token, record);
   if (steady) report_steady_cost(serving, fleet, *steady, record);
 }

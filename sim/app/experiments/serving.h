@@ -35,6 +35,7 @@ struct ServingExperiment final : Experiment {
 
   bool has_experts() const override;
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
+  void check_names(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;

@@ -46,9 +46,13 @@ void StepExperiment::complete(config::Node& node, config::Diagnostics& diagnosti
   require_prices(prices, "prices", node);
 }
 
+void StepExperiment::check_names(const config::Node& node, config::Diagnostics& diagnostics) const {
+  MachineExperiment::check_names(node, diagnostics);
+  check_algorithms(algorithms, "algorithms", node, diagnostics);
+}
+
 void StepExperiment::check_step(const config::Node& node, config::Diagnostics& diagnostics) const {
   check_noise(*this, node, diagnostics);
-  check_algorithms(algorithms, "algorithms", node, diagnostics);
 }
 
 void StepExperiment::check_machine(const config::Node& node,

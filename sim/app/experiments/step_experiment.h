@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/app/experiments/algorithm_names.h"
+#include "sim/app/experiments/carbon.h"
 #include "sim/app/experiments/enum_names.h"
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/link_keys.h"
@@ -30,10 +31,11 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   StepContention contention;
   Folding fold = Folding::kAuto;
   NoiseConfig noise;
-  int steps = 1;                        ///< steps that are replayed with noise
-  double memory_reserve = 0.1;          ///< share of the device memory that the job cannot use
-  Unused unused = Unused::kIdle;        ///< accelerators of `nodes` systems that have no rank
-  std::string prices = "none";          ///< a name of the library, or a path; "none"
+  int steps = 1;                  ///< steps that are replayed with noise
+  double memory_reserve = 0.1;    ///< share of the device memory that the job cannot use
+  Unused unused = Unused::kIdle;  ///< accelerators of `nodes` systems that have no rank
+  std::string prices = "none";    ///< a name of the library, or a path; "none"
+  std::optional<CarbonIntensity> carbon_intensity;  ///< none: no CO2 is reported
   std::vector<std::string> algorithms;  ///< collective algorithms: see algorithm_names.h
 
   virtual int ranks() const = 0;
@@ -56,6 +58,7 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   virtual std::string fitting_text() const { return {}; }
 
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
+  void check_names(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const override;
   std::vector<InputFile> input_files() const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;
@@ -116,7 +119,10 @@ config::Schema<T> with_step_keys(config::Schema<T> schema) {
       .optional("algorithms", static_cast<std::vector<std::string> T::*>(&S::algorithms),
                 kAlgorithmsHelp)
       .optional("prices", static_cast<std::string T::*>(&S::prices),
-                "what accelerators cost: a list of configs/prices, a path, or none");
+                "what accelerators cost: a list of configs/prices, a path, or none")
+      .optional("carbon_intensity",
+                static_cast<std::optional<CarbonIntensity> T::*>(&S::carbon_intensity),
+                kCarbonIntensityHelp, config::at_least(0));
   return schema;
 }
 

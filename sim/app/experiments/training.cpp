@@ -11,7 +11,9 @@
 #include "sim/app/experiments/fitting_changes.h"
 #include "sim/app/experiments/host_calls.h"
 #include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/known_names.h"
 #include "sim/app/experiments/model_step.h"
+#include "workloads/software/narrow_casts.h"
 #include "workloads/steps/figures/module_memory.h"
 #include "workloads/steps/figures/statistics.h"
 #include "workloads/steps/training/optimizer_step.h"
@@ -253,6 +255,14 @@ void TrainingExperiment::complete(config::Node& node, config::Diagnostics& diagn
   take_expert_ranks(model, ExpertSharing::kTensor, parallel, node);
 }
 
+void TrainingExperiment::check_names(const config::Node& node,
+                                     config::Diagnostics& diagnostics) const {
+  ModelExperiment::check_names(node, diagnostics);
+  if (schedule.file.path.empty() && schedule.passes.empty())
+    check_name({"schedule", "schedule"}, resolved_schedule(schedule.name, parallel.vpp),
+               names_of<ScheduleRegistry>(), node, diagnostics);
+}
+
 void TrainingExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
   ModelExperiment::check(node, diagnostics);
   if (batch.sequence == 0)
@@ -274,9 +284,22 @@ void TrainingExperiment::strip_names(nlohmann::ordered_json& configuration) cons
   erase_keys(configuration["schedule"], {"file"});
 }
 
+namespace {
+
+/// Time of the kernels that make operands of products in 8 or 4 bits, which a step in bf16 has not.
+void explain_casts(nlohmann::ordered_json& explanation) {
+  double casts = 0;
+  for (const nlohmann::ordered_json& row : explanation.value("kernels", nlohmann::ordered_json()))
+    if (is_narrow_cast(row.at("name").get<std::string>())) casts += row.at("total_s").get<double>();
+  if (casts > 0) explanation["narrow_casts"] = {{"time_s", casts}};
+}
+
+}  // namespace
+
 void TrainingExperiment::explain(const KnownReplay& replay,
                                  nlohmann::ordered_json& explanation) const {
   ModelExperiment::explain(replay, explanation);
+  explain_casts(explanation);
   const LlmConfig llm = model.build();
   const std::vector<MemoryUse> stages = memory(llm, parallel);
   const MemoryUse& worst = worst_stage(stages);

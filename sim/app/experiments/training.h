@@ -61,6 +61,7 @@ struct TrainingExperiment final : ModelExperiment {
   std::vector<InputFile> input_files() const override;
   std::string batch_text() const override { return std::to_string(batch.global); }
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
+  void check_names(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void check(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void check_plan(const config::Node& node, config::Diagnostics& diagnostics) const override;
   void strip_names(nlohmann::ordered_json& configuration) const override;

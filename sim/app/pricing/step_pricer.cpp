@@ -61,11 +61,6 @@ StepList products_of_experts(const StepList& steps) {
   return some;
 }
 
-bool alike(const LayerConfig& a, const LayerConfig& b) {
-  return attends_alike(a, b) && a.feeds == b.feeds && a.moe == b.moe && a.feed == b.feed &&
-         a.shared == b.shared && a.sources == b.sources;
-}
-
 /// What the smallest step touches of a rank's memory: nearly all of it weights.
 Bytes least_touched(const LlmConfig& model, InferenceConfig plan) {
   plan.phase = Phase::kMixed;
@@ -107,8 +102,8 @@ StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const Infere
 std::vector<StepPricer::LayerKind> StepPricer::kinds(const LlmConfig& model) {
   std::vector<LayerKind> all;
   for (const LayerConfig& layer : model.layers) {
-    const auto known = std::find_if(
-        all.begin(), all.end(), [&](const LayerKind& kind) { return alike(kind.layer, layer); });
+    const auto known = std::find_if(all.begin(), all.end(),
+                                    [&](const LayerKind& kind) { return kind.layer == layer; });
     if (known == all.end()) {
       all.push_back({layer, 1});
     } else {

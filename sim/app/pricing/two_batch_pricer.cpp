@@ -11,10 +11,6 @@
 namespace orrery {
 namespace {
 
-bool feeds_alike(const LayerConfig& a, const LayerConfig& b) {
-  return attends_alike(a, b) && a.feed == b.feed && a.shared == b.shared;
-}
-
 bool is_exchange(const Step& step) {
   return step.collective() != nullptr && step.collective()->scope == Scope::kExpert;
 }
@@ -127,7 +123,7 @@ StepPrice TwoBatchPricer::evaluate(Segment segment, bool decodes, std::int64_t t
   StepPrice mean;
   std::vector<LayerConfig> seen;
   for (const LayerConfig& layer : layers_) {
-    const auto alike = [&](const LayerConfig& other) { return feeds_alike(layer, other); };
+    const auto alike = [&](const LayerConfig& other) { return layer == other; };
     if (std::any_of(seen.begin(), seen.end(), alike)) continue;
     seen.push_back(layer);
     const auto count = static_cast<double>(std::count_if(layers_.begin(), layers_.end(), alike));

@@ -197,8 +197,8 @@ std::string hints(const Sweep& sweep, const std::string& file, const std::string
                      std::to_string(asked) + " DESC LIMIT 10\"\n";
   const config::Node& base = sweep.config.cases.front().base;
   if (base.is_scalar())
-    text += "  build/release/orrery run " + config::relative_to(base.text(), file) + " --set '" +
-            view.setting + "'\n";
+    text += "  orrery run " + config::relative_to(base.text(), file) + " --set '" + view.setting +
+            "'\n";
   return text;
 }
 

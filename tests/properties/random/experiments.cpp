@@ -213,17 +213,27 @@ std::optional<std::string> scaled(const LoadedExperiment& loaded, const std::str
   return std::nullopt;
 }
 
-RandomExperiment draw_as_sold(Draw& draw) {
-  using Maker = RandomExperiment (*)(Draw&);
-  const std::vector<Maker> makers = {draw_operator, draw_collective, draw_training, draw_inference,
-                                     draw_inference};
-  RandomExperiment e = draw.of(makers)(draw);
+namespace {
+
+/// On any shipped system, of any shipped model.
+RandomExperiment as_sold(RandomExperiment e, Draw& draw) {
   static const std::vector<std::string> systems = shipped("systems"), models = shipped("models");
   e.assignments.insert(e.assignments.begin(), "system=" + draw.of(systems));
   if (e.base == "training" || e.base == "inference")
     e.assignments.push_back("model=" + draw.of(models));
   return e;
 }
+
+}  // namespace
+
+RandomExperiment draw_as_sold(Draw& draw) {
+  using Maker = RandomExperiment (*)(Draw&);
+  const std::vector<Maker> makers = {draw_operator, draw_collective, draw_training, draw_inference,
+                                     draw_inference};
+  return as_sold(draw.of(makers)(draw), draw);
+}
+
+RandomExperiment draw_training_as_sold(Draw& draw) { return as_sold(draw_training(draw), draw); }
 
 RandomExperiment draw_experiment(Draw& draw) {
   RandomExperiment e = draw_as_sold(draw);

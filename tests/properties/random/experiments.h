@@ -25,6 +25,9 @@ struct RandomExperiment {
 /// batch and precision. Some cannot be: loading them throws config::ConfigError.
 RandomExperiment draw_as_sold(Draw& draw);
 
+/// A training step among them.
+RandomExperiment draw_training_as_sold(Draw& draw);
+
 /// The same, every second one on hardware with a changed figure.
 RandomExperiment draw_experiment(Draw& draw);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random experiments against the laws of every result:
-//   random_experiments [--count N] [--seed S] [--jobs J] [--only better_hardware|alone]
+//   random_experiments [--count N] [--seed S] [--jobs J] [--only KIND]
 // tries experiments until N of them ran, prints those that break a law as command lines, and ends
 // with 3 if there were any. Without a seed it takes one of the clock, and prints it.
 #include <sys/wait.h>
@@ -16,17 +16,27 @@
 #include "sim/app/cli/progress.h"
 #include "tests/properties/random/alone.h"
 #include "tests/properties/random/better_hardware.h"
+#include "tests/properties/random/capacity.h"
 #include "tests/properties/random/fleets.h"
 #include "tests/properties/random/memory_laws.h"
+#include "tests/properties/random/step_pairs.h"
 
 namespace orrery {
 namespace {
 
-/// Every ninth experiment is a fleet, whose law takes dozens of runs, another ninth the start of an
-/// engine, and two further ones compare better hardware. A request alone is compared on demand:
-/// falcon_mamba_7b and nemotron_super_49b over tensor parallel ranks break its law by 4 to 14 %.
-constexpr std::uint64_t kFleets = 9, kStart = 4, kHardware = 2, kHardwareToo = 7;
-constexpr std::uint64_t kAlone = kFleets;
+/// Kinds of laws, by the remainder of the seed; those with a name can be tried alone. A fleet and
+/// its routers take dozens of runs. A search for a rate takes seconds: it comes on demand.
+enum Kind : std::uint64_t {
+  kFleet,
+  kHardware = 2,
+  kStart = 4,
+  kAlone = 5,
+  kPair = 6,
+  kHardwareToo
+};
+constexpr std::uint64_t kKinds = 9, kCapacity = kKinds;
+const std::map<std::string, std::uint64_t> kNamed = {
+    {"alone", kAlone}, {"better_hardware", kHardware}, {"capacity", kCapacity}, {"pair", kPair}};
 
 struct Tally {
   std::uint64_t ran = 0, refused = 0, infeasible = 0, violations = 0;
@@ -51,19 +61,16 @@ void report(const RandomExperiment& experiment, std::uint64_t seed, const Violat
 /// An experiment of one of the kinds, and what became of it.
 std::pair<RandomExperiment, Trial> try_one(std::uint64_t seed, std::optional<std::uint64_t> only) {
   Draw draw(seed);
-  const std::uint64_t kind = only.value_or(seed % kFleets);
-  if (kind == 0) {
-    const RandomExperiment fleet = draw_fleet(draw);
-    return {fleet, try_fleet(fleet)};
-  }
-  if (kind == kStart) {
-    const RandomExperiment start = draw_start(draw);
-    return {start, try_start(start)};
-  }
-  if (kind == kAlone) {
-    const RandomExperiment alone = draw_alone(draw);
-    return {alone, try_alone(alone)};
-  }
+  const std::uint64_t kind = only.value_or(seed % kKinds);
+  const auto drawn = [&](auto make, auto attempt) -> std::pair<RandomExperiment, Trial> {
+    const RandomExperiment experiment = make(draw);
+    return {experiment, attempt(experiment)};
+  };
+  if (kind == kFleet) return drawn(draw_fleet, try_fleet);
+  if (kind == kStart) return drawn(draw_start, try_start);
+  if (kind == kAlone) return drawn(draw_alone, try_alone);
+  if (kind == kPair) return drawn(draw_pair, try_pair);
+  if (kind == kCapacity) return drawn(draw_capacity, try_capacity);
   if (kind == kHardware || kind == kHardwareToo) {
     const RandomExperiment as_sold = draw_as_sold(draw);
     return {as_sold, try_better_hardware(as_sold, draw)};
@@ -130,14 +137,13 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed,
                  "of the first experiment, the next have the next ones; default: the clock's");
   app.add_option("--jobs", jobs, "processes");
-  std::string only;
-  app.add_option("--only", only,
-                 "better_hardware: only compare systems as sold with better hardware; alone: only "
-                 "compare one served request with the steps of inference")
-      ->check(CLI::IsMember({"better_hardware", "alone"}));
-  CLI11_PARSE(app, argc, argv);
   std::optional<std::uint64_t> kind;
-  if (!only.empty()) kind = only == "alone" ? orrery::kAlone : orrery::kHardware;
+  app.add_option("--only", kind,
+                 "one kind of law: alone (a served request and the steps of inference), "
+                 "better_hardware, capacity (--find max_rate), or pair (training in fp8 and bf16, "
+                 "and on twice the replicas)")
+      ->transform(CLI::Transformer(orrery::kNamed));
+  CLI11_PARSE(app, argc, argv);
   std::cout << "seed " << seed << "\n" << std::flush;
   const orrery::Tally tally = orrery::work_together({seed, 1, count, kind}, jobs);
   std::cout << tally.ran << " ran, " << tally.infeasible << " infeasible, " << tally.refused

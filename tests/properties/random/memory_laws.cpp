@@ -15,7 +15,7 @@ namespace {
 /// Blocks are whole, and rounding of sizes leaves some bytes.
 constexpr double kRounding = 1e-3;
 
-std::string figures(double before, double after) {
+std::string before_and_after(double before, double after) {
   std::array<char, 80> text{};
   std::snprintf(text.data(), text.size(), "before %.9g, after %.9g", before, after);
   return text.data();
@@ -35,7 +35,7 @@ void compare(const RandomExperiment& experiment, const MemoryLaw& law,
     const double before = figure(experiment), after = figure(experiment.with(law.set));
     const bool holds =
         law.more ? after >= before * (1 - kRounding) - 1 : after <= before * (1 + kRounding) + 1;
-    if (!holds) trial.violations.push_back({law.law, figures(before, after), law.set});
+    if (!holds) trial.violations.push_back({law.law, before_and_after(before, after), law.set});
   } catch (const config::ConfigError&) {
     // Out of bounds: nothing to compare with.
   }

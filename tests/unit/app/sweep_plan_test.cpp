@@ -82,6 +82,10 @@ TEST(SweepPlan, RangesIncludeTheirEndsAndKeepTheirUnits) {
   EXPECT_THAT(points_of(case_of("    axes:\n      grid:\n"
                                 "        batch.micro: {logrange: {from: 1, to: 64, factor: 4}}\n")),
               testing::ElementsAre("micro 1", "micro 4", "micro 16", "micro 64"));
+  EXPECT_THAT(points_of(case_of("    axes:\n      grid:\n        carbon_intensity: {range: {from: "
+                                "100 gCO2/kWh, to: 0.2 t CO2/MWh, step: 50 kg CO2/MWh}}\n")),
+              testing::ElementsAre("carbon_intensity 100 gCO2/kWh", "carbon_intensity 150 gCO2/kWh",
+                                   "carbon_intensity 200 gCO2/kWh"));
   // Whole numbers where the key takes no others: 1, 2.15, 4.64, 10.
   EXPECT_THAT(points_of(case_of("    axes:\n      grid:\n"
                                 "        batch.micro: {logrange: {from: 1, to: 10, count: 4}}\n")),

@@ -3,9 +3,11 @@
 // them, and the optimizer inside the backward pass.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "sim/app/experiments/simulate.h"
+#include "sim/app/questions/explain/explain.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::training_formats_test {
@@ -75,6 +77,28 @@ TEST(TrainingFormats, LatentAttentionTrainsAdaptersAtEachTensorParallelSize) {
     EXPECT_EQ(record.find("memory.gradients_bytes")->value, 2 * 61 * (whole + split / tp));
     EXPECT_GT(record.find("step_time_s")->value, 0);
   }
+}
+
+/// Small products on a device whose fp8 is as fast as its bf16: casts alone make the difference.
+TEST(TrainingFormats, AnExplanationSaysWhatCastsTake) {
+  const auto explained = [](const std::string& precision) {
+    return explain(
+        test::load("{experiment: training, system: tpu_v6e_pod, model: qwen3_8b, layers_only: 2, "
+                   "parallel: {tp: 2}, batch: {global: 2, micro: 1, sequence: 1024}, precision: " +
+                   precision + "}"));
+  };
+  const nlohmann::ordered_json wide = explained("bf16"), narrow = explained("fp8");
+  EXPECT_FALSE(wide.contains("narrow_casts"));
+  const double casts = narrow.at("narrow_casts").at("time_s");
+  EXPECT_NEAR(narrow.at("narrow_casts").at("share").get<double>(),
+              casts / narrow.at("time").at("value").get<double>(), 1e-12);
+  const auto elementwise = [](const nlohmann::ordered_json& explanation) {
+    for (const nlohmann::ordered_json& row : explanation.at("classes"))
+      if (row.at("class") == "elementwise") return row.at("time_s").get<double>();
+    return 0.0;
+  };
+  EXPECT_NEAR(elementwise(narrow) - elementwise(wide), casts, 0.02 * casts);
+  EXPECT_GT(narrow.at("time").at("value"), wide.at("time").at("value"));
 }
 
 }  // namespace

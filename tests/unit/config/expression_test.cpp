@@ -79,6 +79,7 @@ TEST(Expression, TakesUnitsAndTheirProducts) {
   EXPECT_TRUE(holds("rate == 5 /s"));
   EXPECT_TRUE(holds("parallel.tp/parallel.pp == 2"));
   EXPECT_TRUE(holds("max(step_time_s, 10 ms) == 50 ms"));
+  EXPECT_TRUE(holds("4 kg CO2 == 4000 gCO2 and 2 t CO2/1 MWh == 2000 gCO2/kWh"));
 }
 
 TEST(Expression, NothingMakesNothing) {

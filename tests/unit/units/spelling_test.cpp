@@ -48,6 +48,12 @@ TEST(NearestName, AWholeWordAtAnEndComesBeforeTwoEdits) {
   EXPECT_EQ(nearest_name("h100", {"dgxh100", "h100x"}), "h100x");
 }
 
+TEST(NearestName, AWordStandsForThePathThatEndsWithIt) {
+  EXPECT_EQ(nearest_name("tp", {"parallel.tp", "serving.fleet.0.parallel.tp"}), "parallel.tp");
+  EXPECT_EQ(nearest_name("micro", {"macro", "batch.micro"}), "batch.micro");
+  EXPECT_EQ(nearest_name("tp", {"parallel.etp", "parallel.dp"}), "");
+}
+
 TEST(NearestName, CaseDecidesOnlyBetweenEquals) {
   EXPECT_EQ(nearest_name("BF16", {"fp16", "bf16"}), "bf16");
   EXPECT_EQ(nearest_name("GBps", {"Gb/s", "GB/s"}), "GB/s");

@@ -18,7 +18,8 @@ constexpr Dimension kAll[] = {
     Seconds::dimension,       Hertz::dimension,          Bytes::dimension,
     Flops::dimension,         Joules::dimension,         Dollars::dimension,
     Watts::dimension,         BytesPerSecond::dimension, FlopsPerSecond::dimension,
-    JoulesPerByte::dimension, JoulesPerFlop::dimension,  DollarsPerSecond::dimension};
+    JoulesPerByte::dimension, JoulesPerFlop::dimension,  DollarsPerSecond::dimension,
+    CarbonMass::dimension,    CarbonIntensity::dimension};
 
 std::string error_of(const std::string& text, Dimension dimension) {
   try {
@@ -148,6 +149,14 @@ TEST(UnitText, CountsMayEndInTheLettersThatPeopleWrite) {
   EXPECT_EQ(parse_number("7G"), 7e9);
   EXPECT_EQ(number_error_of("T"), "expected a number, got 'T'");
   EXPECT_EQ(number_error_of("15 T"), "expected a number, got '15 T'");
+  for (const auto& [text, meant] : {std::pair{"4K", "4k"}, {"1.5B", "1.5G"}}) {
+    try {
+      parse_number(text);
+      ADD_FAILURE() << text;
+    } catch (const UnitError& error) {
+      EXPECT_EQ(error.suggestion(), meant);
+    }
+  }
   EXPECT_EQ(number_error_of("15kk"), "expected a number, got '15kk'");
 }
 
@@ -158,6 +167,29 @@ TEST(UnitText, DaysYearsAndRatesOfThemAreUnits) {
             parse<DollarsPerSecond>("1 USD/h").base());
   EXPECT_EQ(parse<Hertz>("100 1/s"), parse<Hertz>("100 /s"));
   EXPECT_EQ(parse<Hertz>("60 /min"), Hertz(1));
+}
+
+TEST(UnitText, MassesOfCarbonAreUnitsWithAndWithoutABlank) {
+  EXPECT_EQ(parse<CarbonMass>("2 t CO2"), CarbonMass(2e6));
+  EXPECT_EQ(parse<CarbonMass>("2tCO2"), CarbonMass(2e6));
+  EXPECT_EQ(parse<CarbonMass>("1.5 kg CO2"), parse<CarbonMass>("1500 gCO2"));
+  EXPECT_EQ(parse<CarbonMass>("3 g CO2e"), CarbonMass(3));
+  EXPECT_EQ(parse<CarbonIntensity>("3600 gCO2/kWh").base(), 1e-3);
+  EXPECT_EQ(parse<CarbonIntensity>("400 kg CO2/MWh").base(),
+            parse<CarbonIntensity>("400 gCO2/kWh").base());
+  EXPECT_EQ(parse<CarbonIntensity>("0.4 t CO2/MWh").base(),
+            parse<CarbonIntensity>("400 gCO2e/kWh").base());
+  EXPECT_EQ(print(CarbonMass(2.5e6)), "2.5 tCO2");
+  EXPECT_EQ(print(parse<CarbonIntensity>("35 kg CO2/MWh")), "35 gCO2/kWh");
+  EXPECT_EQ(error_of("5 kg", CarbonMass::dimension),
+            "expected mass of CO2 (e.g. 12 kg CO2, 3 t CO2), got '5 kg' with the unknown unit "
+            "'kg'; did you mean kg CO2");
+}
+
+TEST(UnitText, EnergyIsCountedInWattHoursToo) {
+  EXPECT_EQ(parse<Joules>("1 Wh"), Joules(3600));
+  EXPECT_EQ(parse<Joules>("2 MWh"), Joules(7.2e9));
+  EXPECT_EQ(parse<Joules>("1 GWh"), parse<Joules>("1000 MWh"));
 }
 
 TEST(UnitText, NumbersMayHaveSignFractionAndExponent) {

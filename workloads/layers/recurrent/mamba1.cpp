@@ -106,28 +106,29 @@ Kernel channel_update(const LayerTask& task, const AttentionPart& part) {
   return kernel;
 }
 
-void Mamba1::part_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) const {
-  steps.then(part.phase == Phase::kDecode ? channel_update(task, part)
-                                          : selective_scan(task, part));
-}
-
-/// Causal convolution with SiLU over the inputs of all parts; decodes look back at kept inputs.
-void selective_convolution(StepList& steps, const LayerTask& task) {
+/// Causal convolution with SiLU over the inputs of a part; decodes look back at kept inputs.
+Kernel selective_convolution(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
   const double bytes = activation_bytes(task.work.formats.precision);
   const std::int64_t inner = m.inner() / task.work.split.tp;
-  for (const AttentionPart& part : task.work.batch.attention_kernels()) {
-    const bool decodes = part.phase == Phase::kDecode;
-    Kernel kernel = scan_pass(decodes ? "mamba convolution update" : "mamba convolution",
-                              part.sequences * part.query, inner,
-                              {bytes, bytes, 2 * real(m.conv_kernel) + vector_cost::kSilu});
-    if (decodes) {
-      const Bytes window(real(part.sequences * inner * (m.conv_kernel - 1)) * bytes);
-      kernel.read += window;
-      kernel.written += window;
-    }
-    steps.then(kernel);
-  }
+  const bool decodes = part.phase == Phase::kDecode;
+  Kernel kernel = scan_pass(decodes ? "mamba convolution update" : "mamba convolution",
+                            part.sequences * part.query, inner,
+                            {bytes, bytes, 2 * real(m.conv_kernel) + vector_cost::kSilu});
+  if (!decodes) return kernel;
+  const Bytes window(real(part.sequences * inner * (m.conv_kernel - 1)) * bytes);
+  kernel.read += window;
+  kernel.written += window;
+  return kernel;
+}
+
+Kernel state_pass(const LayerTask& task, const AttentionPart& part) {
+  return part.phase == Phase::kDecode ? channel_update(task, part) : selective_scan(task, part);
+}
+
+void Mamba1::part_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) const {
+  steps.then(selective_convolution(task, part));
+  steps.then(state_pass(task, part));
 }
 
 void Mamba1::forward(StepList& steps, const LayerTask& task) const {
@@ -136,7 +137,8 @@ void Mamba1::forward(StepList& steps, const LayerTask& task) const {
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t hidden = task.model.hidden, inner = m.inner() / w.split.tp;
   column_forward(steps, w, {selective_matrix(task, "mamba input", hidden, 2 * inner)}, hidden);
-  selective_convolution(steps, task);
+  for (const AttentionPart& part : w.batch.attention_kernels())
+    steps.then(selective_convolution(task, part));
   row_forward(steps, w, selective_matrix(task, "mamba selection", inner, selected_columns(m)),
               RowOutput::kReduced);
   if (m.selection_norms)
@@ -144,7 +146,7 @@ void Mamba1::forward(StepList& steps, const LayerTask& task) const {
                          {bytes, bytes, vector_cost::kRmsNorm}));
   local_forward(steps, w, selective_matrix(task, "mamba steps", m.step_rank, inner), w.tokens());
   next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
+  for (const AttentionPart& part : w.batch.attention_kernels()) steps.then(state_pass(task, part));
   row_forward(steps, w, selective_matrix(task, "mamba output", inner, hidden),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/app/experiments/algorithm_names.h"
+#include "sim/app/experiments/carbon.h"
 #include "sim/app/experiments/enum_names.h"
 #include "sim/serving/router.h"
 
@@ -202,6 +203,8 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
                     "request and what queues and caches held over time")
           .optional("prices", &S::prices,
                     "what accelerators cost: a list of configs/prices, a path, or none")
+          .optional("carbon_intensity", &S::carbon_intensity, kCarbonIntensityHelp,
+                    config::at_least(0))
           .check(
               "needs at least one group", [](const S& s) { return !s.fleet.empty(); }, "fleet");
   return schema;

@@ -162,7 +162,8 @@ struct ServingConfig {
   KvTransferConfig kv_transfer;
   ServingSlo slo;
   ServingRecord record = ServingRecord::kMetrics;
-  std::string prices = "neocloud";  ///< a name of the library, or a path; "none"
+  std::string prices = "neocloud";                  ///< a name of the library, or a path; "none"
+  std::optional<CarbonIntensity> carbon_intensity;  ///< none: no CO2 is reported
 
   /// Whether prompts and answers are the work of different instances.
   bool disaggregated() const;

@@ -130,6 +130,8 @@ void widen_by_power(RunRecord& record, const std::vector<ServingGroup>& groups) 
     }
     if (Metric* tokens = find(record, part + "system_tokens_per_joule"))
       widen(*tokens, fleet.deviation * share);
+    if (Metric* emitted = find(record, part + "co2_per_million_tokens"))
+      widen(*emitted, fleet.deviation * share);
     for (const char* name : {"energy_j", "average_power_w", "tokens_per_joule"})
       if (Metric* metric = find(record, part + name)) widen(*metric, fleet.deviation);
     if (power->interval)

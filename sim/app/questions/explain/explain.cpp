@@ -135,6 +135,8 @@ void explain_limits(const RunRecord& record, ordered_json& explanation) {
       sums_by(explanation.value("transfers", ordered_json::array()), "class", time);
   if (record.find("step_time_s") != nullptr) explanation["modules"] = modules_of(kernels, time);
   if (explanation.contains("critical_path")) add_path_shares(time, explanation["critical_path"]);
+  if (const auto casts = explanation.find("narrow_casts"); casts != explanation.end())
+    (*casts)["share"] = casts->at("time_s").get<double>() / time;
   explanation["longest"] = longest_of(kernels, time);
 }
 

@@ -45,6 +45,14 @@ void add_time(const ordered_json& explanation, Answer& answer) {
     answer.add(label.key() + ": " + label.value().get<std::string>() + "\n");
 }
 
+/// Casts can cost more than products of few bits win.
+void add_casts(const ordered_json& explanation, Answer& answer) {
+  const auto casts = explanation.find("narrow_casts");
+  if (casts == explanation.end() || !casts->contains("share")) return;
+  answer.add("casts to the format of products: " + format_si(casts->at("time_s"), "s") + ", " +
+             format_percent(casts->at("share")) + " of the step; a step in bf16 has none\n");
+}
+
 void add_shares(const ordered_json& explanation, const char* key, const char* column,
                 const std::string& title, Answer& answer) {
   const auto rows = explanation.find(key);
@@ -344,6 +352,7 @@ Answer explanation_parts(const ordered_json& explanation, bool configuration) {
   add_time(explanation, answer);
   if (explanation.contains("limit"))
     answer.add("limited by: " + explanation.at("limit").get<std::string>() + "\n");
+  add_casts(explanation, answer);
   add_shares(explanation, "request_time", "part", "mean time of a request", answer);
   add_shares(explanation, "instance_time", "part", "time of the instances", answer);
   add_shares(explanation, "breakdown", "part", "where the time goes" + of_role, answer);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 #include "sim/app/experiments/exit_codes.h"
@@ -127,12 +128,14 @@ void CommandExecutor::start_one(const TaskFolder& folder, std::size_t task, cons
   const std::string shard = folder.shard(task).string();
   const std::string words = shell_words(work.words(places, shard));
   const int slot = free_slot();
-  const std::string command = filled(config_.launcher, {{"work", words},
-                                                        {"quoted_work", shell_words({words})},
-                                                        {"places", places},
-                                                        {"shard", shell_words({shard})},
-                                                        {"sweep", shell_words({work.sweep})},
-                                                        {"slot", std::to_string(slot)}});
+  const std::string command =
+      filled(config_.launcher,
+             {{"work", words},
+              {"quoted_work", shell_words({words})},
+              {"places", places},
+              {"shard", shell_words({shard})},
+              {"sweep", shell_words({(std::filesystem::path(work.from) / work.sweep).string()})},
+              {"slot", std::to_string(slot)}});
   const std::string log = folder.log(task).string();
   const pid_t child = ::fork();
   if (child == 0) {

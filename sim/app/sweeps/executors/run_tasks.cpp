@@ -53,8 +53,8 @@ class TaskRun {
         below_(tasks_of(options.store_file)),
         alone_(below_),
         given_(*executor_, execution) {
-    work_ = {fs::read_symlink("/proc/self/exe").string(), fs::absolute(options.sweep_file).string(),
-             execution->cpus, options.where};
+    work_ = {fs::read_symlink("/proc/self/exe").string(), options.sweep_file,
+             fs::current_path().string(), execution->cpus, options.where};
     failed_.resize(sweep.config.cases.size());
   }
 

@@ -20,15 +20,17 @@ using TaskStates = std::map<std::pair<std::string, std::size_t>, TaskState>;
 
 /// What tasks are to run.
 struct TaskWork {
-  std::string program;     ///< this program
-  std::string sweep;       ///< sweep file; both are absolute paths
+  std::string program;     ///< this program, an absolute path
+  std::string sweep;       ///< sweep file as the user named it, which results say
+  std::string from;        ///< absolute path of the folder that the user named it in
   int cpus = 1;            ///< processes of a task that simulate
   std::string where = {};  ///< a condition beside those of the sweep file; empty: none
 
   /// Words of the command of one task, but for the places and the shard.
   std::vector<std::string> words(const std::string& places, const std::string& shard) const {
     std::vector<std::string> all = {
-        program, "sweep", "work", sweep, places, "--shard", shard, "--jobs", std::to_string(cpus)};
+        program,  "sweep", "work", sweep, places, "--shard", shard, "--jobs", std::to_string(cpus),
+        "--from", from};
     if (!where.empty()) all.insert(all.end(), {"--where", where});
     return all;
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "sim/app/experiments/experiment_identity.h"
@@ -111,6 +112,9 @@ void PointGroup::make_template() {
     end = at + mark(path).size() + 2;
   }
   texts_.push_back(rest.substr(end));
+  auto begun = std::make_shared<Sha256>();
+  begun->add(texts_.front());
+  begun_ = std::move(begun);
 }
 
 std::optional<std::size_t> PointGroup::find(const std::string& path) const {
@@ -131,10 +135,13 @@ PointValue PointGroup::value(const config::Assignment& setting) const {
 }
 
 std::string PointGroup::identity(const Values& values) const {
-  std::string text;
-  for (std::size_t i = 0; i < places_.size(); ++i)
-    text.append(texts_[i]).append(values[places_[i]]->text);
-  return sha256_hex(text.append(texts_.back()));
+  std::vector<std::string_view> rest;
+  rest.reserve(2 * places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    rest.emplace_back(values[places_[i]]->text);
+    rest.emplace_back(texts_[i + 1]);
+  }
+  return begun_->hex(rest);
 }
 
 std::vector<Variation> PointGroup::varied(const Values& values) const {

@@ -10,6 +10,7 @@
 #include "sim/app/experiments/experiment.h"
 #include "sim/app/experiments/settings.h"
 #include "sim/results/run_record.h"
+#include "sim/units/sha256.h"
 
 namespace orrery {
 
@@ -63,8 +64,9 @@ class PointGroup {
   std::vector<const config::Type*> types_;  ///< types of the values at paths_
   std::shared_ptr<const Configuration> configuration_;
   std::vector<const Parameter*> of_base_;  ///< what the base has at paths_
-  std::vector<std::string> texts_;   ///< pieces of the identity's text around the values in places_
-  std::vector<std::size_t> places_;  ///< indices in paths_, in the order of the identity's text
+  std::vector<std::string> texts_;  ///< pieces of the identity's text around the values in places_
+  std::shared_ptr<const Sha256> begun_;  ///< hash of the first of texts_, which all points share
+  std::vector<std::size_t> places_;      ///< indices in paths_, in the order of the identity's text
   bool same_machine_ = true;
   mutable config::Node filled_;   ///< node of the last loaded point, without its system
   mutable config::Node written_;  ///< node of the last loaded point, its system included
