@@ -72,8 +72,7 @@ class SglangScheduler final : public Scheduler {
   std::int64_t chunk_left_ = 0, prefill_left_ = 0;
 };
 
-/// Keys of SGLang. Defaults that depend on its version are in configs/software/sglang_*.yaml; 0
-/// stands for them here.
+/// Keys of SGLang. Its defaults are in configs/software/sglang_*.yaml; 0 and 1 stand for them here.
 struct Sglang final : SchedulerConfig {
   Sglang() { kind = "sglang"; }
 
@@ -97,10 +96,10 @@ struct Sglang final : SchedulerConfig {
   std::string version = "0.5.5";
   std::int64_t cuda_graph_max_bs = 0, page_size = 1;
   bool cuda_graph_coarse = false, prefill_graphs = false;
-  std::int64_t max_running_requests = 0, chunked_prefill_size = 8192, max_prefill_tokens = 16384;
-  std::int64_t max_total_tokens = 0, mamba_track_interval = 256;
+  std::int64_t max_running_requests = 0, chunked_prefill_size = 1, max_prefill_tokens = 0;
+  std::int64_t max_total_tokens = 0, mamba_track_interval = 0;
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
-  double mem_fraction_static = 0, schedule_conservativeness = 1;
+  double mem_fraction_static = 0, schedule_conservativeness = 0;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
 
   /// Keys of batches and of their kernels.

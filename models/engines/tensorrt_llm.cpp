@@ -111,8 +111,8 @@ class TensorrtLlmWaits final : public RanksPolicy {
   std::int64_t waited_ = 0, waited_for_more_ = 0;
 };
 
-/// Keys of TensorRT-LLM. Defaults that depend on its version are in
-/// configs/software/tensorrt_llm_*.yaml.
+/// Keys of TensorRT-LLM. Its defaults are in configs/software/tensorrt_llm_*.yaml; 0, 1 and false
+/// stand for them here.
 struct TensorrtLlm final : SchedulerConfig {
   TensorrtLlm() { kind = "tensorrt_llm"; }
 
@@ -143,10 +143,11 @@ struct TensorrtLlm final : SchedulerConfig {
   TensorrtLlmMemory rank_memory;
   std::string version = "1.2";
   CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;
-  std::int64_t max_batch_size = 2048, max_num_tokens = 8192, tokens_per_block = 32, max_tokens = 0;
-  bool enable_chunked_prefill = false, enable_block_reuse = true, disable_overlap_scheduler = false;
-  std::int64_t mamba_state_cache_interval = 256;
-  double free_gpu_memory_fraction = 0.9;
+  std::int64_t max_batch_size = 0, max_num_tokens = 0, tokens_per_block = 1, max_tokens = 0;
+  bool enable_chunked_prefill = false, enable_block_reuse = false,
+       disable_overlap_scheduler = false;
+  std::int64_t mamba_state_cache_interval = 0;
+  double free_gpu_memory_fraction = 0;
   AttentionDpConfig attention_dp_config;
   CudaGraphConfig cuda_graph_config;
   std::int64_t batch_wait_timeout_iters = 0;

@@ -62,7 +62,7 @@ class VllmScheduler final : public Scheduler {
 };
 
 /// Keys of vLLM. Defaults that depend on its version are in configs/software/vllm_*.yaml, those of
-/// the device and its use among them; 0 stands for them here.
+/// the device and its use among them; 0 and 1 stand for them here.
 struct Vllm final : SchedulerConfig {
   Vllm() { kind = "vllm"; }
 
@@ -99,7 +99,7 @@ struct Vllm final : SchedulerConfig {
   bool reserve_whole_windows = false;
   double watermark = 0;
   bool prefix_caching = true, disable_hybrid_kv_cache_manager = false;
-  std::int64_t block_size = 16, num_gpu_blocks = 0, mamba_block_size = 0;
+  std::int64_t block_size = 1, num_gpu_blocks = 0, mamba_block_size = 0;
   double gpu_memory_utilization = 0;
 
   /// Keys of the batch and of its graphs.

@@ -502,7 +502,8 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        {"engine.kernels.operators_apart=on"}},
       {"engine.vllm.kernels.quantises_widened", kNarrow, {"engine.kernels.quantises_widened=on"}},
       {"engine.vllm.kernels.decodes_by_head",
-       decode("batch: {micro: 64}, engine: {kind: vllm}"),
+       "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
+       "1024, batch: {micro: 64}, engine: {kind: vllm}}",
        {"engine.kernels.decodes_by_head=on"}},
       {"engine.vllm.all_reduce.fused",
        decode("parallel: {tp: 2}, batch: {micro: 2}, engine: {kind: vllm, kernels: "
