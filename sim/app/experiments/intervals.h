@@ -87,7 +87,7 @@ void add_interval(RunRecord& record, std::string_view metric, std::vector<double
 
 /// The power of a run on kDraws equally likely machines, over the predicted one.
 struct PowerDraws {
-  std::vector<double> factors;  ///< at the predicted times
+  std::vector<double> factors;  ///< ratios at the predicted times
   double most = 1;              ///< what the caps of all accelerators allow, at any times
 };
 

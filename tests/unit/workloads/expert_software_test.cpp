@@ -272,7 +272,7 @@ TEST(TrainingRouting, MakesTheHeaviestRankWorkByItsShare) {
   EXPECT_DOUBLE_EQ(collective(list, "dispatch").routing->skew, 1.5);
   // With a capacity all ranks have the same rows.
   config.expert_capacity = 1;
-  EXPECT_FALSE(rank_work(moe(), config).heaviest);
+  EXPECT_FALSE(rank_work(moe(), config).split.heaviest);
 }
 
 LlmConfig parallel_llama() {

@@ -152,7 +152,7 @@ TEST(SparseTraining, TensorRanksGatherTheIndexersInputAndAddUpItsTarget) {
 TEST(SparseTraining, RanksThatShareSequencesGatherLatentsAndIndexKeys) {
   const LlmConfig model = without_mlp(small_sparse());
   RankWork half = training_work(1, 100);
-  half.split = {.ranks = 2, .heads = 1, .gathers = true};
+  half.split.context = {.ranks = 2, .heads = 1, .gathers = true};
   const StepList forward = layer_forward(model, model.layers[0], half);
   const StepList backward = layer_backward(model, model.layers[0], half);
   EXPECT_EQ(kernel(forward, "index choice").matrix_flops.base(), 2 * kPairs / 2 * 4 * 16);
