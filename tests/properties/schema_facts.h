@@ -147,8 +147,7 @@ inline bool is_told_elsewhere(const std::string& fact) {
       !fact.starts_with("engine.vllm.all_reduce."))
     return true;
   if (fact.starts_with("serving.") && (has(".kernels.") || has(".all_reduce."))) return true;
-  if (has(".engine.") && !has(".engine.vllm.") && has(".host."))
-    return true;
+  if (has(".engine.") && !has(".engine.vllm.") && has(".host.")) return true;
   return fact.starts_with("serving.workload.") && !has(".poisson.") &&
          (has(".input.") || has(".output.") || has(".seed") || has(".rate") || has(".adapters."));
 }
