@@ -189,8 +189,8 @@ TEST_F(Sweeps, AnAxisOfRowsHasARowForEachOfItsValues) {
       "    axes: {grid: {parallel.tp: [4, 8], batch.micro: [1, 2, 4]}}\n"
       "    choose: {maximize: batch.micro}\n    table: {rows: [parallel.tp]}\n");
   EXPECT_EQ(run.code, 0) << run.out;
-  EXPECT_THAT(run.out, ::testing::ContainsRegex("\ntp 4 +4 +4 ranks: TP4 +4/rank "));
-  EXPECT_THAT(run.out, ::testing::ContainsRegex("\ntp 8 +4 +8 ranks: TP8 +4/rank "));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("\ntp 4 +4 ranks: TP4 +4/rank "));
+  EXPECT_THAT(run.out, ::testing::ContainsRegex("\ntp 8 +8 ranks: TP8 +4/rank "));
 }
 
 TEST_F(Sweeps, AConditionOfTheCommandLineStandsBesideThoseOfTheFile) {
