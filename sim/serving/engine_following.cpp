@@ -147,7 +147,7 @@ void lay_over(const Cases& rules, const EngineSite& site, const std::string& eng
     const auto first = std::find_if(cases.begin(), cases.end(),
                                     [&](const RuleCase& one) { return one.holds(site); });
     if (first != cases.end() && !set_open(node, key, first->value))
-      throw std::logic_error("no key of " + engine + " is called " + key);
+      throw std::logic_error(std::string("no key of ").append(engine).append(" is called ") + key);
   }
 }
 
