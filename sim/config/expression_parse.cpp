@@ -289,7 +289,7 @@ class Parser {
   }
 
   /// Where the unit after a number ends, with what follows a '/' without a space ("TB/s", "/s").
-  /// What is no unit is left to be an operator or a mistake.
+  /// Text that is no unit is left to be an operator or a mistake.
   std::size_t unit_end(std::size_t begin) const {
     const std::size_t end = simple_unit_end(begin);
     std::size_t quotient = end;

@@ -14,7 +14,7 @@ namespace {
 
 using Cases = std::map<std::string, std::vector<RuleCase>>;
 
-/// What `read` gives for a name, which is read once in a process.
+/// The result of `read` for a name, which a process reads once.
 template <class T>
 const T& read_once(const std::string& name, T (*read)(const std::string&)) {
   static std::mutex mutex;
@@ -108,7 +108,7 @@ std::optional<EngineVersion> release_with(const config::Node* value, const std::
   return release_version(std::filesystem::path(*value->origin().file).stem().string(), engine);
 }
 
-/// What follow_release() returns.
+/// The text that follow_release() returns.
 std::string followed_text(const std::string& engine, const std::string& version,
                           const std::string& defaults, const config::Node& node) {
   std::string text = engine + " " + version + ": defaults of " + defaults;

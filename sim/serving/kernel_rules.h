@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-/// What a version of an engine does by itself (auto), or as it is told.
+/// A switch of an engine: its version decides (auto), or the user does.
 enum class EngineSwitch : std::uint8_t { kAuto, kOn, kOff };
 
 /// Kernels that run the products of experts.

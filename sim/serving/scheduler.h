@@ -41,7 +41,7 @@ struct Batch {
   AdapterSet adapters;        ///< those of shape(), kept likewise
 
   /// As a pricer sees it. Valid until the next call.
-  /// @param draft_tokens that each decode verifies beside its next token
+  /// @param draft_tokens that each decode verifies with its next token
   BatchShape shape(const Queue& queue, std::int64_t draft_tokens = 0);
   /// Prompts leave it; they keep their room in the cache.
   void put_off_prompts(const Queue& queue);

@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-/// Draft tokens behind the next token, which a decode verifies beside it (Leviathan et al.
+/// Draft tokens behind the next token, which a decode verifies with it (Leviathan et al.
 /// 2023, "Fast Inference from Transformers via Speculative Decoding"). Those up to the first wrong
 /// one are tokens of the answer.
 struct Speculation {

@@ -59,7 +59,7 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
                     "batch up as it would to run it; what it schedules "
                     "and its host have no part in a step")
           .optional("speculative", &E::speculative,
-                    "draft tokens: decodes verify them beside it, then the "
+                    "draft tokens: decodes verify them with the next one, then the "
                     "passes that make the next ones");
   return schema;
 }

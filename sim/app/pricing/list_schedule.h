@@ -9,15 +9,15 @@ namespace orrery {
 
 /// Kernels and transfers in the order in which they are issued, where no replay of a graph is
 /// needed: kernels one after the other on one stream, transfers one after the other on each of
-/// theirs. A kernel beside a transfer is slower while that is in flight. Times in any unit.
+/// theirs. A kernel is slower while a transfer is in flight. Times in any unit.
 class ListSchedule {
  public:
   /// @param transfer_streams streams that carry transfers
   explicit ListSchedule(std::size_t transfer_streams) : streams_(transfer_streams) {}
 
   /// A kernel that begins once `ready` is over and the kernels before it have ended.
-  /// @param alone what it takes beside nothing
-  /// @param slowdown gives how many times longer it takes beside a transfer, by that one's number
+  /// @param alone its time while no transfer is in flight
+  /// @param slowdown returns the slowdown during a transfer, by the number of the transfer
   /// @return when it ends
   template <class Slowdown>
   double kernel(double ready, double alone, const Slowdown& slowdown) {
@@ -61,7 +61,7 @@ class ListSchedule {
 
   double compute_ = 0;
   std::vector<double> streams_;  ///< when each is free
-  std::vector<Flight> flights_;  ///< those that a kernel may still run beside, as they were issued
+  std::vector<Flight> flights_;  ///< transfers that a later kernel may still meet, as issued
 };
 
 }  // namespace orrery

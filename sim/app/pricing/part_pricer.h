@@ -67,7 +67,7 @@ class PartPricer {
   Priced priced(const StepList& steps, const DeviceLoad& taken = {}) const;
   double time_of(const StepList& steps, const Priced& priced,
                  const std::vector<KernelCost>& costs) const;
-  /// How many times longer a kernel takes beside a transfer, both by their place in the list.
+  /// Slowdown of a kernel during a transfer, both by their place in the list.
   double slowdown(const Priced& priced, std::uint32_t kernel, std::size_t transfer) const;
   void set_at(StepPrice& price, std::size_t point, const StepList& steps, const Priced& priced,
               const std::vector<KernelCost>& costs) const;

@@ -9,7 +9,7 @@ namespace {
 double twice(std::size_t) { return 2; }
 double alike(std::size_t) { return 1; }
 
-// From 2 to 6 a transfer is in flight: the kernel does 2 of its 10 before it, 2 beside it at half
+// From 2 to 6 a transfer is in flight: the kernel does 2 of its 10 before it, 2 during it at half
 // its rate, and the other 6 behind it.
 TEST(ListSchedule, AKernelIsSlowerWhileATransferIsInFlight) {
   ListSchedule schedule(1);

@@ -49,7 +49,7 @@ struct BlockPlace {
   bool to_encoder = false;
 };
 
-/// What one rank does in a layer: its tokens, how the layer is split, its formats and its software.
+/// Work of one rank in a layer: its tokens, its share of the layer, its formats and its software.
 struct RankWork {
   TokenBatch batch;
   RankSplit split;
@@ -70,7 +70,7 @@ struct RankWork {
   /// Such batches of decodes take turns by stages of a layer (next_turn()), not by exchanges.
   bool turns_by_stages = false;
 
-  /// What backward passes compute again under selective recomputation: parts, or by the software
+  /// Recomputation of backward passes under kSelective: parts of the layer, or by the software
   /// every second product.
   bool recomputes(RecomputeModule module) const {
     return passes.recompute == Recompute::kSelective && !recomputes_products() &&
@@ -98,7 +98,7 @@ struct RankWork {
   Precision function_precision(Precision precision) const;
 };
 
-/// What a rank does with the tokens of the encoder.
+/// The work of a rank on the tokens of the encoder.
 RankWork encoder_work(RankWork work);
 
 /// Query-key pairs that causal attention does not mask, per head and sequence: the sum over new

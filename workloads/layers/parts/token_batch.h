@@ -43,7 +43,7 @@ struct TokenBatch {
   std::int64_t query = 0;
   /// Keys that the last new token sees: earlier tokens and the new ones.
   std::int64_t context = 0;
-  /// What attention works on, one after the other; none: all sequences at once. With parts,
+  /// Parts that attention works on one after the other; none: all sequences at once. With parts,
   /// `sequences` are the tokens of all of them and `query` is 1. With context parallelism they are
   /// those of all its ranks, and `sequences` the tokens of one.
   std::optional<std::vector<AttentionPart>> parts;

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-/// What the backward pass computes again instead of keeping it (Korthikanti et al. 2022, section
-/// 5).
+/// Activations that the backward pass computes again instead of keeping them (Korthikanti et al.
+/// 2022, section 5).
 enum class Recompute : std::uint8_t {
   kNone,
   kSelective,  ///< parts of a layer (RecomputeModule)

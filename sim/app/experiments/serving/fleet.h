@@ -92,7 +92,8 @@ class ServingFleet {
                                   IterationPricer* pricer = nullptr,
                                   const std::optional<HostCosts>& host = std::nullopt,
                                   const std::vector<Slowness>& slowness = {}) const;
-  /// What a step of a group rests on, without the time of a draft model.
+  /// Kernels and collectives that the step time of a group rests on, without those of a draft
+  /// model.
   StepTrust trust(std::size_t group, const BatchShape& shape, std::int64_t seed) const;
   const Machine& machine(std::size_t group) const { return *machines_[group]; }
   const LlmConfig& model() const { return llm_; }
