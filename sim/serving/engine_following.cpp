@@ -151,11 +151,12 @@ void lay_over(const Cases& rules, const EngineSite& site, const std::string& eng
   }
 }
 
-/// The rules that an engine follows, and what they are called.
+/// Rules that an engine follows, with the versions to print. Engines without versions have none.
 struct Followed {
   Cases own;  ///< those of a user's file
   const Cases* rules = nullptr;
-  std::string version, defaults;  ///< "0.22", "0.21"; empty: the engine has no versions
+  std::string version;   ///< version of the engine, such as "0.22"
+  std::string defaults;  ///< version of the release that has its defaults, such as "0.21"
 };
 
 /// @return std::nullopt where there are no rules

@@ -92,9 +92,9 @@ bool set_open(config::Node& engine, const std::string& key, const config::Node& 
 /// @throws config::ConfigError
 void require_rules(const EngineRelease& release);
 
-/// Fills in the keys of an engine that nobody wrote, from the newest release that is not newer than
-/// its version, or from the user's own file that `version` names. Each key then names the file as
-/// its origin. Engines without releases stay as they are.
+/// Fills in the keys that the user left out. Their values come from the newest release that is not
+/// newer than the engine's version, or from the user's own file that `version` names. The origin of
+/// each key is that file. An engine without releases is left unchanged.
 /// @param node the completed configuration of the engine
 /// @return "vllm 0.22: defaults of 0.21, host times of 0.14": the releases that its
 /// defaults and the times of its host come from; empty for engines without versions

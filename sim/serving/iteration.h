@@ -17,11 +17,10 @@ struct Chunk {
   bool operator==(const Chunk&) const = default;
 };
 
-/// What one instance does in an iteration of continuous batching, on each data parallel rank:
-/// chunks of prompts beside sequences that get one more token each. Of the latter only what
-/// attention's time depends on is told: how many there are, what they have in the cache together,
-/// and the longest of them, which all others wait for. With draft tokens, each of them has as many
-/// more tokens, which are verified.
+/// Work of one instance in an iteration of continuous batching, for each data parallel rank: chunks
+/// of prompts, and sequences that decode. The time of decode attention depends on the number of
+/// these sequences, on their tokens in the cache, and on the longest sequence, for which the others
+/// wait. With draft tokens, each sequence also verifies its draft tokens.
 struct BatchShape {
   std::int64_t sequences = 0;  ///< sequences that decode
   std::int64_t longest = 0;    ///< tokens in the cache of the longest of these, before

@@ -34,7 +34,7 @@ struct KvRules {
   /// Layers with a sliding window keep the latest tokens of a sequence alone.
   std::int64_t window = 0;   ///< tokens of the longest window; 0: no such layers
   double window_blocks = 0;  ///< blocks that a full window takes
-  /// Most tokens that a sequence keeps if all layers have windows; 0: it keeps all tokens.
+  /// Upper bound of the tokens kept per sequence, set by windows of all layers. 0 means no bound.
   std::int64_t most_kept = 0;
 };
 

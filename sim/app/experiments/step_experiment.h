@@ -119,7 +119,7 @@ config::Schema<T> with_step_keys(config::Schema<T> schema) {
       .optional("algorithms", static_cast<std::vector<std::string> T::*>(&S::algorithms),
                 kAlgorithmsHelp)
       .optional("prices", static_cast<std::string T::*>(&S::prices),
-                "what accelerators cost: a list of configs/prices, a path, or none")
+                "price list of accelerators: a name in configs/prices, a path, or none")
       .optional("carbon_intensity",
                 static_cast<std::optional<CarbonIntensity> T::*>(&S::carbon_intensity),
                 kCarbonIntensityHelp, config::at_least(0));

@@ -202,7 +202,7 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
                     "what a stored result has: metrics, or requests, which adds a row for each "
                     "request and what queues and caches held over time")
           .optional("prices", &S::prices,
-                    "what accelerators cost: a list of configs/prices, a path, or none")
+                    "price list of accelerators: a name in configs/prices, a path, or none")
           .optional("carbon_intensity", &S::carbon_intensity, kCarbonIntensityHelp,
                     config::at_least(0))
           .check(

@@ -39,7 +39,7 @@ struct ServingMemory {
   std::int64_t window_tokens = 0;  ///< tokens of the longest window; 0: there are none
   /// Tokens of an iteration that a window has room for beside its own.
   std::int64_t window_chunk = 0;
-  /// Most tokens that a sequence keeps if all layers have windows; 0: it keeps all tokens.
+  /// Upper bound of the tokens kept per sequence, set by windows of all layers. 0 means no bound.
   std::int64_t most_kept = 0;
   Bytes states;                   ///< states of a sequence that lie in blocks of the cache
   std::int64_t state_blocks = 0;  ///< blocks of the states of a sequence, running or kept
