@@ -7,8 +7,7 @@
 
 namespace orrery {
 Trial try_better_hardware(const RandomExperiment& experiment, Draw& draw) {
-  Trial trial;
-  try {
+  return tried([&](Trial& trial) {
     const LoadedExperiment loaded = load_experiment(experiment.file(), experiment.assignments);
     const RunRecord before = simulate_isolated(loaded).record;
     const double factor = draw.of(std::vector{1.25, 2.0});
@@ -16,28 +15,21 @@ Trial try_better_hardware(const RandomExperiment& experiment, Draw& draw) {
     const RunRecord after = simulate_again(experiment.with(change));
     if (before.status != RunStatus::kOk || after.status != RunStatus::kOk) {
       trial.outcome = Trial::Outcome::kInfeasible;
-      return trial;
+      return;
     }
-    if (duration(after) <= duration(before) * (1 + kSlowerByRounding)) return trial;
+    if (duration(after) <= duration(before) * (1 + kSlowerByRounding)) return;
     const RandomExperiment free = experiment.with(without_cap(loaded.as<MachineExperiment>()));
     const double free_before = duration(simulate_again(free));
     const double free_after = duration(simulate_again(free.with(change)));
     const bool excused = !may_be_left_unused(change.front()) ||
                          duration(after) <= duration(before) * (1 + kSlowerUnderCap);
-    if (excused && free_after <= free_before * (1 + kSlowerByRounding)) return trial;
+    if (excused && free_after <= free_before * (1 + kSlowerByRounding)) return;
     trial.violations.push_back(
         {"better hardware is not slower",
          figures("before", duration(before), "after", duration(after)) +
              figures("; without a cap before", free_before, "after", free_after),
          change});
-  } catch (const config::ConfigError&) {
-    trial.outcome = Trial::Outcome::kRefused;
-  } catch (const PointFailure& failure) {
-    trial.outcome = Trial::Outcome::kRefused;
-    if (failure.code != ExitCode::kUsage)
-      trial.violations.push_back({"input ends as a result or refused", failure.what(), {}});
-  }
-  return trial;
+  });
 }
 
 }  // namespace orrery

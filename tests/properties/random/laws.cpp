@@ -251,16 +251,33 @@ void compare(const RandomExperiment& experiment, const RunRecord& first,
 
 }  // namespace
 
-Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
+Trial tried(const std::function<void(Trial&)>& laws) {
   Trial trial;
   try {
+    laws(trial);
+  } catch (const config::ConfigError&) {
+    trial.outcome = Trial::Outcome::kRefused;
+  } catch (const PointFailure& failure) {
+    if (failure.code == ExitCode::kUsage) {
+      trial.outcome = Trial::Outcome::kRefused;
+    } else {
+      trial.violations.push_back({"input ends as a result or refused", failure.what(), {}});
+    }
+  } catch (const std::exception& error) {
+    trial.violations.push_back({"input ends as a result or refused", error.what(), {}});
+  }
+  return trial;
+}
+
+Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
+  return tried([&](Trial& trial) {
     const LoadedExperiment loaded = load_experiment(experiment.file(), experiment.assignments);
     inspect_memory(experiment, loaded, draw, trial);
     const RunRecord record = simulate_isolated(loaded).record;
     if (record.status != RunStatus::kOk) {
       trial.outcome = Trial::Outcome::kInfeasible;
       if (record.reason.empty()) trial.violations.push_back({"infeasible has a reason", "", {}});
-      return trial;
+      return;
     }
     Inspection(loaded, record, trial.violations).inspect();
     std::vector<Comparison> comparisons = better_hardware(loaded);
@@ -275,18 +292,7 @@ Trial try_experiment(const RandomExperiment& experiment, Draw& draw) {
     comparisons = more_work(loaded.as<MachineExperiment>());
     add_dead_link(loaded.as<MachineExperiment>(), record, comparisons);
     if (!comparisons.empty()) compare(experiment, record, draw.of(comparisons), trial.violations);
-  } catch (const config::ConfigError&) {
-    trial.outcome = Trial::Outcome::kRefused;
-  } catch (const PointFailure& failure) {
-    if (failure.code == ExitCode::kUsage) {
-      trial.outcome = Trial::Outcome::kRefused;
-    } else {
-      trial.violations.push_back({"input ends as a result or refused", failure.what(), {}});
-    }
-  } catch (const std::exception& error) {
-    trial.violations.push_back({"input ends as a result or refused", error.what(), {}});
-  }
-  return trial;
+  });
 }
 
 }  // namespace orrery

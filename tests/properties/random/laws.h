@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ struct Trial {
   enum class Outcome { kRan, kRefused, kInfeasible } outcome = Outcome::kRan;
   std::vector<Violation> violations;
 };
+
+/// Runs `laws`, which fills in the trial that it gets. Input that the program refuses makes the
+/// trial a refused one; any other failure is a violation.
+Trial tried(const std::function<void(Trial&)>& laws);
 
 /// Runs an experiment and a few that differ from it in one figure, each in a process of its own,
 /// and looks at every law that holds of them:

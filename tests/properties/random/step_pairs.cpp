@@ -83,12 +83,11 @@ RandomExperiment draw_pair(Draw& draw) {
 }
 
 Trial try_pair(const RandomExperiment& step) {
-  Trial trial;
-  try {
+  return tried([&](Trial& trial) {
     const RunRecord record = simulate_again(step);
     if (record.status != RunStatus::kOk) {
       trial.outcome = Trial::Outcome::kInfeasible;
-      return trial;
+      return;
     }
     const auto& e = load_experiment(step.file(), step.assignments);
     if (e.as<TrainingExperiment>().precision == Precision::kFp8) {
@@ -96,14 +95,7 @@ Trial try_pair(const RandomExperiment& step) {
     } else {
       compare_replicas(step, record, trial);
     }
-  } catch (const config::ConfigError&) {
-    trial.outcome = Trial::Outcome::kRefused;
-  } catch (const PointFailure& failure) {
-    trial.outcome = Trial::Outcome::kRefused;
-    if (failure.code != ExitCode::kUsage)
-      trial.violations.push_back({"input ends as a result or refused", failure.what(), {}});
-  }
-  return trial;
+  });
 }
 
 }  // namespace orrery
