@@ -57,6 +57,12 @@ double later(const Ttft& router, const Ttft& other, std::size_t which) {
   return which == 0 ? queued_and_run - more_often_busy * router.iteration : queued_and_run;
 }
 
+/// Share of the other's TTFT by which a router that counts requests may be above a blind one. It
+/// does not see how far their prefills are: vLLM's cost of an instance in its last chunk that also
+/// decodes a request is 5, of one that has just begun a prefill 4, and a router that takes the one
+/// chosen longest ago is right there (by 0.3 % in the only fleet of 3,000 where it showed).
+constexpr double kUnseenPrefills = 0.01;
+
 /// Lower end of the 95 % interval of a mean, two-sided.
 double lower_end(const std::vector<double>& values) {
   const double student = values.size() <= 10 ? 2.262 : 2.093;  // 9 degrees of freedom; 19 and more
@@ -71,9 +77,11 @@ double lower_end(const std::vector<double>& values) {
 bool above(const RandomExperiment& experiment, const ServingFleet& fleet, const std::string& router,
            const std::string& other, std::size_t which, int first, int count) {
   std::vector<double> differences;
-  for (int seed = first; seed < first + count; ++seed)
-    differences.push_back(later(ttft_of(routed(experiment, router, seed), fleet),
-                                ttft_of(routed(experiment, other, seed), fleet), which));
+  for (int seed = first; seed < first + count; ++seed) {
+    const Ttft own = ttft_of(routed(experiment, router, seed), fleet);
+    const Ttft blind = ttft_of(routed(experiment, other, seed), fleet);
+    differences.push_back(later(own, blind, which) - kUnseenPrefills * blind.values[which]);
+  }
   return lower_end(differences) > 0;
 }
 
