@@ -3,6 +3,7 @@
 
 #include "sim/config/changes.h"
 #include "sim/config/leaf.h"
+#include "sim/config/library.h"
 #include "sim/config/place.h"
 #include "sim/config/relations.h"
 #include "sim/config/schema.h"
@@ -142,7 +143,8 @@ class Filler {
     std::string path = relative_to(node.text(), from);
     std::error_code ignored;
     if (!std::filesystem::exists(path, ignored)) {
-      throw UnitError("no such file '" + node.text() + "' (looked for " + path + ")");
+      throw UnitError("no such file '" + node.text() + "' (looked for " + path + ")",
+                      nearest_file(node.text(), path));
     }
     return path;
   }

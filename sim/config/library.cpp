@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "sim/units/spelling.h"
+
 namespace orrery::config {
 namespace fs = std::filesystem;
 
@@ -44,7 +46,25 @@ fs::path shortened(const fs::path& folder) {
   return error || relative.empty() || *relative.begin() == ".." ? folder : relative;
 }
 
+std::vector<std::string> file_names(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;  // a folder that is not there has no files
+  const fs::path readable = folder.empty() ? fs::path(".") : folder;
+  for (const fs::directory_entry& entry : fs::directory_iterator(readable, ignored)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 }  // namespace
+
+std::string nearest_file(const std::string& reference, const std::string& path) {
+  const std::string name =
+      nearest_name(fs::path(path).filename().string(), file_names(fs::path(path).parent_path()));
+  if (name.empty()) return {};
+  return (fs::path(reference).parent_path() / name).string();
+}
 
 const Library& default_library() {
   static const Library library = [] {

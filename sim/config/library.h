@@ -32,6 +32,11 @@ class Library {
 /// The library at $ORRERY_CONFIGS, or the one of the source tree this was built from.
 const Library& default_library();
 
+/// The file that was probably meant by a path that leads to none: `reference` with the most alike
+/// name of the folder of `path`; empty where no name is alike.
+/// @param path `reference` as it opens from the working directory
+std::string nearest_file(const std::string& reference, const std::string& path);
+
 /// `path` as it stands in `from_file`, relative to the working directory. Absolute paths stay.
 std::string relative_to(const std::string& path, const std::string& from_file);
 

@@ -17,25 +17,6 @@ namespace orrery::config {
 namespace fs = std::filesystem;
 namespace {
 
-std::vector<std::string> file_names(const fs::path& folder) {
-  std::vector<std::string> names;
-  std::error_code ignored;  // a folder that is not there has no files
-  const fs::path readable = folder.empty() ? fs::path(".") : folder;
-  for (const fs::directory_entry& entry : fs::directory_iterator(readable, ignored)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// A path that exists with another last part, written as `reference` is.
-std::string nearest_file(const std::string& reference, const std::string& path) {
-  const std::string name =
-      nearest_name(fs::path(path).filename().string(), file_names(fs::path(path).parent_path()));
-  if (name.empty()) return {};
-  return (fs::path(reference).parent_path() / name).string();
-}
-
 std::string identity(const std::string& path) {
   std::error_code error;
   const fs::path canonical = fs::weakly_canonical(path, error);

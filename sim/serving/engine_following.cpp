@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "sim/config/defaults.h"
+#include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/serving/engine_release.h"
 
@@ -120,6 +121,11 @@ std::string followed_text(const std::string& engine, const std::string& version,
 /// The rules of a release that a user wrote, whose mistakes go to `diagnostics`.
 Cases own_cases(const std::string& file, const std::string& engine, const config::Node& written,
                 config::Diagnostics& diagnostics) {
+  if (!std::filesystem::exists(file) && config::Library::is_path(written.text())) {
+    diagnostics.error(written.where(), written.length(), "no such file '" + written.text() + "'",
+                      config::nearest_file(written.text(), file), {"looked for " + file});
+    return {};
+  }
   if (!std::filesystem::exists(file)) {
     diagnostics.error(written.where(), written.length(),
                       "there is no version '" + written.text() + "' of " + engine + ": expected " +
@@ -200,6 +206,8 @@ std::string follow_release(config::OneOf<SchedulerConfig>& engine, const EngineS
   if (const config::Node* backend = node.find("backend")) of_engine.backend = backend->text();
   lay_over(followed->rules != nullptr ? *followed->rules : followed->own, of_engine, engine.name,
            node);
+  // Rows of a rule's list may leave keys out.
+  node = config::complete(node, record, diagnostics, config::default_library());
   config::OneOf<SchedulerConfig> filled;
   void* object = config::type_of<config::OneOf<SchedulerConfig>>().choose(&filled, engine.name);
   config::fill(object, node, record, diagnostics);

@@ -317,6 +317,13 @@ TEST_F(OwnVersion, ThatIsNotThereIsNamed) {
                     HasSubstr("vllm_0_19_mine.yaml")));
 }
 
+TEST_F(OwnVersion, WhoseFileIsMissingIsAMissingFile) {
+  const std::string path = file("extends: vllm_0_19\nrules: {}\n");
+  const std::string near = std::filesystem::path(path).replace_filename("mime.yaml").string();
+  EXPECT_THAT(error_of(with(near)),
+              AllOf(HasSubstr("no such file '" + near + "'"), HasSubstr("did you mean '" + path)));
+}
+
 TEST_F(OwnVersion, IsDescribedByItsPath) {
   const std::string path = file(
       "extends: vllm_0_19\nversion: \"0.19-mine\"\nrules:\n  kernels.pdl: {value: on, source: "
