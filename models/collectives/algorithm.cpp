@@ -68,9 +68,9 @@ bool Collective::crosses(int member, int other) const {
 
 StepCount Collective::step(int from, int to) const {
   StepCount step = step_after({}, crosses(from, to));
-  if (ways != nullptr) {
-    step.links = ways->beyond_shortest(group[static_cast<std::size_t>(from)],
-                                       group[static_cast<std::size_t>(to)]);
+  if (routes != nullptr) {
+    step.links = routes->beyond_shortest(group[static_cast<std::size_t>(from)],
+                                         group[static_cast<std::size_t>(to)]);
   }
   return step;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/topologies/fabric.h"
-#include "models/topologies/way_lengths.h"
+#include "models/topologies/route_lengths.h"
 #include "sim/config/registry.h"
 #include "sim/graph/transfer.h"
 #include "sim/units/units.h"
@@ -47,7 +47,7 @@ struct StepCount {
   bool operator==(const StepCount&) const = default;
 };
 StepCount longer(StepCount a, StepCount b);
-/// The chain with one more step at its end, over the shortest way.
+/// The chain with one more step at its end, over the shortest route.
 StepCount step_after(StepCount chain, bool between_systems);
 /// Two chains, one after the other.
 StepCount operator+(StepCount a, StepCount b);
@@ -70,7 +70,7 @@ struct Collective {
   std::vector<const DimensionConfig*> dimensions = {};
   bool each_dimension = false;  ///< all-reduces go through them as AllReduceOrder::kEachDimension
   const ExpertRouting* routing = nullptr;  ///< routing of a dispatch or combine
-  const WayLengths* ways = nullptr;        ///< none: all are taken for the shortest
+  const RouteLengths* routes = nullptr;    ///< none: all are taken for the shortest
   /// Rings over direct links through the members of each system, both in rank order; empty where
   /// rings go in rank order.
   std::vector<RingOrders> rings = {};
@@ -97,7 +97,7 @@ class CollectiveAlgorithm {
   /// Reports all flows of the group. Only for a collective that it serves.
   virtual StepCount run(const Collective& collective, FlowSink& sink) const = 0;
   /// Whether run() counts the links of its longest chain. Otherwise each step of it is taken to be
-  /// as long as the longest way of a message.
+  /// as long as the longest route of a message.
   virtual bool counts_links() const { return false; }
   /// The same message by message, which proves what the algorithm computes (verify_semantics). For
   /// small groups: an all-to-all has the square of the group. Only for a collective that it serves.

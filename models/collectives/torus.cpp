@@ -107,7 +107,7 @@ StepCount slowest_chain(const Collective& collective, const Grid& grid, int axis
 
 /// What a chunk goes through in one pass: a chain along every axis.
 StepCount longest_pass(const Collective& collective, const Grid& grid) {
-  if (collective.ways == nullptr) return {.scale_up = grid.steps()};
+  if (collective.routes == nullptr) return {.scale_up = grid.steps()};
   StepCount pass;
   for (int axis = 0; axis < grid.axes(); ++axis) {
     StepCount slowest;

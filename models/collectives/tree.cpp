@@ -77,7 +77,7 @@ class TreeAlgorithm final : public CollectiveAlgorithm {
         }
       }
     }
-    return longest_way(channels, trees);
+    return longest_route(channels, trees);
   }
 
   Schedule schedule(const Collective& collective) const override {
@@ -93,7 +93,7 @@ class TreeAlgorithm final : public CollectiveAlgorithm {
 
  private:
   /// From the end of the longest chain below the deepest system to the root, and back.
-  static StepCount longest_way(const Channels& channels, const DoubleTree& trees) {
+  static StepCount longest_route(const Channels& channels, const DoubleTree& trees) {
     StepCount longest;
     for (int tree = 0; tree < DoubleTree::kTrees; ++tree) {
       for (int system = 0; system < channels.systems(); ++system) {

@@ -62,9 +62,9 @@ struct LinkFault {
   double share = 0;  ///< share of the bundle's capacity that is left; 0: it is down
 };
 
-/// Bundles of links that have been added to a topology, and the way through them.
+/// Bundles of links that have been added to a topology, and the route through them.
 /// Links that a message crosses one after the other.
-struct WayLinks {
+struct RouteLinks {
   int inside = 0;   ///< links inside systems
   int between = 0;  ///< links between them
 };
@@ -76,11 +76,11 @@ class Fabric {
   Fabric& operator=(const Fabric&) = delete;
   virtual ~Fabric() = default;
 
-  /// Appends the way between two different ranks that this fabric joins.
+  /// Appends the route between two different ranks that this fabric joins.
   virtual void append_route(int source, int destination, Route& route) const = 0;
 
-  /// Appends the way between a rank and its host board, or the storage behind it: outward or to the
-  /// rank.
+  /// Appends the route between a rank and its host board, or the storage behind it: outward or to
+  /// the rank.
   /// @throws std::logic_error where host links are not part of the network (`host.links`);
   ///         config::ConfigError where nothing leads to storage.
   virtual void append_host_route(int rank, HostEnd end, bool outward, Route& route) const;
@@ -89,7 +89,9 @@ class Fabric {
   /// what append_route() says, for fabrics whose paths are equally long.
   virtual int hops(int source, int destination) const;
   /// The same, those inside systems and those between them.
-  virtual WayLinks way(int source, int destination) const { return {hops(source, destination), 0}; }
+  virtual RouteLinks route(int source, int destination) const {
+    return {hops(source, destination), 0};
+  }
 
   /// Leaves a bundle of this fabric a share of its capacity. Messages go around one that is down
   /// where the fabric has another way; where it has none (by default) they keep theirs, and stand

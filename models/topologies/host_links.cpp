@@ -59,11 +59,11 @@ class HostedFabric final : public Fabric {
       route.push_back({memories_[index(layout_.node(rank))]});
       return;
     }
-    std::vector<Pair> way = {ranks_[index(rank)]};
-    if (per_switch_ > 0) way.push_back(switches_[index(switch_of(rank))]);
-    if (end == HostEnd::kStorage) way.push_back(nodes_[index(layout_.node(rank))]);
-    if (!outward) std::reverse(way.begin(), way.end());
-    for (const Pair& pair : way) route.push_back({outward ? pair.out : pair.in});
+    std::vector<Pair> pairs = {ranks_[index(rank)]};
+    if (per_switch_ > 0) pairs.push_back(switches_[index(switch_of(rank))]);
+    if (end == HostEnd::kStorage) pairs.push_back(nodes_[index(layout_.node(rank))]);
+    if (!outward) std::reverse(pairs.begin(), pairs.end());
+    for (const Pair& pair : pairs) route.push_back({outward ? pair.out : pair.in});
   }
 
   void draw(Topology& topology) const override {
@@ -97,8 +97,8 @@ class HostedFabric final : public Fabric {
   int hops(int source, int destination) const override {
     return fabric_->hops(source, destination);
   }
-  WayLinks way(int source, int destination) const override {
-    return fabric_->way(source, destination);
+  RouteLinks route(int source, int destination) const override {
+    return fabric_->route(source, destination);
   }
   void add_exchange(std::span<const int> group, double bytes,
                     std::vector<double>& loads) const override {

@@ -84,10 +84,10 @@ class TreeFabric final : public Fabric {
   }
 
   int hops(int source, int destination) const override {
-    const WayLinks links = way(source, destination);
+    const RouteLinks links = route(source, destination);
     return links.inside + links.between;
   }
-  WayLinks way(int source, int destination) const override {
+  RouteLinks route(int source, int destination) const override {
     if (layout_.system(source) == layout_.system(destination))
       return {scale_up_->hops(source, destination), 0};
     const auto [sender, receiver] = ports(source, destination);

@@ -7,9 +7,9 @@
 //   L1(node, plane)       <-> L2(plane, j)      one link per L2 chip
 //
 // All links have the same rate. With 7 planes, 16 dies and 16 L2 chips an L1 chip has 16 links down
-// and 16 up: full bisection. Dies of one package are also joined directly, which is the shorter way
-// between them. Ideal spraying: within a node over the planes, between nodes over all planes and L2
-// chips (7 x 16 paths).
+// and 16 up: full bisection. Dies of one package are also joined directly, which is the shorter
+// route between them. Ideal spraying: within a node over the planes, between nodes over all planes
+// and L2 chips (7 x 16 paths).
 #include <string>
 #include <vector>
 
@@ -117,10 +117,10 @@ class UnifiedBusFabric final : public Fabric {
 
   void add_bundles(Topology& topology) {
     const auto add = [&](const std::string& from, const std::string& to, int links, int source,
-                         int half_ways) {
+                         int half_routes) {
       const BytesPerSecond capacity = link_ * static_cast<double>(links);
       return topology.add_bundle(from, to,
-                                 {LinkKind::kScaleUp, capacity, links, source, half_ways});
+                                 {LinkKind::kScaleUp, capacity, links, source, half_routes});
     };
     for (int rank = 0; rank < layout_.ranks(); ++rank) {
       rank_up_.push_back(add(topology.rank_name(rank), "l1_switches", planes_, rank, 1));

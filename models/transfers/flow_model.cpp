@@ -24,8 +24,8 @@ namespace {
 constexpr const char* kInNetwork = "sharp";          // the algorithm that reduces between systems
 constexpr const char* kByDimensions = "dimensions";  // the one with a price of its own
 
-/// Extra links of a chain in which each step waits for the message with the longest way.
-ExtraLinks links_of(StepCount steps, const LongestWays& longest) {
+/// Extra links of a chain in which each step waits for the message with the longest route.
+ExtraLinks links_of(StepCount steps, const LongestRoutes& longest) {
   return {.scale_up =
               steps.scale_up * longest.inside.scale_up + steps.scale_out * longest.between.scale_up,
           .scale_out = steps.scale_out * longest.between.scale_out};
@@ -83,7 +83,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
       capacities_(payload_capacities(system, topology_)) {
   topology_.trim();
   if (!faults.empty()) whole_capacities_ = capacities_;
-  if (scale_up_hop_ > Seconds(0) || scale_out_hop_ > Seconds(0)) ways_.emplace(*fabric_, layout_);
+  if (scale_up_hop_ > Seconds(0) || scale_out_hop_ > Seconds(0)) routes_.emplace(*fabric_, layout_);
   for (const LinkFault& fault : faults) {
     fabric_->degrade(fault.bundle, fault.share, topology_);
     capacities_[fault.bundle] *= fault.share;
@@ -125,7 +125,7 @@ Collective FlowModel::collective(const Transfer& transfer, std::span<const int> 
   }
   collective.systems_reduce = first_system.size() > 1 && fabric_->reduces(first_system);
   if (transfer.routing) collective.routing = &*transfer.routing;
-  if (ways_) collective.ways = &*ways_;
+  if (routes_) collective.routes = &*routes_;
   collective.pair_bytes = transfer.pair_bytes;
   add_rings(collective, std::move(first_system));
   return collective;
@@ -274,7 +274,7 @@ PricedTransfer FlowModel::carried_by(Protocol protocol, const Traffic& traffic,
 Seconds FlowModel::run_groups(const Transfer& transfer, const GroupForms& groups,
                               const CollectiveAlgorithm& algorithm, LoadSink& sink,
                               DimensionTurns* turns, PricedTransfer& priced) const {
-  const bool by_longest = ways_ && !algorithm.counts_links();
+  const bool by_longest = routes_ && !algorithm.counts_links();
   Seconds latency;
   std::map<std::size_t, FlowRecord> records;  // by form of several groups
   for (std::size_t i = 0; i < transfer.groups.size(); ++i) {
@@ -285,7 +285,7 @@ Seconds FlowModel::run_groups(const Transfer& transfer, const GroupForms& groups
       record->second.repeat(behind);
       continue;
     }
-    sink.measure(by_longest ? &*ways_ : nullptr);
+    sink.measure(by_longest ? &*routes_ : nullptr);
     const Collective group = collective(transfer, transfer.groups[i]);
     StepCount steps = groups.forms()[form].groups == 1
                           ? algorithm.run(group, sink)

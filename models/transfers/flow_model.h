@@ -9,7 +9,7 @@
 
 #include "models/collectives/algorithm.h"
 #include "models/topologies/fabric.h"
-#include "models/topologies/way_lengths.h"
+#include "models/topologies/route_lengths.h"
 #include "models/transfers/bulk.h"
 #include "models/transfers/dimension_price.h"
 #include "models/transfers/expert_exchange.h"
@@ -82,7 +82,7 @@ class FlowModel final : public Network {
   const Fabric& fabric() const { return *fabric_; }
 
  private:
-  /// A way to carry out a transfer.
+  /// One option for carrying out a transfer.
   struct Candidate {
     PricedTransfer priced;
     /// What the library expects of it; it chooses the least. Empty: it does not know it.
@@ -149,13 +149,13 @@ class FlowModel final : public Network {
   bool has_hosts_;
   Seconds copy_start_;
   Seconds scale_up_latency_, scale_out_latency_;
-  Seconds scale_up_hop_, scale_out_hop_;  ///< latency of a link beyond the shortest way
+  Seconds scale_up_hop_, scale_out_hop_;  ///< latency of a link beyond the shortest route
   Topology topology_;
   std::unique_ptr<Fabric> fabric_;
   std::vector<BytesPerSecond> capacities_;
   std::vector<BytesPerSecond> whole_capacities_;  ///< capacities without faults, if there are any
   std::unique_ptr<const FlowModel> whole_;  ///< network without faults, where a library chooses
-  std::optional<WayLengths> ways_;          ///< lengths of ways, where hops cost latency
+  std::optional<RouteLengths> routes_;      ///< lengths of routes, where hops cost latency
 };
 
 /// A broadcast or reduction as the all-reduce that does no less.

@@ -16,7 +16,7 @@ void check_groups(const Transfer& transfer, int ranks);
 
 /// The groups of a transfer by their form. Groups at the same places of systems that are alike do
 /// the same on links of their own: a tensor parallel step on 100,000 nodes has as many groups, and
-/// one form. A group that spans systems is the only one of its form, since ways between systems
+/// one form. A group that spans systems is the only one of its form, since routes between systems
 /// depend on which they are.
 class GroupForms {
  public:

@@ -10,7 +10,7 @@
 namespace orrery {
 
 /// What copies between ranks and their host boards cross.
-struct HostWay {
+struct HostPath {
   const Fabric& fabric;
   const std::vector<BytesPerSecond>& capacities;  ///< payload, by bundle
   Seconds start;                                  ///< time once per copy
@@ -20,6 +20,6 @@ struct HostWay {
 /// behind the same PCIe switch share. Algorithm "copy".
 /// @throws config::ConfigError where nothing leads to storage; std::logic_error where the fabric
 ///         has no host links.
-PricedTransfer host_copy(const Transfer& transfer, const HostWay& way);
+PricedTransfer host_copy(const Transfer& transfer, const HostPath& path);
 
 }  // namespace orrery

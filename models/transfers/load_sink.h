@@ -12,13 +12,13 @@
 #include "models/collectives/algorithm.h"
 #include "models/topologies/dimensions.h"
 #include "models/topologies/fabric.h"
-#include "models/topologies/way_lengths.h"
+#include "models/topologies/route_lengths.h"
 #include "sim/machine/network.h"
 
 namespace orrery {
 
 /// Adds up the bytes on every bundle, and those that each rank reads from its memory to send them
-/// or writes there as they arrive; measures the longest ways. Most transfers load few links of a
+/// or writes there as they arrive; measures the longest routes. Most transfers load few links of a
 /// large machine: only these are walked and cleared.
 class LoadSink final : public FlowSink {
  public:
@@ -38,18 +38,18 @@ class LoadSink final : public FlowSink {
     most_memory_ = 0;
   }
 
-  /// From now on the ways of messages are measured, or not.
-  void measure(const WayLengths* ways) {
-    ways_ = ways;
+  /// From now on the routes of messages are measured, or not.
+  void measure(const RouteLengths* routes) {
+    routes_ = routes;
     longest_ = {};
     link_latency_ = {};
   }
-  const LongestWays& longest() const { return longest_; }
-  /// Latency of the links of the longest way since measure(), of fabrics with dimensions.
+  const LongestRoutes& longest() const { return longest_; }
+  /// Latency of the links of the longest route since measure(), of fabrics with dimensions.
   Seconds link_latency() const { return link_latency_; }
 
   void add(int source, int destination, Bytes bytes) override {
-    if (ways_ != nullptr) ways_->include(source, destination, longest_);
+    if (routes_ != nullptr) routes_->include(source, destination, longest_);
     if (dimensions_ != nullptr)
       link_latency_ = std::max(link_latency_, dimensions_->link_latency(source, destination));
     route_.clear();
@@ -59,7 +59,7 @@ class LoadSink final : public FlowSink {
     count(destination, bytes);
   }
   void exchange(std::span<const int> group, Bytes bytes) override {
-    if (ways_ != nullptr) ways_->include(group, longest_);
+    if (routes_ != nullptr) routes_->include(group, longest_);
     if (dimensions_ != nullptr)
       link_latency_ = std::max(link_latency_, dimensions_->link_latency(group));
     fabric_.add_exchange(group, bytes.base(), loads_);
@@ -120,12 +120,12 @@ class LoadSink final : public FlowSink {
   std::vector<double> memory_;         ///< bytes of memory by rank
   double most_memory_ = 0;
   Route route_;
-  const WayLengths* ways_ = nullptr;
-  LongestWays longest_;
+  const RouteLengths* routes_ = nullptr;
+  LongestRoutes longest_;
   Seconds link_latency_;
 };
 
-/// Bytes that go the way between two packages over links of each kind.
+/// Bytes that cross links of each kind between two packages.
 BytesByKind bytes_by_kind(const LinkLoads& loads, const std::vector<Bundle>& bundles);
 
 }  // namespace orrery

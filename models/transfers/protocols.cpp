@@ -142,11 +142,11 @@ ProtocolCost in_switch_cost(const ProtocolsConfig& c, const Traffic& t) {
           .scale_up = 1 / c.nvls_efficiency.value};
 }
 
-/// Launch, peers and the way of a message, however it is carried.
+/// Launch, peers and the route of a message, however it is carried.
 Seconds message_latency(const ProtocolsConfig& c, const Traffic& t) {
-  const Seconds way =
+  const Seconds route =
       t.systems > 1 ? c.net_simple.value + t.net_latency : c.ll_hop.value * kHandshake;
-  return c.launch.value + c.p2p_peer.value * (t.ranks - 1) + way;
+  return c.launch.value + c.p2p_peer.value * (t.ranks - 1) + route;
 }
 
 ProtocolCost ll_message_cost(const ProtocolsConfig& c, const Traffic& t) {

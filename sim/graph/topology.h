@@ -33,10 +33,10 @@ struct Bundle {
   BytesPerSecond capacity;  ///< capacity of all its links, one way, at the published line rate
   int links = 0;            ///< physical links, one way
   int source = -1;          ///< the rank that its links start at; -1: a switch, or several ranks
-  /// Halves of the way between two packages that it is, for which energies of messages are given
+  /// Halves of the route between two packages that it is, for which energies of messages are given
   /// (EnergyConfig): 1 to a switch or from it, 2 where a link joins packages, 0 between switches
   /// that the energy has in it already.
-  int half_ways = 1;
+  int half_routes = 1;
 };
 
 /// Ranks, switches and the bundles of links between them; and, where a fabric has drawn them, the

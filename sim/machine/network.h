@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// Bytes that go from one package to another over links of each kind, once for the whole way: a
+/// Bytes that go from one package to another over links of each kind, once for the whole route: a
 /// message through a leaf switch counts once, one through leaf and spine twice. For energy.
 struct BytesByKind {
   Bytes scale_up;
@@ -25,7 +25,7 @@ struct PricedTransfer {
   int scale_up_steps = 0;           ///< dependent steps inside a system, on the longest chain
   int scale_out_steps = 0;
   TransferCost cost;
-  Seconds hop_latency;    ///< the part of the latency that is ways longer than the shortest
+  Seconds hop_latency;    ///< the part of the latency that is routes longer than the shortest
   Seconds isolated_time;  ///< latency + the largest load over capacity
   Seconds limit;          ///< the largest payload over capacity: what no protocol beats
   std::optional<std::uint32_t> bottleneck;  ///< the link (index into Costs::links) of that load

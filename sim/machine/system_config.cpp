@@ -161,7 +161,7 @@ const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
                     "time of one step of a collective, or of a message, software included [us]",
                     kLatency)
           .optional("hop_latency", &C::hop_latency,
-                    "latency of each link by which a way is longer than the shortest inside [ns]",
+                    "latency of each link by which a route is longer than the shortest inside [ns]",
                     kLatency)
           .optional("launch", &C::launch,
                     "start of a collective, once; where there are protocols theirs counts [us]",
@@ -229,7 +229,7 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
                     "time of one step of a collective, or of a message, software included [us]",
                     kLatency)
           .optional("hop_latency", &C::hop_latency,
-                    "latency of each link by which a way is longer than the shortest between "
+                    "latency of each link by which a route is longer than the shortest between "
                     "systems [ns]",
                     kLatency)
           .required("efficiency", &C::efficiency,

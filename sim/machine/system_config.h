@@ -59,8 +59,8 @@ struct ScaleUpConfig {
   bool switch_reduction = false;  ///< nvswitch: the chips reduce and multicast (NVLS)
   Fact<Seconds> latency;  ///< time of one step of a collective or message between two ranks,
                           ///< software included; of dimensions: beside that of their links
-  /// Latency of each link by which a way is longer than the shortest between packages of a system,
-  /// which `latency` has in it; 0: not known.
+  /// Latency of each link by which a route is longer than the shortest between packages of a
+  /// system, which `latency` has in it; 0: not known.
   Fact<Seconds> hop_latency;
   /// Start of a collective, once, whatever its steps; with `protocols` theirs counts instead.
   Fact<Seconds> launch;
@@ -109,8 +109,9 @@ struct ScaleOutConfig {
   int packages_per_nic = 1;
   bool rail_aware = true;  ///< messages change rails inside their node (NCCL's PXN), not on spines
   Fact<Seconds> latency;
-  /// Latency of each link that a way has beyond the shortest between two systems, which `latency`
-  /// has in it; 0: not known. Links inside systems on such a way cost that of the scale-up fabric.
+  /// Latency of each link that a route has beyond the shortest between two systems, which `latency`
+  /// has in it; 0: not known. Links inside systems on such a route cost that of the scale-up
+  /// fabric.
   Fact<Seconds> hop_latency;
   Fact<double> efficiency;
   static const config::Schema<ScaleOutConfig>& schema();

@@ -240,14 +240,14 @@ void FlowNetwork::set_capacity(std::uint32_t link, BytesPerSecond capacity) {
   ++epoch_;
 }
 
-void FlowNetwork::reroute(const LinkEvent::Reroute& way, Picoseconds now) {
-  const std::uint32_t transfer = way.transfer;
+void FlowNetwork::reroute(const LinkEvent::Reroute& route, Picoseconds now) {
+  const std::uint32_t transfer = route.transfer;
   if (merged_) {
     throw std::logic_error("transfers can be rerouted over separate links only");
   }
   Flow& flow = flows_[transfer];
   if (!flow.in_flight) {
-    set_route(transfer, way.loads, way.image);
+    set_route(transfer, route.loads, route.image);
     return;
   }
   const double part = remaining(transfer, now).base() / flow.size;
@@ -255,7 +255,7 @@ void FlowNetwork::reroute(const LinkEvent::Reroute& way, Picoseconds now) {
   if (ends_.contains(transfer)) {
     ends_.erase(transfer);
   }
-  set_route(transfer, way.loads, way.image);
+  set_route(transfer, route.loads, route.image);
   if (flow.shares == 0) {
     throw std::logic_error("a transfer with bytes left is rerouted over no link");
   }

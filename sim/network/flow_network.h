@@ -65,10 +65,10 @@ class FlowNetwork {
   /// @throws std::logic_error for an unknown link, or a capacity that is negative or not finite.
   void set_capacity(std::uint32_t link, BytesPerSecond capacity);
   BytesPerSecond capacity(std::uint32_t link) const { return BytesPerSecond(capacities_[link]); }
-  /// The transfer `way.transfer` goes on over other links; the part that was left at `now` is left
-  /// to do. Keeps its rate limit.
+  /// The transfer `route.transfer` goes on over other links; the part that was left at `now` is
+  /// left to do. Keeps its rate limit.
   /// @throws std::logic_error as add() does, and if bytes are left but the new loads have none.
-  void reroute(const LinkEvent::Reroute& way, Picoseconds now);
+  void reroute(const LinkEvent::Reroute& route, Picoseconds now);
 
   /// Rate on its most loaded link; 0 when not in flight.
   BytesPerSecond rate(std::uint32_t transfer) const {

@@ -214,12 +214,12 @@ void InfraSystem::find_kinds() {
   }
 }
 
-/// Ways from an accelerator to all others, as a system of kind graph takes them.
-std::vector<InfraSystem::Way> InfraSystem::ways_from(std::size_t rank) const {
+/// Routes from an accelerator to all others, as a system of kind graph takes them.
+std::vector<InfraSystem::Route> InfraSystem::routes_from(std::size_t rank) const {
   constexpr int kDetour = 1000;
   constexpr int kNone = std::numeric_limits<int>::max();
   std::vector<int> distance(graph_.vertices.size(), kNone);
-  std::vector<Way> ways(graph_.vertices.size());
+  std::vector<Route> routes(graph_.vertices.size());
   std::priority_queue<std::pair<int, std::size_t>> next;
   distance[rank] = 0;
   next.emplace(0, rank);
@@ -233,8 +233,8 @@ std::vector<InfraSystem::Way> InfraSystem::ways_from(std::size_t rank) const {
       if (length >= distance[to]) continue;
       distance[to] = length;
       const std::optional<Seconds>& latency = graph_.edges[edge].latency;
-      ways[to] = {ways[vertex].links + 1, ways[vertex].latency + latency.value_or(Seconds()),
-                  ways[vertex].told || latency.has_value()};
+      routes[to] = {routes[vertex].links + 1, routes[vertex].latency + latency.value_or(Seconds()),
+                    routes[vertex].told || latency.has_value()};
       next.emplace(-length, to);
     }
   }
@@ -242,17 +242,17 @@ std::vector<InfraSystem::Way> InfraSystem::ways_from(std::size_t rank) const {
     if (distance[other] == kNone)
       throw config::ConfigError(path_ + ": no edges lead from " + graph_.vertices[rank].name +
                                 " to " + graph_.vertices[other].name);
-  return ways;
+  return routes;
 }
 
 void InfraSystem::find_latencies() {
   bool first = true;
   for (const std::size_t rank : ranks_) {
-    const std::vector<Way> ways = ways_from(rank);
+    const std::vector<Route> routes = routes_from(rank);
     for (const std::size_t other : ranks_) {
       if (other == rank) continue;
-      if (first || ways[other].links < nearest_.links) nearest_ = ways[other];
-      if (first || ways[other].links > farthest_.links) farthest_ = ways[other];
+      if (first || routes[other].links < nearest_.links) nearest_ = routes[other];
+      if (first || routes[other].links > farthest_.links) farthest_ = routes[other];
       first = false;
     }
   }

@@ -46,7 +46,7 @@ class InfraPorts {
 /// else an equal part of the accelerator's ports, of its link to the host, of its NIC.
 ///
 /// Latencies: a step of a collective takes that of the links between the two nearest accelerators,
-/// and each further link of a way makes the way between the two farthest right.
+/// and each further link of a route makes the route between the two farthest right.
 class InfraSystem {
  public:
   /// @param path of the file, for messages
@@ -76,8 +76,8 @@ class InfraSystem {
   std::vector<std::vector<ImportedCell>> rows() const;
 
  private:
-  /// A way between two accelerators.
-  struct Way {
+  /// A route between two accelerators.
+  struct Route {
     int links = 0;
     Seconds latency;
     bool told = false;
@@ -88,7 +88,7 @@ class InfraSystem {
   std::size_t other_end(std::size_t edge, std::size_t vertex) const;
   void find_kinds();
   std::vector<bool> parts_of_hosts(const std::vector<bool>& has_ranks) const;
-  std::vector<Way> ways_from(std::size_t rank) const;
+  std::vector<Route> routes_from(std::size_t rank) const;
   void find_latencies();
   std::optional<BytesPerSecond> largest_beside(const InfraEdge& edge) const;
   int sharing(std::size_t edge) const;
@@ -98,7 +98,7 @@ class InfraSystem {
   std::vector<std::vector<std::size_t>> at_;  // edges by vertex
   std::vector<std::size_t> ranks_;            // vertices that are accelerators
   std::vector<InfraKind> kinds_;              // by edge
-  Way nearest_, farthest_;
+  Route nearest_, farthest_;
 };
 
 }  // namespace orrery

@@ -91,7 +91,7 @@ TEST(LinkEvent, OfMergedLinksTheSlowestCounts) {
 }
 
 TEST(LinkEvent, ARerouteKeepsThePartThatIsLeft) {
-  // Half is done when the way changes to one that twice as many bytes have to take.
+  // Half is done when the route changes to one that twice as many bytes have to take.
   FlowNetwork network(make_costs({1_GBps, 1_GBps}, {{{0, 4e6}}}), FlowNetwork::Links::kSeparate);
   network.start(0, 0);
   network.settle(0);

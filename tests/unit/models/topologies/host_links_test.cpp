@@ -73,11 +73,11 @@ TEST(HostLinks, StorageIsBehindTheNetworkOfTheHostBoard) {
   system.host.links = true;
   system.host.network = 400_Gbitps;
   const FlowModel network(system, 1);
-  const std::vector<std::string> way = host_route(network, 17, HostEnd::kStorage, true);
-  ASSERT_EQ(way.size(), 2U);
-  EXPECT_EQ(way[1], "system0/node1/host->storage");
-  EXPECT_EQ(network.topology().bundles()[link(network, way[1])].capacity, 50_GBps);
-  EXPECT_EQ(network.topology().bundles()[link(network, way[0])].capacity, 80_GBps);  // of a die
+  const std::vector<std::string> route = host_route(network, 17, HostEnd::kStorage, true);
+  ASSERT_EQ(route.size(), 2U);
+  EXPECT_EQ(route[1], "system0/node1/host->storage");
+  EXPECT_EQ(network.topology().bundles()[link(network, route[1])].capacity, 50_GBps);
+  EXPECT_EQ(network.topology().bundles()[link(network, route[0])].capacity, 80_GBps);  // of a die
 }
 
 TEST(HostLinks, RoutesBetweenAcceleratorsStayAsTheyAre) {

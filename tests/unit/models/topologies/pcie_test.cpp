@@ -40,7 +40,7 @@ SystemConfig box() {
   return system;
 }
 
-std::vector<std::string> way(const SystemConfig& system, int source, int destination) {
+std::vector<std::string> route(const SystemConfig& system, int source, int destination) {
   const FlowModel network(system, 1);
   std::vector<std::string> names;
   for (const Hop& hop : network.route(source, destination)) {
@@ -55,19 +55,19 @@ std::string card(int number) { return "system0/node0/accelerator" + std::to_stri
 using Names = std::vector<std::string>;
 
 TEST(Pcie, PeersOfOneSwitchDoNotLeaveIt) {
-  EXPECT_EQ(way(box(), 0, 3), (Names{card(0) + "->system0/pcie0", "system0/pcie0->" + card(3)}));
+  EXPECT_EQ(route(box(), 0, 3), (Names{card(0) + "->system0/pcie0", "system0/pcie0->" + card(3)}));
 }
 
 TEST(Pcie, AccessControlSendsThemThroughTheRootComplex) {
   SystemConfig system = box();
   system.scale_up.pcie->acs = true;
-  EXPECT_EQ(way(system, 0, 3),
+  EXPECT_EQ(route(system, 0, 3),
             (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/processor0",
                    "system0/processor0->system0/pcie0", "system0/pcie0->" + card(3)}));
 }
 
 TEST(Pcie, FartherPeersPassTheMemoryOfTheReceiversProcessor) {
-  EXPECT_EQ(way(box(), 0, 5),
+  EXPECT_EQ(route(box(), 0, 5),
             (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/processor0",
                    "system0/processor0->system0/processor1", "system0/processor1->system0/memory1",
                    "system0/processor1->system0/pcie1", "system0/pcie1->" + card(5)}));
@@ -77,7 +77,7 @@ TEST(Pcie, PeersThatMayCrossProcessorsLeaveTheMemoryAlone) {
   SystemConfig system = box();
   system.scale_up.pcie->peers = PcieLevel::kSys;
   system.host.memory_bandwidth.value = BytesPerSecond(0);
-  EXPECT_EQ(way(system, 0, 5),
+  EXPECT_EQ(route(system, 0, 5),
             (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/processor0",
                    "system0/processor0->system0/processor1", "system0/processor1->system0/pcie1",
                    "system0/pcie1->" + card(5)}));
@@ -86,19 +86,19 @@ TEST(Pcie, PeersThatMayCrossProcessorsLeaveTheMemoryAlone) {
 TEST(Pcie, SwitchesThatAreJoinedAreOnePath) {
   SystemConfig system = box();
   system.scale_up.pcie->packages_per_switch = 2;
-  EXPECT_EQ(way(system, 0, 2).size(), 5U);  // over the processor and its memory
+  EXPECT_EQ(route(system, 0, 2).size(), 5U);  // over the processor and its memory
   system.scale_up.pcie->switch_lanes = 16;
-  EXPECT_EQ(way(system, 0, 2), (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/pcie1",
-                                      "system0/pcie1->" + card(2)}));
+  EXPECT_EQ(route(system, 0, 2), (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/pcie1",
+                                        "system0/pcie1->" + card(2)}));
 }
 
 TEST(Pcie, BridgesJoinNeighboursAlone) {
   SystemConfig system = box();
   system.scale_up.pcie->bridge = 2;
-  EXPECT_EQ(way(system, 0, 1), (Names{card(0) + "->" + card(1)}));
-  EXPECT_EQ(way(system, 1, 2).size(), 2U);
+  EXPECT_EQ(route(system, 0, 1), (Names{card(0) + "->" + card(1)}));
+  EXPECT_EQ(route(system, 1, 2).size(), 2U);
   system.scale_up.pcie->peers = PcieLevel::kNone;
-  EXPECT_EQ(way(system, 0, 1).size(), 5U);
+  EXPECT_EQ(route(system, 0, 1).size(), 5U);
 }
 
 // Three cards are a pair and one alone; a bridge of one card leads nowhere.
@@ -107,9 +107,9 @@ TEST(Pcie, CardsThatABridgeDoesNotDivideAreLeftAlone) {
   system.scale_up.pcie->bridge = 2;
   system.scale_up.pcie->sockets = 1;
   system.accelerators.value = system.accelerators_per_node = 3;
-  EXPECT_EQ(way(system, 0, 1), (Names{card(0) + "->" + card(1)}));
-  EXPECT_EQ(way(system, 1, 2).size(), 2U);
-  EXPECT_EQ(way(system, 2, 0).size(), 2U);
+  EXPECT_EQ(route(system, 0, 1), (Names{card(0) + "->" + card(1)}));
+  EXPECT_EQ(route(system, 1, 2).size(), 2U);
+  EXPECT_EQ(route(system, 2, 0).size(), 2U);
   system.accelerators.value = system.accelerators_per_node = 1;
   EXPECT_EQ(FlowModel(system, 2).topology().ranks(), 2);
 }

@@ -136,17 +136,17 @@ TEST(PublishedCounts, CloudMatrix384Has112EqualPathsBetweenNodes) {
   const FlowModel network(cm384(), 1);
   const Topology drawn = network.drawn();
   const auto& graph = drawn.graph();
-  std::map<Topology::VertexId, int> ways = {{drawn.rank_vertex(0), 1}};
+  std::map<Topology::VertexId, int> routes = {{drawn.rank_vertex(0), 1}};
   for (int hop = 0; hop < 4; ++hop) {
     std::map<Topology::VertexId, int> next;
-    for (const auto& [at, count] : ways) {
+    for (const auto& [at, count] : routes) {
       for (auto [link, end] = boost::out_edges(at, graph); link != end; ++link) {
         next[boost::target(*link, graph)] += count;
       }
     }
-    ways = std::move(next);
+    routes = std::move(next);
   }
-  EXPECT_EQ(ways[drawn.rank_vertex(767)], 112);
+  EXPECT_EQ(routes[drawn.rank_vertex(767)], 112);
   EXPECT_EQ(network.fabric().hops(0, 767), 4);
 }
 

@@ -59,12 +59,12 @@ TEST(Scale, WhatIsBuiltGrowsWithTheNodesAndWhatIsPricedHardly) {
 
 // Of an odd number of pods each carries another load than the next, so that each is a run of its
 // own. The first of the two trees leaves a block of 2^m nodes that begins at k 2^m
-//   k odd:  to the parent of that node and to its child before it: 2 ways (the child behind it is
+//   k odd:  to the parent of that node and to its child before it: 2 routes (the child behind it is
 //           inside, and the middle of the block below it);
 //   k even: to its parent, to both children, and from the middle of the block to the first node of
-//           the next, its parent: 4 ways.
+//           the next, its parent: 4 routes.
 // The second tree is the first one mirrored. Of an even number of blocks an odd one is the mirror
-// of an even one and every block has 2 + 4 ways; of an odd number they have 4 + 4 and 2 + 2 in
+// of an even one and every block has 2 + 4 routes; of an odd number they have 4 + 4 and 2 + 2 in
 // turn.
 TEST(Scale, AnOddNumberOfPodsIsARunForEachPod) {
   const Built even = built(24 * 128), odd = built(25 * 128);

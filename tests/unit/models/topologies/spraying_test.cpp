@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The routes of the fabrics against the naive way: on the graph of physical links, follow all
+// The routes of the fabrics against a naive search: on the graph of physical links, follow all
 // shortest paths and split the bytes equally over the links of every hop.
 #include <gtest/gtest.h>
 
@@ -136,10 +136,10 @@ TEST(Spraying, DiesThatSharePackageLinksEqualTheNaiveEnumeration) {
 }
 
 // The one way that NCCL finds, of two links where there are (src/graph/paths.cc): 0 and 7 have two
-// such ways, and 0 and 5 two of one link, of which that over 1 ends on two.
+// such routes, and 0 and 5 two of one link, of which that over 1 ends on two.
 TEST(Spraying, ACubeMeshRelaysByOnePeer) {
   const FlowModel network(dgx_1(), 1);
-  const auto way = [&](int source, int destination) {
+  const auto route = [&](int source, int destination) {
     std::vector<std::string> links;
     for (const Hop& hop : network.route(source, destination)) {
       EXPECT_EQ(hop.share, 1);
@@ -149,10 +149,10 @@ TEST(Spraying, ACubeMeshRelaysByOnePeer) {
     return links;
   };
   using Links = std::vector<std::string>;
-  EXPECT_EQ(way(0, 1), Links{"01"});
-  EXPECT_EQ(way(0, 5), (Links{"01", "15"}));
-  EXPECT_EQ(way(4, 1), (Links{"45", "51"}));
-  EXPECT_EQ(way(0, 7), (Links{"03", "37"}));
+  EXPECT_EQ(route(0, 1), Links{"01"});
+  EXPECT_EQ(route(0, 5), (Links{"01", "15"}));
+  EXPECT_EQ(route(4, 1), (Links{"45", "51"}));
+  EXPECT_EQ(route(0, 7), (Links{"03", "37"}));
 }
 
 TEST(Spraying, AGraphOfSwitchesEqualsTheNaiveEnumeration) {
@@ -187,7 +187,8 @@ TEST(Spraying, TreesOfThreeTiersEqualTheNaiveEnumeration) {
   for (const char* kind : {"rail_optimized", "clos", "multi_plane"}) {
     const FlowModel network(small_tree(kind), 32);
     const Topology drawn = network.drawn();
-    const bool climbs = std::string(kind) == "clos";  // other rails too: the naive way has no PXN
+    const bool climbs =
+        std::string(kind) == "clos";  // other rails too: the naive search has no PXN
     for (int destination = 2; destination < 64; destination += climbs ? 1 : 2) {
       expect_sprayed_evenly(network, drawn, 0, destination);
     }
@@ -198,7 +199,7 @@ TEST(Spraying, WithoutRailsInsideTheNodeAMessageClimbsToTheSpines) {
   SystemConfig system = small_tree("rail_optimized");
   system.scale_out.rail_aware = false;
   const FlowModel network(system, 8);
-  // Within the group the way over another GPU of the node would be as short.
+  // Within the group the route over another GPU of the node would be as short.
   for (int destination = 4; destination < 16; ++destination) {
     expect_sprayed_evenly(network, 0, destination);
   }

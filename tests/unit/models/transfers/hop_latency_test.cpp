@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Latency of ways that are longer than the shortest.
+// Latency of routes that are longer than the shortest.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -40,7 +40,7 @@ TEST(HopLatency, GrowsWithTheLinksBetweenTheRanksOfATorus) {
 
 TEST(HopLatency, OfARingIsThatOfItsChain) {
   // In rank order on 4 x 4: from row to row two links, four times around; a chain of 15 of the 16
-  // ways has all of them.
+  // routes has all of them.
   const SystemConfig system = with_hops(tpu({4, 4}, 50_GBps));
   EXPECT_EQ(latency(system, TransferKind::kAllGather, "ring"), 15 * kUp + 4 * kUpLink);
   EXPECT_EQ(latency(system, TransferKind::kAllReduce, "ring"), 30 * kUp + 8 * kUpLink);

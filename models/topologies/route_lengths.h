@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-/// Links by which a way is longer than the shortest of its kind; each costs one hop latency.
+/// Links by which a route is longer than the shortest of its kind; each costs one hop latency.
 struct ExtraLinks {
   int scale_up = 0;
   int scale_out = 0;
@@ -15,21 +15,21 @@ struct ExtraLinks {
 };
 
 /// The most of the messages of an exchange, of those inside systems and those between.
-struct LongestWays {
+struct LongestRoutes {
   ExtraLinks inside, between;
 };
 
-/// How long ways are against the shortest ones: that between two packages of a system, and that
+/// How long routes are against the shortest ones: that between two packages of a system, and that
 /// between two systems. Between systems, all links inside are extra (those to another rail).
-class WayLengths {
+class RouteLengths {
  public:
   /// @param fabric healthy; what becomes of it later counts in beyond_shortest()
-  WayLengths(const Fabric& fabric, const RankLayout& layout);
+  RouteLengths(const Fabric& fabric, const RankLayout& layout);
 
   ExtraLinks beyond_shortest(int source, int destination) const;
-  void include(int source, int destination, LongestWays& longest) const;
+  void include(int source, int destination, LongestRoutes& longest) const;
   /// All pairs of a group; of more than 2^20 those from evenly spread sources.
-  void include(std::span<const int> group, LongestWays& longest) const;
+  void include(std::span<const int> group, LongestRoutes& longest) const;
 
  private:
   const Fabric& fabric_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/topologies/way_lengths.h"
+#include "models/topologies/route_lengths.h"
 
 #include <algorithm>
 #include <limits>
@@ -23,7 +23,7 @@ void for_each_pair(std::span<const int> group, Visit visit) {
 
 }  // namespace
 
-WayLengths::WayLengths(const Fabric& fabric, const RankLayout& layout)
+RouteLengths::RouteLengths(const Fabric& fabric, const RankLayout& layout)
     : fabric_(fabric), layout_(layout) {
   constexpr int kNone = std::numeric_limits<int>::max();
   int inside = kNone, between = kNone;
@@ -35,19 +35,19 @@ WayLengths::WayLengths(const Fabric& fabric, const RankLayout& layout)
   });
   // Systems are alike.
   for (int rank = layout.ranks_per_system; rank < layout.ranks(); ++rank)
-    between = std::min(between, fabric.way(0, rank).between);
+    between = std::min(between, fabric.route(0, rank).between);
   if (inside != kNone) shortest_inside_ = inside;
   if (between != kNone) shortest_between_ = between;
 }
 
-ExtraLinks WayLengths::beyond_shortest(int source, int destination) const {
-  const WayLinks way = fabric_.way(source, destination);
+ExtraLinks RouteLengths::beyond_shortest(int source, int destination) const {
+  const RouteLinks route = fabric_.route(source, destination);
   if (layout_.system(source) == layout_.system(destination))
-    return {.scale_up = std::max(0, way.inside - shortest_inside_)};
-  return {.scale_up = way.inside, .scale_out = std::max(0, way.between - shortest_between_)};
+    return {.scale_up = std::max(0, route.inside - shortest_inside_)};
+  return {.scale_up = route.inside, .scale_out = std::max(0, route.between - shortest_between_)};
 }
 
-void WayLengths::include(int source, int destination, LongestWays& longest) const {
+void RouteLengths::include(int source, int destination, LongestRoutes& longest) const {
   const ExtraLinks extra = beyond_shortest(source, destination);
   const bool inside = layout_.system(source) == layout_.system(destination);
   ExtraLinks& most = inside ? longest.inside : longest.between;
@@ -55,7 +55,7 @@ void WayLengths::include(int source, int destination, LongestWays& longest) cons
   most.scale_out = std::max(most.scale_out, extra.scale_out);
 }
 
-void WayLengths::include(std::span<const int> group, LongestWays& longest) const {
+void RouteLengths::include(std::span<const int> group, LongestRoutes& longest) const {
   for_each_pair(group, [&](int source, int destination) { include(source, destination, longest); });
 }
 
