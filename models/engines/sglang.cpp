@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <deque>
 #include <numeric>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "models/engines/rank_memory.h"
 #include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
+#include "sim/serving/size_steps.h"
 
 namespace orrery {
 
@@ -35,15 +35,43 @@ namespace {
 
 struct Sglang;
 
-/// Tokens of an answer that are reckoned with at most (CLIP_MAX_NEW_TOKENS_ESTIMATION).
-constexpr std::int64_t kMostReckoned = 4096;
-/// Iterations of decodes until the ratio is at its least, the share of it that is left then, and
-/// the iterations that a retraction reckons with (sglang/global_config.py).
-constexpr double kDecaySteps = 600, kLeastRatio = 0.14, kRetractSteps = 20;
-/// Requests that wait at most for prefixes to be looked up, and tokens of a prefix that others wait
-/// for (IN_BATCH_PREFIX_CACHING_CHECK_THRESHOLD, _DEPRIORITIZE_THRESHOLD; schedule_policy.py).
-constexpr std::size_t kMostLookedUp = 128;
-constexpr std::int64_t kLittleKept = 32;
+/// How SGLang reserves the cache for output tokens, and when it looks for shared prefixes. Values
+/// of versions are in configs/software/sglang_*.yaml.
+struct SglangAdmission {
+  double init_new_token_ratio = 0, min_new_token_ratio_factor = 1;
+  std::int64_t new_token_ratio_decay_steps = 1, retract_decode_steps = 0;
+  std::int64_t clip_max_new_tokens_estimation = 0;
+  std::int64_t lpm_queue_limit = 0, in_batch_prefix_caching_threshold = 1;
+
+  static const config::Schema<SglangAdmission>& schema() {
+    using C = SglangAdmission;
+    using config::between;
+    static const auto schema =
+        config::Schema<C>("admission", "room that requests leave to those that run")
+            .optional("init_new_token_ratio", &C::init_new_token_ratio,
+                      "share of the output tokens that is reserved at first, at "
+                      "schedule_conservativeness 1",
+                      between(0, 1))
+            .optional("min_new_token_ratio_factor", &C::min_new_token_ratio_factor,
+                      "part of that share that stays after new_token_ratio_decay_steps",
+                      between(0, 1))
+            .optional("new_token_ratio_decay_steps", &C::new_token_ratio_decay_steps,
+                      "iterations of decodes until the share is at its least", between(1, 1e6))
+            .optional("retract_decode_steps", &C::retract_decode_steps,
+                      "output tokens of each request that are reserved after a retraction",
+                      between(0, 1e6))
+            .optional("clip_max_new_tokens_estimation", &C::clip_max_new_tokens_estimation,
+                      "most output tokens of a request that count", between(1, 1e7))
+            .optional("lpm_queue_limit", &C::lpm_queue_limit,
+                      "schedule_policy lpm: with more requests that wait, they keep their order",
+                      between(0, 1e6))
+            .optional("in_batch_prefix_caching_threshold", &C::in_batch_prefix_caching_threshold,
+                      "schedule_policy lpm: tokens of a common prefix for which a request waits "
+                      "until another one has computed it",
+                      between(1, 1e6));
+    return schema;
+  }
+};
 
 /// The scheduler of SGLang (srt/managers/scheduler.py, schedule_policy.py): an iteration is either
 /// of prompts or of decodes, prompts first; with `enable_mixed_chunk` decodes ride along. A request
@@ -87,15 +115,20 @@ struct Sglang final : SchedulerConfig {
             !disable_radix_cache,      mamba_track_interval,         false};
   }
 
-  std::int64_t padded(std::int64_t tokens, bool decodes) const override;
+  std::int64_t padded(std::int64_t tokens, bool decodes) const override {
+    if (!runs_graph(tokens, decodes)) return tokens;
+    return next_size(decodes ? cuda_graph_sizes : prefill_graph_sizes, tokens);
+  }
   bool runs_graph(std::int64_t tokens, bool decodes) const override {
-    return decodes ? tokens <= cuda_graph_max_bs : prefill_graphs && tokens <= memory().most_tokens;
+    return decodes ? tokens <= cuda_graph_max_bs
+                   : !prefill_graph_sizes.empty() && tokens <= memory().most_tokens;
   }
 
   SglangMemory rank_memory;
   std::string version = "0.5.5";
   std::int64_t cuda_graph_max_bs = 0, page_size = 1;
-  bool cuda_graph_coarse = false, prefill_graphs = false;
+  std::vector<SizeStep> cuda_graph_sizes, prefill_graph_sizes;
+  SglangAdmission admission;
   std::int64_t max_running_requests = 0, chunked_prefill_size = 1, max_prefill_tokens = 0;
   std::int64_t max_total_tokens = 0, mamba_track_interval = 0;
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
@@ -115,14 +148,13 @@ struct Sglang final : SchedulerConfig {
         .alias("moe_runner_backend", "kernels.experts")
         .optional("cuda_graph_max_bs", &Sglang::cuda_graph_max_bs,
                   "most sequences of a captured graph of decodes; smaller batches run the next "
-                  "of 1, 2, 4 and multiples of 8; 0 captures no graphs",
+                  "of cuda_graph_sizes; 0 captures no graphs",
                   between(0, 1e6))
-        .optional("cuda_graph_coarse", &Sglang::cuda_graph_coarse,
-                  "whether graphs are captured for multiples of 16 from 256 sequences on and "
-                  "of 32 from 512 on, and for 12, too")
-        .optional("prefill_graphs", &Sglang::prefill_graphs,
-                  "whether prompts run as graphs of all but attention, for some numbers of "
-                  "tokens up to chunked_prefill_size")
+        .optional("cuda_graph_sizes", &Sglang::cuda_graph_sizes,
+                  "sequences of the captured graphs of decodes")
+        .optional("prefill_graph_sizes", &Sglang::prefill_graph_sizes,
+                  "tokens of graphs of all but attention that prompts run as, up to "
+                  "chunked_prefill_size; none: prompts run without graphs")
         .optional("chunked_prefill_size", &Sglang::chunked_prefill_size,
                   "new tokens of an iteration of prompts at most; -1: prompts stay whole",
                   between(-1, 1e7))
@@ -130,8 +162,8 @@ struct Sglang final : SchedulerConfig {
                   "tokens of the prompts that begin in an iteration at most", between(1, 1e7))
         .optional("schedule_policy", &Sglang::schedule_policy,
                   "order of requests that wait: as they come, the longest kept prefix first "
-                  "(of up to 128 that wait; those whose prefix another one computes first wait "
-                  "for it), or the request with the most output tokens first");
+                  "(those whose prefix another one computes first wait for it), or the request "
+                  "with the most output tokens first");
   }
 
   static const config::Schema<Sglang>& schema() {
@@ -159,6 +191,14 @@ struct Sglang final : SchedulerConfig {
             .optional("disable_overlap_schedule", &Sglang::disable_overlap_schedule,
                       "whether the host prepares no iteration while devices run the one before")
             .derive([](Sglang& s) { s.host.overlapped = !s.disable_overlap_schedule; })
+            .optional("admission", &Sglang::admission, "room that requests leave to those that run")
+            .check(
+                kSizeStepsMustAscend, [](const Sglang& s) { return ascends(s.cuda_graph_sizes); },
+                "cuda_graph_sizes")
+            .check(
+                kSizeStepsMustAscend,
+                [](const Sglang& s) { return ascends(s.prefill_graph_sizes); },
+                "prefill_graph_sizes")
             .check(
                 "must be -1 or positive",
                 [](const Sglang& s) { return s.chunked_prefill_size != 0; }, "chunked_prefill_size")
@@ -169,60 +209,39 @@ struct Sglang final : SchedulerConfig {
   }
 };
 
-/// Sizes of captured graphs up to `below` are multiples of `step`.
-struct GraphSteps {
-  std::int64_t below, step;
-};
-
-/// Sizes of srt/model_executor/cuda_graph_runner.py, of srt/server_args.py from 0.5.3 on, and for
-/// prompts of piecewise graphs.
-constexpr GraphSteps kDecodeSizes[] = {{2, 1}, {4, 4}, {INT64_MAX, 8}};
-constexpr GraphSteps kCoarseSizes[] = {{2, 1}, {16, 4}, {256, 8}, {512, 16}, {INT64_MAX, 32}};
-constexpr GraphSteps kPrefillSizes[] = {{32, 4},    {256, 16},   {512, 32},
-                                        {1024, 64}, {4096, 256}, {INT64_MAX, 512}};
-
-std::int64_t Sglang::padded(std::int64_t tokens, bool decodes) const {
-  if (!runs_graph(tokens, decodes)) return tokens;
-  std::span<const GraphSteps> sizes = kPrefillSizes;
-  if (decodes && cuda_graph_coarse) sizes = kCoarseSizes;
-  if (decodes && !cuda_graph_coarse) sizes = kDecodeSizes;
-  const auto steps = std::find_if(sizes.begin(), sizes.end(),
-                                  [&](const GraphSteps& s) { return tokens <= s.below; });
-  return (tokens + steps->step - 1) / steps->step * steps->step;
-}
-
-/// 0.7 of the answers at first (init_new_token_ratio), more or less by conservativeness.
 SglangScheduler::SglangScheduler(const Sglang& rules)
     : rules_(rules),
-      first_ratio_(std::min(0.7 * rules.schedule_conservativeness, 1.0)),
+      first_ratio_(
+          std::min(rules.admission.init_new_token_ratio * rules.schedule_conservativeness, 1.0)),
       ratio_(first_ratio_) {}
 
 /// Tokens that those that run are reckoned to need yet.
 double SglangScheduler::reserved(const Queue& queue) const {
   std::int64_t left = 0;
   for (const RequestState& p : queue.running)
-    left += std::min(p.request.output - p.produced, kMostReckoned);
+    left += std::min(p.request.output - p.produced, rules_.admission.clip_max_new_tokens_estimation);
   return ratio_ * static_cast<double>(left);
 }
 
-/// Whether two prompts begin with more than little in common.
-bool begin_alike(const Request& a, const Request& b) {
+/// Whether two prompts begin with so many tokens in common.
+bool begin_alike(const Request& a, const Request& b, std::int64_t tokens) {
   if (a.prefix == nullptr || b.prefix == nullptr) return false;
   const auto [end, other] = std::mismatch(a.prefix->pieces.begin(), a.prefix->pieces.end(),
                                           b.prefix->pieces.begin(), b.prefix->pieces.end());
-  return (end - a.prefix->pieces.begin()) * a.prefix->tokens >= kLittleKept;
+  return (end - a.prefix->pieces.begin()) * a.prefix->tokens >= tokens;
 }
 
 /// Tokens of the prompt of each request that are kept; -1 where one before it in the queue will
 /// have computed what both begin with, so that it is better off waiting.
-std::vector<std::int64_t> kept_of(const std::deque<RequestState>& waiting, const KvPool& pool) {
+std::vector<std::int64_t> kept_of(const std::deque<RequestState>& waiting, const KvPool& pool,
+                                  std::int64_t threshold) {
   std::vector<std::int64_t> kept;
   std::vector<const Request*> first;  // of those that nothing is kept of
   for (const RequestState& state : waiting) {
     kept.push_back(pool.kept(state.request));
-    if (kept.back() > kLittleKept) continue;
+    if (kept.back() > threshold) continue;
     const bool follows = std::any_of(first.begin(), first.end(), [&](const Request* other) {
-      return begin_alike(*other, state.request);
+      return begin_alike(*other, state.request, threshold);
     });
     if (follows) {
       kept.back() = -1;
@@ -243,8 +262,11 @@ void SglangScheduler::sort(Queue& queue, const KvPool& pool) const {
                        return a.request.output > b.request.output;
                      });
   }
-  if (rules_.schedule_policy != SchedulePolicy::kLpm || waiting.size() > kMostLookedUp) return;
-  const std::vector<std::int64_t> kept = kept_of(waiting, pool);
+  if (rules_.schedule_policy != SchedulePolicy::kLpm ||
+      waiting.size() > static_cast<std::size_t>(rules_.admission.lpm_queue_limit))
+    return;
+  const std::vector<std::int64_t> kept =
+      kept_of(waiting, pool, rules_.admission.in_batch_prefix_caching_threshold);
   std::vector<std::size_t> order(waiting.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
@@ -285,7 +307,8 @@ void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
          queue.running.size() < most) {
     RequestState& first = queue.waiting.front();
     pool.find_prefix(first);
-    const std::int64_t output = std::min(first.request.output - first.produced, kMostReckoned);
+    const std::int64_t output =
+        std::min(first.request.output - first.produced, rules_.admission.clip_max_new_tokens_estimation);
     const auto needed = static_cast<double>(first.missing() + output);
     const std::int64_t tokens = std::min(first.missing(), chunk_left_);
     const bool whole =
@@ -329,9 +352,11 @@ void SglangScheduler::retract(Queue& queue, KvPool& pool) {
     queue.waiting.pop_front();
     retracted = true;
   }
+  const SglangAdmission& admission = rules_.admission;
   if (!retracted) {
-    ratio_ = std::max(ratio_ - first_ratio_ * (1 - kLeastRatio) / kDecaySteps,
-                      first_ratio_ * kLeastRatio);
+    const double least = admission.min_new_token_ratio_factor;
+    const auto steps = static_cast<double>(admission.new_token_ratio_decay_steps);
+    ratio_ = std::max(ratio_ - first_ratio_ * (1 - least) / steps, first_ratio_ * least);
     return;
   }
   double produced = 0, all = 0;
@@ -340,7 +365,8 @@ void SglangScheduler::retract(Queue& queue, KvPool& pool) {
     all += static_cast<double>(p.request.output);
   }
   const auto count = static_cast<double>(queue.running.size());
-  ratio_ = std::min(1.0, (produced + kRetractSteps * count) / (all + 1));
+  ratio_ = std::min(
+      1.0, (produced + static_cast<double>(admission.retract_decode_steps) * count) / (all + 1));
 }
 
 void SglangScheduler::decode(Queue& queue, KvPool& pool, Batch& out) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "models/engines/whole_answers.h"
+#include "sim/serving/size_steps.h"
 
 namespace orrery {
 namespace {
@@ -20,27 +20,28 @@ struct TtTransformers final : WholeAnswers {
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<IterationScheduler>(max_num_seqs);
   }
-  std::int64_t padded(std::int64_t tokens, bool decodes) const override;
+  std::int64_t padded(std::int64_t tokens, bool decodes) const override {
+    return next_size(decodes ? decode_sizes : prefill_sizes, tokens);
+  }
 
-  static constexpr std::int64_t kTile = 32;
+  std::vector<SizeStep> decode_sizes, prefill_sizes;
 
   static const config::Schema<TtTransformers>& schema() {
-    static const config::Schema<TtTransformers> schema = whole_answers_schema<TtTransformers>(
-        "tt_transformers", "Tenstorrent's TT-Transformers: rows are filled up to tiles of 32");
+    using T = TtTransformers;
+    static const config::Schema<T> schema =
+        whole_answers_schema<T>("tt_transformers",
+                                "Tenstorrent's TT-Transformers: rows are filled up to tiles of 32")
+            .optional("decode_sizes", &T::decode_sizes, "rows that decodes are filled up to")
+            .optional("prefill_sizes", &T::prefill_sizes, "tokens that prompts are filled up to")
+            .check(
+                kSizeStepsMustAscend, [](const T& t) { return ascends(t.decode_sizes); },
+                "decode_sizes")
+            .check(
+                kSizeStepsMustAscend, [](const T& t) { return ascends(t.prefill_sizes); },
+                "prefill_sizes");
     return schema;
   }
 };
-
-/// Prompts by get_padded_prefill_len() of models/tt_transformers/tt/common.py (2025): 128, then the
-/// lesser of a power of two and a multiple of 2,048.
-std::int64_t TtTransformers::padded(std::int64_t tokens, bool decodes) const {
-  const auto up = [](std::int64_t rows, std::int64_t to) { return (rows + to - 1) / to * to; };
-  if (decodes) return up(tokens, kTile);
-  constexpr std::int64_t kLeastPrompt = 128, kLongPrompt = 2048;
-  if (tokens <= kLeastPrompt) return kLeastPrompt;
-  const auto power = std::bit_ceil(static_cast<std::uint64_t>(tokens));
-  return std::min(static_cast<std::int64_t>(power), up(tokens, kLongPrompt));
-}
 
 const config::Registered<SchedulerConfig>::Add<TtTransformers> added_tt_transformers(
     "tt_transformers", "Tenstorrent's TT-Transformers: rows are filled up to tiles of 32");

@@ -9,6 +9,7 @@
 #include "models/engines/rank_memory.h"
 #include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
+#include "sim/serving/size_steps.h"
 
 namespace orrery {
 
@@ -83,7 +84,9 @@ struct Vllm final : SchedulerConfig {
             disable_hybrid_kv_cache_manager};
   }
 
-  std::int64_t padded(std::int64_t tokens, bool decodes) const override;
+  std::int64_t padded(std::int64_t tokens, bool decodes) const override {
+    return runs_graph(tokens, decodes) ? next_size(cudagraph_sizes, tokens) : tokens;
+  }
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
   bool serves_adapters() const override { return true; }
 
@@ -91,7 +94,8 @@ struct Vllm final : SchedulerConfig {
   std::string version = "0.11";
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   bool enforce_eager = false;
-  std::int64_t max_cudagraph_capture_size = 0, cudagraph_limit = 0, cudagraph_coarse = 0;
+  std::int64_t max_cudagraph_capture_size = 0, cudagraph_limit = 0;
+  std::vector<SizeStep> cudagraph_sizes;
   AsyncScheduling async_scheduling = AsyncScheduling::kAuto;
   std::int64_t max_num_seqs = 0, max_num_batched_tokens = 0;
   std::int64_t long_prefill_token_threshold = 0;
@@ -118,14 +122,12 @@ struct Vllm final : SchedulerConfig {
         .optional("enforce_eager", &Vllm::enforce_eager,
                   "whether no graphs are captured, so that no batch is padded to one of them")
         .optional("max_cudagraph_capture_size", &Vllm::max_cudagraph_capture_size,
-                  "most tokens of a captured graph; smaller batches run the next of 1, 2, 4 and "
-                  "multiples of 8; 0 stands for twice max_num_seqs, at most cudagraph_limit",
+                  "most tokens of a captured graph; smaller batches run the next of "
+                  "cudagraph_sizes; 0 stands for twice max_num_seqs, at most cudagraph_limit",
                   between(0, 1e6))
         .optional("cudagraph_limit", &Vllm::cudagraph_limit,
                   "most tokens of a graph that vLLM captures by itself", between(1, 1e6))
-        .optional("cudagraph_coarse", &Vllm::cudagraph_coarse,
-                  "tokens beyond which graphs are captured for multiples of 16, not of 8",
-                  between(1, 1e6))
+        .optional("cudagraph_sizes", &Vllm::cudagraph_sizes, "tokens of the captured graphs")
         .optional("max_num_seqs", &Vllm::max_num_seqs, "requests that run at a time at most",
                   between(1, 1e6))
         .optional("max_num_batched_tokens", &Vllm::max_num_batched_tokens,
@@ -175,6 +177,9 @@ struct Vllm final : SchedulerConfig {
                 },
                 "long_prefill_token_threshold")
             .check(
+                kSizeStepsMustAscend, [](const Vllm& v) { return ascends(v.cudagraph_sizes); },
+                "cudagraph_sizes")
+            .check(
                 "expected a version such as 0.11",
                 [](const Vllm& v) { return is_engine_version(v.version); }, "version")
             .derive(
@@ -189,14 +194,6 @@ bool Vllm::runs_graph(std::int64_t tokens, bool /*decodes*/) const {
                                 ? max_cudagraph_capture_size
                                 : std::min(2 * max_num_seqs, cudagraph_limit);
   return !enforce_eager && tokens <= most;
-}
-
-/// Sizes of vllm/config/compilation.py.
-std::int64_t Vllm::padded(std::int64_t tokens, bool decodes) const {
-  if (!runs_graph(tokens, decodes) || tokens <= 2) return tokens;
-  if (tokens <= 4) return 4;
-  const std::int64_t step = tokens > cudagraph_coarse && cudagraph_coarse > 0 ? 16 : 8;
-  return (tokens + step - 1) / step * step;
 }
 
 std::int64_t VllmScheduler::capped(std::int64_t tokens) const {

@@ -237,7 +237,9 @@ void require_rules(const EngineRelease& release) {
     for (const RuleCase& one : rule.cases()) {
       config::Node node = defaults;
       if (set_open(node, key, one.value)) {
-        config::fill(record.make().get(), node, record, diagnostics);
+        config::fill(record.make().get(),
+                     config::complete(node, record, diagnostics, config::default_library()), record,
+                     diagnostics);
       } else {
         diagnostics.error(one.value.where(), one.value.length(),
                           "no key of " + release.engine + " is called '" + key + "'",

@@ -96,7 +96,24 @@ TEST(Facts, OfServingMoveResults) {
        "{experiment: serving, model: gemma_3_1b, serving: {workload: {concurrency: 4, requests: 8, "
        "input: 2000, output: 40}, fleet: [{system: dgx_h100, engine: {kind: vllm, num_gpu_blocks: "
        "900, max_num_batched_tokens: 256, version: \"0.19\"}}]}}"},
-      {{engine + "vllm.cudagraph"}, serving(kFew, "kind: vllm, host: {launch: 20 us}")},
+      {{engine + "vllm.cudagraph_limit"}, serving(kFew, "kind: vllm, host: {launch: 20 us}")},
+      {{engine + "vllm.cudagraph_sizes"},
+       serving(kFew, "kind: vllm, cudagraph_sizes: [{to: 64, step: 8}, {step: 64}]")},
+      {{engine + "sglang.cuda_graph_sizes", engine + "sglang.prefill_graph_sizes"},
+       serving("concurrency: 24, requests: 48, input: 400, output: {uniform: [4, 40]}",
+               "kind: sglang, cuda_graph_sizes: [{to: 9, step: 3}, {step: 8}], "
+               "prefill_graph_sizes: [{to: 500, step: 16}, {step: 512}]")},
+      {{engine + "sglang.admission."},
+       serving("rate: 200 /s, requests: 40, input: 50, output: {uniform: [50, 300]}",
+               "kind: sglang, max_total_tokens: 1500, admission: {init_new_token_ratio: 0.3, "
+               "min_new_token_ratio_factor: 0.1, new_token_ratio_decay_steps: 200, "
+               "retract_decode_steps: 20, clip_max_new_tokens_estimation: 200}")},
+      {{engine + "sglang.admission."},
+       serving("rate: 2000 /s, requests: 40, input: 40, output: 4, shared_prefixes: {groups: 3, "
+               "tokens: 64}",
+               "kind: sglang, schedule_policy: lpm, max_running_requests: 4, chunked_prefill_size: "
+               "200, admission: {init_new_token_ratio: 0.7, lpm_queue_limit: 20, "
+               "in_batch_prefix_caching_threshold: 64}")},
       {{engine + "vllm.memory"},
        serving(kFew, "kind: vllm, version: \"0.21\"", ", parallel: {tp: 2}")},
       {{engine + "sglang.memory"}, serving(kFew, "kind: sglang", ", parallel: {tp: 2}")},
@@ -147,7 +164,10 @@ TEST(Facts, OfServingMoveResults) {
       {{engine + "orca."}, serving(kFew, "kind: orca, max_num_seqs: 4")},
       {{engine + "static."}, serving(kFew, "kind: static, max_num_seqs: 4")},
       {{engine + "llama_cpp."}, serving(kFew, "kind: llama_cpp, max_num_seqs: 4")},
-      {{engine + "tt_transformers."}, serving(kFew, "kind: tt_transformers, max_num_seqs: 4")},
+      {{engine + "tt_transformers."},
+       serving(kFew,
+               "kind: tt_transformers, max_num_seqs: 4, decode_sizes: [{to: 3, step: 3}, {to: 64, "
+               "step: 32}], prefill_sizes: [{to: 390, step: 130}, {to: 900, step: 450}]")},
       {{engine + "sarathi."}, serving(kFew, "kind: sarathi, max_num_seqs: 4")},
       {{"serving.workload.gamma."},
        serving("arrival: gamma, burstiness: 0.5, rate: 50 /s, requests: 12, output: 4",
@@ -221,12 +241,6 @@ TEST(Facts, OfServingMoveResults) {
       {engine + "sglang.version",
        serving("concurrency: 40, requests: 40, output: 4", "kind: sglang"),
        {"serving.fleet.0.engine.version=0.4.8"}},
-      {engine + "sglang.prefill_graphs",
-       serving(kFew, "kind: sglang"),
-       {"serving.fleet.0.engine.prefill_graphs=true"}},
-      {engine + "sglang.cuda_graph_coarse",
-       serving("concurrency: 9, requests: 9, output: 9", "kind: sglang"),
-       {"serving.fleet.0.engine.cuda_graph_coarse=false"}},
       {engine + "sglang.schedule_policy",
        serving("rate: 200 /s, requests: 24, output: {uniform: [2, 40]}",
                "kind: sglang, max_running_requests: 4"),

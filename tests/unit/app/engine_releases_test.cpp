@@ -311,6 +311,17 @@ TEST_F(OwnVersion, WithAWrongKeySaysWhereItStandsAndWhatIsMeant) {
               HasSubstr("is of sglang, not of vllm"));
 }
 
+TEST_F(OwnVersion, RowsOfListsAreCheckedAndMayLeaveKeysOut) {
+  const auto sizes = [](const std::string& rows) {
+    return "extends: vllm_0_19\nrules:\n  cudagraph_sizes:\n    value:\n      - {value: [" + rows +
+           "]}\n    source: our build\n";
+  };
+  EXPECT_THAT(error_of(with(file(sizes("{to: 8, stp: 8}")))),
+              AllOf(HasSubstr("mine.yaml:5:"), HasSubstr("unknown key 'stp'")));
+  EXPECT_THAT(error_of(with(file(sizes("{step: 8}, {step: 16}")))), HasSubstr("rows must ascend"));
+  EXPECT_EQ(value(load(with(file(sizes("{step: 24}")))), "cudagraph_sizes.0.to"), "0");
+}
+
 TEST_F(OwnVersion, ThatIsNotThereIsNamed) {
   EXPECT_THAT(error_of(with("\"0.19-mine\"")),
               AllOf(HasSubstr("there is no version '0.19-mine' of vllm"),

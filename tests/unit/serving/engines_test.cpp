@@ -463,6 +463,24 @@ TEST(Vllm, BatchesRunTheNextLargerGraph) {
   EXPECT_EQ(padded("{kind: vllm, max_num_seqs: 16}", 33), 33);
 }
 
+TEST(EngineSizes, OfAUserReplaceThoseOfTheVersion) {
+  const std::string vllm = "{kind: vllm, cudagraph_sizes: [{to: 10, step: 5}, {to: 40, step: 20}]}";
+  for (const auto& [tokens, size] :
+       std::map<std::int64_t, std::int64_t>{{1, 5}, {10, 10}, {11, 20}, {40, 40}, {41, 41}})
+    EXPECT_EQ(padded(vllm, tokens), size) << tokens;
+  EXPECT_EQ(padded("{kind: sglang, prefill_graph_sizes: [{step: 100}]}", 13, false), 100);
+}
+
+TEST(EngineSizes, RefuseRowsThatDoNotAscend) {
+  for (const char* rows : {"{to: 8, step: 8}, {to: 8, step: 16}", "{step: 8}, {to: 64, step: 16}"})
+    EXPECT_THAT(
+        [&] {
+          test::read_of<SchedulerConfig>(std::string("{kind: vllm, cudagraph_sizes: [") + rows +
+                                         "]}");
+        },
+        testing::ThrowsMessage<config::ConfigError>(testing::HasSubstr("rows must ascend")));
+}
+
 TEST(TtTransformers, RowsAreFilledUpToTilesAndPromptsToCompiledLengths) {
   for (const auto& [tokens, rows] :
        std::map<std::int64_t, std::int64_t>{{1, 32}, {32, 32}, {33, 64}})

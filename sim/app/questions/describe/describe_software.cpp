@@ -61,11 +61,14 @@ Answer switches(const std::string& name) {
   return answer;
 }
 
-/// "[1, 2, 4]", "request: 27.2 ms, launch: 18.9 us".
+/// "[1, 2, 4]", "[{to: 4, step: 2}]", "request: 27.2 ms, launch: 18.9 us".
 std::string text_of(const config::Node& value) {
   if (value.is_scalar()) return value.text();
   std::string text;
-  for (const config::Node& item : value.items()) text += (text.empty() ? "" : ", ") + text_of(item);
+  for (const config::Node& item : value.items()) {
+    const std::string inner = text_of(item);
+    text += (text.empty() ? "" : ", ") + (item.is_map() ? "{" + inner + "}" : inner);
+  }
   for (const config::Node::Entry& entry : value.entries())
     text += (text.empty() ? "" : ", ") + entry.key + ": " + text_of(entry.value);
   return value.is_sequence() ? "[" + text + "]" : text;
