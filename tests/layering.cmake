@@ -54,15 +54,9 @@ foreach(folder sim models workloads validation tests)
   endforeach()
 endforeach()
 
-# Folders include each other in one direction. A folder of this list counts as one with the folders inside it.
-set(joined sim/app/experiments sim/app/sweeps sim/app/questions)
+# Folders include each other in one direction.
 function(room_of path result)
   get_filename_component(room "${path}" DIRECTORY)
-  foreach(whole IN LISTS joined)
-    if(room MATCHES "^${whole}/")
-      set(room "${whole}")
-    endif()
-  endforeach()
   set(${result} "${room}" PARENT_SCOPE)
 endfunction()
 set(rooms "")

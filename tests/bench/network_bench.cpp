@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "models/transfers/flow_model.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/machine/system_config.h"

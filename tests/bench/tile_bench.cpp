@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/kernels/device/block_schedule.h"
-#include "sim/app/experiments/inference.h"
+#include "sim/app/experiments/steps/inference.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/pricing/tile_store.h"
 #include "tests/bench/contest.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/app/questions/points/stored_points.h"
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
 #include "tests/campaigns/campaign.h"
 #include "tests/campaigns/program_run.h"
 #include "tests/unit/app/sweep_file.h"
@@ -101,8 +101,8 @@ TEST(Crowd, OfTwoRunsOnOneStoreGivesTheStoreOfOne) {
   const TemporaryFolder folder;
   const SweepFile file(kManyGemms, "two.yaml");
   const auto words = [&](const std::string& store) {
-    return std::vector<std::string>{"sweep", "run", file.path(), "--db", store, "--jobs", "2",
-                                    "--progress", "none"};
+    return std::vector<std::string>{"sweep",  "run", file.path(),  "--db", store,
+                                    "--jobs", "2",   "--progress", "none"};
   };
   ASSERT_EQ(ProgramRun(words(folder / "whole.db"), "/dev/null").wait(), 0);
   for (int round = 0; round < number_of("ORRERY_TWO_RUNS", 2); ++round) {

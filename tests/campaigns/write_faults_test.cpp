@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/store/merge.h"
 #include "tests/campaigns/campaign.h"
 #include "tests/campaigns/faulty_vfs.h"

@@ -12,8 +12,8 @@
 #include <fstream>
 #include <iterator>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/simulate.h"
 
 namespace orrery::golden_test {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/graph/verify.h"
 #include "sim/replay/replay.h"
 #include "tests/properties/schema_facts.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/units/text.h"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/app/pricing/kernel_slowdowns.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/run_point.h"
 
 namespace orrery::contention_test {
 namespace {

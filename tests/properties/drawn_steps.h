@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/inference.h"
-#include "sim/app/experiments/model_step.h"
-#include "sim/app/experiments/play.h"
+#include "sim/app/experiments/core/play.h"
+#include "sim/app/experiments/steps/inference.h"
+#include "sim/app/experiments/steps/model_step.h"
 #include "sim/app/pricing/step_pricer.h"
 #include "tests/properties/random/draw.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "tests/properties/schema_facts.h"
 
 namespace orrery::expert_plans_test {

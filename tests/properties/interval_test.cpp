@@ -6,15 +6,15 @@
 #include <cmath>
 #include <string>
 
-#include "sim/app/experiments/components.h"
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/intervals.h"
-#include "sim/app/experiments/model_experiment.h"
-#include "sim/app/experiments/model_step.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/components.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/intervals.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/steps/model_experiment.h"
+#include "sim/app/experiments/steps/model_step.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
-#include "sim/app/sweeps/executors/isolate.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/isolate.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/machine/draws.h"
 #include "sim/replay/replay.h"
 #include "tests/unit/app/loaded_text.h"

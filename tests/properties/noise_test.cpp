@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/rank_noise.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/keys/rank_noise.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/graph/images.h"
 
 namespace orrery::noise_test {

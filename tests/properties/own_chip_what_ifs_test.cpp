@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/load.h"
 
 namespace orrery::own_chip_what_ifs_test {

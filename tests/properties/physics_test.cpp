@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/model_step.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/steps/model_step.h"
+#include "sim/app/sweeps/workers/run_point.h"
 
 namespace orrery::physics_test {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/model_experiment.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/steps/model_experiment.h"
 #include "sim/app/pricing/step_power.h"
-#include "sim/app/sweeps/executors/isolate.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/isolate.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/config/load.h"
 #include "sim/units/text.h"
 

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/config/load.h"
 
 namespace orrery::schedule_of_one_file_test {

@@ -16,10 +16,10 @@
 #include <variant>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/questions/explain/effects.h"
-#include "sim/app/sweeps/executors/isolate.h"
+#include "sim/app/sweeps/workers/isolate.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/config/type.h"

@@ -4,9 +4,9 @@
 
 #include <string>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/fleet.h"
-#include "sim/app/experiments/simulate.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "tests/unit/app/loaded_text.h"

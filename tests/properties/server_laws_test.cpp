@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/servers.h"
-#include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
 
 namespace orrery::server_laws_test {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/sweeps/workers/run_point.h"
 
 namespace orrery::sharded_steps_test {
 namespace {

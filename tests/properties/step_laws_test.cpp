@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/sweeps/workers/run_point.h"
 
 namespace orrery::step_laws_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/load.h"
 #include "tests/properties/better_figures.h"
 #include "tests/properties/random/draw.h"

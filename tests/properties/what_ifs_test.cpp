@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/load.h"
 
 namespace orrery::what_ifs_test {

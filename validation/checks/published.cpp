@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/experiments/settings.h"
+#include "sim/app/experiments/core/settings.h"
+#include "sim/app/experiments/files/file_kind.h"
 #include "sim/config/csv.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/config/schema.h"
 
 namespace orrery {

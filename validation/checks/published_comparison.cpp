@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/app/sweeps/executors/local_workers.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/local_workers.h"
+#include "sim/app/sweeps/workers/run_point.h"
 
 namespace orrery {
 namespace {

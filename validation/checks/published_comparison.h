@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/sweeps/executors/local_workers.h"
+#include "sim/app/sweeps/workers/local_workers.h"
 #include "validation/checks/published.h"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "models/transfers/flow_model.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/load.h"
 #include "validation/checks/golden_section.h"
 

@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/app/experiments/input_file.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/files/input_file.h"
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
 #include "workloads/steps/figures/statistics.h"

@@ -6,7 +6,7 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/calibrate.h"
-#include "sim/app/sweeps/clock.h"
+#include "sim/app/sweeps/base/clock.h"
 #include "sim/config/load.h"
 #include "sim/results/version.h"
 #include "sim/trace/atomic_file.h"

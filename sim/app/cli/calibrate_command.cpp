@@ -11,7 +11,7 @@
 #include "sim/app/cli/calibrate.h"
 #include "sim/app/cli/progress.h"
 #include "sim/app/questions/describe/describe_calibration.h"
-#include "sim/app/sweeps/clock.h"
+#include "sim/app/sweeps/base/clock.h"
 #include "sim/config/input_files.h"
 #include "sim/config/load.h"
 #include "sim/results/version.h"

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/files/file_kind.h"
 
 namespace orrery {
 namespace {

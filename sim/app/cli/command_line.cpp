@@ -13,7 +13,7 @@
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/printable_stream.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/questions/question.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/results/version.h"
 #include "sim/units/spelling.h"
 

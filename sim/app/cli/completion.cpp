@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/config/output.h"
 #include "sim/serving/engine_release.h"

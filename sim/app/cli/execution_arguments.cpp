@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "sim/app/sweeps/executors/child_program.h"
-#include "sim/app/sweeps/executors/run_tasks.h"
 #include "sim/app/sweeps/executors/task_executor.h"
+#include "sim/app/sweeps/run/run_tasks.h"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/app/cli/verb.h"
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
 
 namespace orrery {
 

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/experiments/play.h"
-#include "sim/app/experiments/simulate.h"
-#include "sim/app/experiments/step_experiment.h"
+#include "sim/app/experiments/core/play.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/experiments/steps/step_experiment.h"
 #include "sim/app/pricing/machine_network.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/pricing.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/questions/options.h"
+#include "sim/app/questions/base/options.h"
 #include "workloads/formats/graph_files.h"
 
 namespace orrery {

@@ -10,13 +10,13 @@
 #include "sim/app/cli/find.h"
 #include "sim/app/cli/run_watch.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/experiments/link_use.h"
-#include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/core/link_use.h"
+#include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/experiments/replay.h"
 #include "sim/app/experiments/serving/metrics.h"
+#include "sim/app/experiments/steps/plan_check.h"
 #include "sim/app/pricing/tile_store.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/results/metric_table.h"
 
 namespace orrery {

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/app/sweeps/search/proposal.h"
 
 namespace orrery {

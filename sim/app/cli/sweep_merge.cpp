@@ -5,7 +5,7 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/store/merge.h"
 
 namespace orrery {

@@ -6,10 +6,10 @@
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/progress.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/questions/plan_report.h"
-#include "sim/app/sweeps/executors/local_workers.h"
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
+#include "sim/app/sweeps/workers/local_workers.h"
 
 namespace orrery {
 namespace {

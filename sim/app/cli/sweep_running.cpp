@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "sim/app/cli/sweep_progress.h"
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/sweeps/executors/local_workers.h"
+#include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/sweeps/plan/check_sweep.h"
+#include "sim/app/sweeps/workers/local_workers.h"
 
 namespace orrery {
 

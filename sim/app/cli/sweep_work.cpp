@@ -8,12 +8,12 @@
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/sweep_progress.h"
 #include "sim/app/cli/verb.h"
-#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/questions/sweep_report.h"
-#include "sim/app/sweeps/executors/heartbeat.h"
-#include "sim/app/sweeps/executors/local_workers.h"
 #include "sim/app/sweeps/executors/task_folder.h"
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
+#include "sim/app/sweeps/workers/heartbeat.h"
+#include "sim/app/sweeps/workers/local_workers.h"
 
 namespace orrery {
 namespace {

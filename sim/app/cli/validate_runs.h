@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "validation/checks/serving_validation.h"
 
 namespace orrery {

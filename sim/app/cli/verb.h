@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/exit_codes.h"
-#include "sim/app/questions/options.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/questions/base/options.h"
 
 namespace orrery {
 

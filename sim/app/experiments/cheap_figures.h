@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/model_experiment.h"
+#include "sim/app/experiments/steps/model_experiment.h"
 #include "sim/units/quantity.h"
 
 namespace orrery {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "sim/app/experiments/collective_config.h"
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/link_keys.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/keys/link_keys.h"
 #include "sim/app/pricing/machine_network.h"
 #include "sim/serving/scheduler.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/experiments/steps/plan_check.h"
 #include "sim/config/output.h"
 
 namespace orrery {

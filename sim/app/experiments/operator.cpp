@@ -5,10 +5,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/experiments/common_metrics.h"
-#include "sim/app/experiments/explanation.h"
-#include "sim/app/experiments/intervals.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/intervals.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/keys/common_metrics.h"
+#include "sim/app/experiments/steps/explanation.h"
 #include "sim/app/pricing/operator_power.h"
 #include "sim/app/pricing/pricing.h"
 #include "sim/config/place.h"

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/app/experiments/enum_names.h"
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/keys/enum_names.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/app/experiments/graph_config.h"
 #include "sim/app/experiments/graph_times.h"
-#include "sim/app/experiments/link_keys.h"
-#include "sim/app/experiments/rank_noise.h"
+#include "sim/app/experiments/keys/link_keys.h"
+#include "sim/app/experiments/keys/rank_noise.h"
 #include "sim/results/table.h"
 
 namespace orrery {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/serving/trust.h"
-#include "sim/app/experiments/simulate.h"
 #include "sim/serving/serving_log.h"
 #include "workloads/models/config/model_config.h"
 

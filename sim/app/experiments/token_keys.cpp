@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/token_keys.h"
 
-#include "sim/app/experiments/enum_names.h"
+#include "sim/app/experiments/keys/enum_names.h"
 
 namespace orrery {
 namespace {

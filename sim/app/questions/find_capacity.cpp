@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/config/leaf.h"
 #include "sim/results/table.h"
 #include "sim/units/text.h"

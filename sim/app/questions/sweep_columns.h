@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/table_columns.h"
+#include "sim/app/experiments/keys/table_columns.h"
 #include "sim/app/sweeps/sweep_config.h"
 
 namespace orrery {

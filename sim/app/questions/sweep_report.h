@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/results/answer.h"
 
 namespace orrery {

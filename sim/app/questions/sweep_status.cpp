@@ -6,9 +6,9 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/points/stored_points.h"
-#include "sim/app/questions/question.h"
 #include "sim/app/sweeps/plan/plan_counts.h"
 
 namespace orrery {

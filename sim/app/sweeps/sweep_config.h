@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/sweeps/base/search_config.h"
 #include "sim/app/sweeps/executors/execution.h"
-#include "sim/app/sweeps/executors/executor.h"
-#include "sim/app/sweeps/search/search_config.h"
+#include "sim/app/sweeps/workers/executor.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
 #include "sim/config/schema.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/load.h"
 #include "tests/unit/workloads/formats/chakra_file.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/config/output.h"
 #include "tests/properties/random/compare.h"
 

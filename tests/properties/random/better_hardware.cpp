@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/properties/random/better_hardware.h"
 
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "tests/properties/better_figures.h"
 #include "tests/properties/random/compare.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/run_point.h"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "tests/properties/random/draw.h"
 
 namespace orrery {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "sim/app/experiments/collective.h"
-#include "sim/app/experiments/inference.h"
-#include "sim/app/experiments/training.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/experiments/steps/inference.h"
+#include "sim/app/experiments/training/training.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/machine/clock.h"
 #include "tests/properties/random/compare.h"
 #include "tests/properties/random/memory_laws.h"

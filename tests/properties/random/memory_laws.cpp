@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "sim/app/experiments/serving.h"
-#include "sim/app/experiments/training.h"
+#include "sim/app/experiments/training/training.h"
 
 namespace orrery {
 namespace {

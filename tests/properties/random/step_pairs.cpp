@@ -5,8 +5,8 @@
 #include <cmath>
 #include <optional>
 
-#include "sim/app/experiments/training.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/experiments/training/training.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "tests/properties/random/compare.h"
 
 namespace orrery {

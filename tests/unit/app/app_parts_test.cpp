@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/app/sweeps/executors/isolate.h"
 #include "sim/app/sweeps/sweep_config.h"
+#include "sim/app/sweeps/workers/isolate.h"
 #include "sim/replay/replay.h"
 #include "sim/store/result_store.h"
 

@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 #include "validation/importers/importer.h"
 

@@ -11,9 +11,9 @@
 #include <sstream>
 
 #include "sim/app/cli/command_line.h"
-#include "sim/app/experiments/exit_codes.h"
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/steps/plan_check.h"
 #include "sim/config/load.h"
 
 namespace orrery::bad_inputs_test {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/carbon.h"
+#include "sim/app/experiments/core/carbon.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/units/text.h"
 #include "tests/unit/app/loaded_text.h"
 

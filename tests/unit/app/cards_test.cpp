@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/plan_check.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/steps/plan_check.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::cards_test {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/transfer.h"
-#include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::context_parallel_test {

@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "sim/app/sweeps/executors/isolate.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/isolate.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/config/output.h"
 #include "tests/unit/app/loaded_text.h"
 

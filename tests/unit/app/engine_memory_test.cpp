@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
-#include "sim/app/experiments/simulate.h"
 #include "sim/app/questions/explain/explain.h"
 #include "tests/unit/app/loaded_text.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "models/transfers/flow_model.h"
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/pricing/engine_network.h"
 #include "sim/config/load.h"
 

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/experiments/inference.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/fleet.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/steps/inference.h"
 #include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/config/output.h"

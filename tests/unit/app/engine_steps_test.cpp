@@ -3,8 +3,8 @@
 // change.
 #include <gtest/gtest.h>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/load.h"
 
 namespace orrery::engine_steps_test {

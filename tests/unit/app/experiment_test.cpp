@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/app/experiments/inference.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/steps/inference.h"
 
 namespace orrery::experiment_test {
 namespace {

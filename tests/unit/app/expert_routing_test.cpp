@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
-#include "sim/app/experiments/simulate.h"
 #include "sim/config/load.h"
 
 namespace orrery::expert_routing_test {

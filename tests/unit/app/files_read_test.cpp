@@ -3,10 +3,10 @@
 
 #include <set>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/pricing/kernel_pricing.h"
-#include "sim/app/sweeps/executors/isolate.h"
+#include "sim/app/sweeps/workers/isolate.h"
 #include "sim/config/input_files.h"
 
 namespace orrery::files_read_test {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/fitting_changes.h"
+#include "sim/app/experiments/training/fitting_changes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/steps/figures/memory.h"

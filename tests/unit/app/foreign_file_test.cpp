@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/config/diagnostics.h"
 
 namespace orrery::foreign_file_test {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "sim/app/experiments/step_experiment.h"
+#include "sim/app/experiments/steps/step_experiment.h"
 #include "sim/app/pricing/machine_network.h"
 #include "sim/app/pricing/pricing.h"
 #include "sim/replay/graph_replay.h"

@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/metrics.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/steps/plan_check.h"
 #include "sim/app/questions/describe/describe_model.h"
 #include "sim/config/diagnostics.h"
 #include "tests/unit/app/loaded_text.h"

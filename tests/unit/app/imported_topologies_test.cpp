@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sim/app/cli/command_line.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::imported_topologies_test {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "sim/app/experiments/collective.h"
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/training.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/training/training.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::kinds_test {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/replay.h"
-#include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 #include "tests/unit/workloads/formats/kineto_traces.h"
 #include "workloads/formats/chakra/graphs.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/machine/system_config.h"
 #include "tests/unit/app/loaded_text.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/transfer.h"
-#include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::kv_transfer_test {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "sim/app/experiments/link_use.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/link_use.h"
+#include "sim/app/experiments/core/simulate.h"
 
 namespace orrery::link_use_test {
 namespace {

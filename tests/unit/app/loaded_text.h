@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/config/load.h"
 
 namespace orrery::test {

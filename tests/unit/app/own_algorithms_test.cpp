@@ -10,7 +10,7 @@
 #include <string>
 
 #include "sim/app/cli/command_line.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::own_algorithms_test {

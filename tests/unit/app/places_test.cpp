@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Places of a plan as tasks have them, and plans of which only some places are gone to.
-#include "sim/app/sweeps/plan/places.h"
+#include "sim/app/sweeps/base/places.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/steps/plan_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/app/experiments/collective.h"
-#include "sim/app/experiments/inference.h"
-#include "sim/app/experiments/training.h"
+#include "sim/app/experiments/steps/inference.h"
+#include "sim/app/experiments/training/training.h"
 #include "sim/app/pricing/machine_network.h"
 #include "sim/config/load.h"
 

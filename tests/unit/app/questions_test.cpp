@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/question.h"
+#include "sim/app/questions/base/question.h"
 
 #include <gtest/gtest.h>
 

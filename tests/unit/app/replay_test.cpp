@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::replay_test {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <fstream>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/questions/points/attribution.h"
 #include "tests/unit/results/example.h"
 

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/servers.h"
-#include "sim/app/experiments/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::server_power_test {

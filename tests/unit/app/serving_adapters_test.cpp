@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "sim/app/experiments/plan_check.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/adapters.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/steps/plan_check.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::serving_adapters_test {

@@ -8,11 +8,11 @@
 #include <fstream>
 #include <iterator>
 
-#include "sim/app/experiments/exit_codes.h"
-#include "sim/app/experiments/inference.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/metrics.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/steps/inference.h"
 #include "tests/unit/app/loaded_text.h"
 #include "workloads/layers/layers.h"
 

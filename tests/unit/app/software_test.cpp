@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/experiments/file_kind.h"
-#include "sim/app/experiments/simulate.h"
-#include "sim/app/experiments/training.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/experiments/training/training.h"
 #include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/serving/engine_release.h"

@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "tests/printed_name.h"
 #include "tests/unit/app/loaded_text.h"
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "sim/app/experiments/model_experiment.h"
+#include "sim/app/experiments/steps/model_experiment.h"
 #include "sim/app/sweeps/plan/plan_counts.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/plan/random_axis.h"

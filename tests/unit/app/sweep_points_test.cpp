@@ -10,12 +10,12 @@
 #include <random>
 #include <set>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/questions/explain/effects.h"
-#include "sim/app/sweeps/executors/local_workers.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
-#include "sim/app/sweeps/run_point.h"
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
+#include "sim/app/sweeps/workers/local_workers.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/config/load.h"
 #include "sim/results/record_bytes.h"
 #include "sim/units/sha256.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "tests/unit/app/loaded_text.h"
 
 namespace orrery::training_memory_test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes that run many points: what a point may take, and what its end costs others.
-#include "sim/app/sweeps/executors/local_workers.h"
+#include "sim/app/sweeps/workers/local_workers.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "sim/app/experiments/algorithm_names.h"
-#include "sim/app/experiments/carbon.h"
-#include "sim/app/experiments/enum_names.h"
+#include "sim/app/experiments/core/carbon.h"
+#include "sim/app/experiments/keys/algorithm_names.h"
+#include "sim/app/experiments/keys/enum_names.h"
 #include "sim/serving/router.h"
 
 namespace orrery {

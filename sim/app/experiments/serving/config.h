@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/experiments/image_config.h"
-#include "sim/app/experiments/speculative_config.h"
+#include "sim/app/experiments/keys/image_config.h"
+#include "sim/app/experiments/keys/speculative_config.h"
 #include "sim/app/pricing/machine.h"
 #include "sim/machine/system_config.h"
 #include "sim/serving/instance.h"

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/app/experiments/common_metrics.h"
-#include "sim/app/experiments/price_list.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/files/price_list.h"
+#include "sim/app/experiments/keys/common_metrics.h"
 #include "sim/app/experiments/serving/steady.h"
-#include "sim/app/experiments/simulate.h"
 #include "sim/machine/kernel_model.h"
 #include "workloads/layers/closed_forms.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/app/experiments/engine_kernels.h"
+#include "sim/app/experiments/engines/engine_kernels.h"
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/serving/transfer.h"
 #include "sim/machine/limits.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "sim/app/experiments/common_metrics.h"
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/keys/common_metrics.h"
 #include "sim/app/experiments/serving/request_times.h"
-#include "sim/app/experiments/simulate.h"
 #include "sim/results/metric_table.h"
 #include "sim/serving/queue_trend.h"
 #include "sim/units/text.h"

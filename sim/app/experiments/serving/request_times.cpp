@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 
 namespace orrery {
 namespace {

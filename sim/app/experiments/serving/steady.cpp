@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/serving/request_times.h"
-#include "sim/app/experiments/simulate.h"
 #include "sim/results/metric_table.h"
 #include "sim/units/text.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/app/experiments/intervals.h"
+#include "sim/app/experiments/core/intervals.h"
 #include "sim/app/experiments/serving/fleet.h"
 #include "sim/results/run_record.h"
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/config/load.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/units/spelling.h"

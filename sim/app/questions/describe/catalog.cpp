@@ -7,7 +7,7 @@
 #include "models/collectives/algorithm.h"
 #include "models/kernels/device/family.h"
 #include "models/topologies/fabric.h"
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/app/questions/describe/describe_collective.h"
 #include "sim/app/questions/describe/describe_layers.h"
 #include "sim/app/questions/describe/describe_model.h"

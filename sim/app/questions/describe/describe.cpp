@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/describe/accelerator_table.h"
 #include "sim/app/questions/describe/compare_accelerators.h"
 #include "sim/app/questions/describe/describe_accelerator.h"

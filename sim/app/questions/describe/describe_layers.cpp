@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/app/questions/named_values.h"
+#include "sim/app/questions/base/named_values.h"
 #include "sim/config/load.h"
 #include "sim/results/table.h"
 #include "workloads/layers/listed/layer_memory.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/questions/named_values.h"
+#include "sim/app/questions/base/named_values.h"
 #include "sim/results/table.h"
 #include "workloads/layers/closed_forms.h"
 #include "workloads/layers/parts/mixer.h"

@@ -2,12 +2,12 @@
 #include <optional>
 
 #include "models/topologies/fabric.h"
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/describe/accelerator_table.h"
 #include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/app/questions/describe/describe_topology.h"
-#include "sim/app/questions/question.h"
 #include "sim/config/load.h"
 
 namespace orrery {

@@ -10,7 +10,7 @@
 
 #include "models/topologies/torus.h"
 #include "models/transfers/flow_model.h"
-#include "sim/app/questions/named_values.h"
+#include "sim/app/questions/base/named_values.h"
 #include "sim/graph/dot.h"
 #include "sim/graph/topology_boost.h"
 

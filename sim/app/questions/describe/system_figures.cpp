@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "sim/app/questions/explain/figure_inputs.h"
+#include "sim/app/questions/describe/figure_inputs.h"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/leaf.h"
 #include "sim/config/output.h"
 #include "sim/config/override.h"

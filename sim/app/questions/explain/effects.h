@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/known_replay.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/known_replay.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/results/run_record.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/explain/explain.h"
 #include "sim/app/questions/explain/explain_parts.h"
 #include "sim/app/questions/explain/switches.h"
-#include "sim/app/questions/question.h"
 
 namespace orrery {
 namespace {

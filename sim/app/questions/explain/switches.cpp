@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/questions/explain/effects.h"
 #include "sim/config/leaf.h"

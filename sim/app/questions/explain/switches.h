@@ -3,7 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 
 namespace orrery {
 

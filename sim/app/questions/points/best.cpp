@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/points/shown_points.h"
-#include "sim/app/questions/question.h"
 #include "sim/units/comma_separated.h"
 
 namespace orrery {

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/points/attribution.h"
 #include "sim/app/questions/points/export_points.h"
 #include "sim/app/questions/points/shown_points.h"
-#include "sim/app/questions/question.h"
 #include "sim/units/text.h"
 
 namespace orrery {

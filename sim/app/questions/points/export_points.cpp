@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/explain/effects.h"
 #include "sim/units/text.h"
 

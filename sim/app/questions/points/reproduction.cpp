@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "sim/app/experiments/exit_codes.h"
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/settings.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/settings.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/config/type.h"

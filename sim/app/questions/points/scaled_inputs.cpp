@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/experiments/exit_codes.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/questions/explain/effects.h"
 #include "sim/app/questions/points/shown_points.h"
-#include "sim/app/sweeps/executors/local_workers.h"
+#include "sim/app/sweeps/workers/local_workers.h"
 #include "sim/config/leaf.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string>
 
-#include "sim/app/experiments/experiment.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/results/answer.h"
 
 namespace orrery {

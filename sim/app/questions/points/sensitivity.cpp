@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
-#include "sim/app/experiments/exit_codes.h"
-#include "sim/app/experiments/file_kind.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/points/scaled_inputs.h"
 #include "sim/app/questions/points/swept_inputs.h"
-#include "sim/app/questions/question.h"
 #include "sim/store/store_file.h"
 #include "sim/units/text.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/explain/effects.h"
 #include "sim/config/expression.h"
 #include "sim/results/metric_table.h"

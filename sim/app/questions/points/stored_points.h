@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/questions/options.h"
+#include "sim/app/questions/base/options.h"
 #include "sim/store/point_table.h"
 #include "sim/store/result_store.h"
 

@@ -11,7 +11,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 
 namespace orrery {
 namespace {

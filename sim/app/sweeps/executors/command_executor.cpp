@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <set>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/sweeps/executors/child_program.h"
 #include "sim/app/sweeps/executors/execution.h"
 #include "sim/app/sweeps/executors/task_executor.h"

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/sweeps/executors/child_program.h"
 #include "sim/app/sweeps/executors/execution.h"
 #include "sim/app/sweeps/executors/task_executor.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/plan/places.h"
+#include "sim/app/sweeps/base/places.h"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/app/experiments/cheap_figures.h"
-#include "sim/app/sweeps/sweep.h"
+#include "sim/app/sweeps/plan/sweep.h"
 #include "sim/config/expression.h"
 
 namespace orrery {

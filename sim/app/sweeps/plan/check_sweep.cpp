@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/app/experiments/exit_codes.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
 
 namespace orrery {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/app/sweeps/sweep.h"
+#include "sim/app/sweeps/plan/sweep.h"
 
 namespace orrery {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <variant>
 
-#include "sim/app/sweeps/executors/isolate.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/sweeps/workers/isolate.h"
+#include "sim/app/sweeps/workers/run_point.h"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/sweep.h"
+#include "sim/app/sweeps/plan/sweep.h"
 #include "sim/store/result_store.h"
 
 namespace orrery {

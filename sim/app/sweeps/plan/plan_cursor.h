@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/plan/places.h"
-#include "sim/app/sweeps/sweep.h"
+#include "sim/app/sweeps/base/places.h"
+#include "sim/app/sweeps/plan/sweep.h"
 
 namespace orrery {
 

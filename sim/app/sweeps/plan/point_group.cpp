@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/app/experiments/experiment_identity.h"
-#include "sim/app/experiments/simulate.h"
+#include "sim/app/experiments/core/experiment_identity.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/config/leaf.h"
 #include "sim/config/leaf_value.h"
 #include "sim/config/proportional.h"

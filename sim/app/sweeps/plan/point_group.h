@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/experiment.h"
-#include "sim/app/experiments/settings.h"
+#include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/core/settings.h"
 #include "sim/results/run_record.h"
 #include "sim/units/sha256.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/app/sweeps/search/search_config.h"
+#include "sim/app/sweeps/base/search_config.h"
 
 namespace orrery {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "sim/app/experiments/simulate.h"
-#include "sim/app/sweeps/run_point.h"
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/sweeps/search/proposal.h"
+#include "sim/app/sweeps/workers/run_point.h"
 #include "sim/config/load.h"
 #include "sim/results/metric_table.h"
 #include "sim/units/spelling.h"

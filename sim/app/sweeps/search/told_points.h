@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/app/sweeps/plan/plan_cursor.h"
-#include "sim/app/sweeps/run_sweep.h"
+#include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/config/schema.h"
 
 namespace orrery {

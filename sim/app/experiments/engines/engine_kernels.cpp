@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/engines/engine_kernels.h"
+
+namespace orrery {
+
+void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
+  config.all_reduce_experts = true;
+  config.kernels = engine.kernels;
+  // SGLang runs TensorRT-LLM's experts where tensor cores scale blocks, with no shared one among
+  // them (server_args.py).
+  if (config.mx_products) {
+    config.kernels.shares_as_routed = EngineSwitch::kOff;
+    if (config.kernels.experts != ExpertKernels::kMarlin)
+      config.kernels.experts = ExpertKernels::kMeasured;
+  }
+  if (is_on(engine.kernels.allreduce_norm)) config.normed_all_reduce = engine.all_reduce.fused;
+}
+
+EngineAllReduce all_reduce_rules(const SchedulerConfig& engine, const InferenceConfig& config) {
+  EngineAllReduce rules = engine.all_reduce;
+  rules.fused = config.normed_all_reduce;
+  return rules;
+}
+
+}  // namespace orrery

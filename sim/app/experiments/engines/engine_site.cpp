@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/app/experiments/engines/engine_site.h"
+
+#include <algorithm>
+#include <array>
+
+namespace orrery {
+namespace {
+
+bool has_states(const LlmConfig& llm) {
+  constexpr std::array kRecurrent = {
+      MixerKind::kMamba1,  MixerKind::kMamba2,     MixerKind::kDeltaNet,      MixerKind::kKimiDelta,
+      MixerKind::kTimeMix, MixerKind::kChannelMix, MixerKind::kMambaAttention};
+  return std::any_of(kRecurrent.begin(), kRecurrent.end(),
+                     [&](MixerKind mixer) { return llm.has(mixer); });
+}
+
+bool built(const ModelConfig& model, bool (*is)(const LlmConfig&)) {
+  try {
+    return is(model.build());
+  } catch (const config::ConfigError&) {
+    return false;  // reported where it is built
+  }
+}
+
+}  // namespace
+
+EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel) {
+  EngineSite site;
+  site.memory = accelerator.memory.capacity.value / accelerator.dies;
+  site.device = accelerator.name;
+  site.architecture = accelerator.architecture;
+  site.tp = parallel.tp;
+  site.pp = parallel.pp;
+  site.dp = parallel.dp;
+  return site;
+}
+
+EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel,
+                       const ModelConfig& model,
+                       const std::optional<SpeculativeConfig>& speculative) {
+  EngineSite site = engine_site(accelerator, parallel);
+  if (speculative) {
+    for (const auto& [method, name] : config::EnumNames<SpeculativeMethod>::values)
+      if (method == speculative->method) site.speculation = name;
+  }
+  site.recurrent = [&model] { return built(model, has_states); };
+  site.experts = [&model] {
+    return built(model, [](const LlmConfig& llm) { return llm.has_moe(); });
+  };
+  return site;
+}
+
+}  // namespace orrery

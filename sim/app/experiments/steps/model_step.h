@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/core/step_outcome.h"
+#include "sim/app/experiments/steps/step_experiment.h"
+#include "sim/app/pricing/pricing.h"
+#include "sim/replay/replay.h"
+#include "sim/results/run_record.h"
+#include "workloads/steps/figures/memory.h"
+
+namespace orrery {
+
+/// One step of a model, ready to be priced and replayed.
+struct ModelStep {
+  Program program;
+  double tokens = 0;  ///< processed by the step; 0: it has none
+  Flops model_flops;  ///< FLOPs without recomputation, attention counted causally
+};
+
+/// Adds peak_memory_bytes and its components; marks the record infeasible, with the shortfall, if
+/// the worst stage does not fit. @return whether it fits
+bool check_memory(const StepExperiment& experiment, const std::vector<MemoryUse>& stages,
+                  RunRecord& record);
+
+/// Changes the prices of a program.
+using Repricing = std::function<void(PricedProgram& priced)>;
+
+/// Prices a program on the experiment's machine and replays it at the clock of the power state,
+/// kernels slowed by the transfers beside them unless `contention.transfers` is off.
+/// @param repricing what the software does to prices; null: nothing
+StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& model,
+                        const Program& program, const SimulateOptions& options = {},
+                        const Repricing& repricing = nullptr);
+
+/// Adds the metrics that every step has, and the breakdown by operator class.
+void report_step(const StepExperiment& experiment, const ModelStep& step,
+                 const StepOutcome& outcome, RunRecord& record);
+
+}  // namespace orrery
