@@ -82,6 +82,7 @@ TEST_F(BadFiles, RequestTracesInLinesSayWhichFieldIsWrong) {
           {line("-5", "5", "[]"), ":1:1: error: 'timestamp' is no time"},
           {line("\"x\"", "5", "[]"), ":1:1: error: 'timestamp' is no number"},
           {line("NaN", "5", "[]"), ":1:15: error: not valid JSON"},
+          {line("1e999", "5", "[]"), ":1:15: error: the number 1e999 is too large"},
           {line("1", "0.5", "[]"), ":1:1: error: 'input_length' is no number of tokens"},
           {line("1", "600", "3"), ":1:1: error: 'hash_ids' is no list"},
           {line("1", "5", "[]") + "{\"hash_ids\": []}\n", ":2:1: error: no 'timestamp'"}});

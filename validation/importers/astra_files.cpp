@@ -11,6 +11,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "sim/config/input_files.h"
+#include "sim/config/json_text.h"
 #include "sim/config/load.h"
 
 namespace orrery {
@@ -128,9 +129,9 @@ struct SystemFile {
 SystemFile open_system(const std::string& path) {
   SystemFile file{path, astra_text(path), {}};
   try {
-    file.keys = nlohmann::json::parse(file.text);
-  } catch (const nlohmann::json::parse_error& error) {
-    refuse_at(path, "at byte " + std::to_string(error.byte) + ": this is no JSON");
+    file.keys = config::parse_json(file.text);
+  } catch (const config::JsonFault& fault) {
+    refuse_at(path, "at byte " + std::to_string(fault.byte) + ": " + fault.what());
   }
   if (!file.keys.is_object()) refuse_at(path, "expected a map");
   return file;

@@ -5,6 +5,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "sim/config/input_files.h"
+#include "sim/config/json_text.h"
 
 namespace orrery {
 
@@ -49,9 +50,9 @@ std::string read_communicators(const std::string& path, Communicators& communica
   if (!file.fault.empty()) throw config::ConfigError(path + ": " + file.fault);
   nlohmann::json groups;
   try {
-    groups = nlohmann::json::parse(file.text);
-  } catch (const nlohmann::json::parse_error& error) {
-    refuse_at_byte(path, error.byte, "this is no JSON");
+    groups = config::parse_json(file.text);
+  } catch (const config::JsonFault& fault) {
+    refuse_at_byte(path, fault.byte, fault.what());
   }
   if (!groups.is_object())
     throw config::ConfigError(path + R"(: expected groups of ranks, {"name": [ranks], ...})");

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "sim/config/csv.h"
+#include "sim/config/json_text.h"
 
 namespace orrery {
 namespace {
@@ -58,12 +59,12 @@ struct LineFault {
 std::variant<TracedRequest, LineFault> read_line(
     const std::string& line, const std::function<TracedRequest(const nlohmann::json&)>& request) {
   try {
-    TracedRequest traced = request(nlohmann::json::parse(line));
+    TracedRequest traced = request(config::parse_json(line));
     traced.request.prompt = std::max<std::int64_t>(1, traced.request.prompt);
     traced.request.output = std::max<std::int64_t>(1, traced.request.output);
     return traced;
-  } catch (const nlohmann::json::parse_error& error) {
-    return LineFault{"not valid JSON", std::max<std::size_t>(1, error.byte)};
+  } catch (const config::JsonFault& fault) {
+    return LineFault{fault.what(), fault.byte};
   } catch (const std::invalid_argument& error) {
     return LineFault{error.what()};
   }
