@@ -236,6 +236,7 @@ PartParameters GroupedAttention::parameters(const LlmConfig& model, const LayerC
   const bool scaled = a.qk_norm && a.norm_scales;
   if (scaled && a.qk_norm_all_heads) p.split_vectors += query + key;
   if (scaled && !a.qk_norm_all_heads) p.whole_vectors += 2 * a.head_dim;
+  p.sixteen_bit = p.split_vectors + p.whole_vectors;
   return p;
 }
 

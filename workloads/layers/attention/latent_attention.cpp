@@ -278,7 +278,7 @@ PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerCo
             a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) +
             heads * a.v_head_dim * model.hidden * (a.output_gate ? 2 : 1);
   p.whole = model.hidden * (latents + a.qk_rope_head_dim);
-  p.whole_vectors = latents;
+  p.whole_vectors = p.sixteen_bit = latents;
   return p;
 }
 

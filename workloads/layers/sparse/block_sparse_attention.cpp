@@ -104,6 +104,7 @@ PartParameters BlockSparseAttention::parameters(const LlmConfig& model, const La
   p.split += model.hidden * local_kv_heads(a, tp) * a.indexer.head_dim;
   p.whole += model.hidden * a.indexer.head_dim;
   p.whole_vectors += 2 * a.indexer.head_dim;  // norms of index queries and keys
+  p.sixteen_bit += 2 * a.indexer.head_dim;
   return p;
 }
 
