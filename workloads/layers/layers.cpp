@@ -288,12 +288,12 @@ namespace {
 /// second of three products, of keys; in 8 bits all, for products that scale are not among those
 /// whose results stay.
 Linear projected_again(const LayerTask& task, bool narrow) {
-  Linear qkv = attention_linears(task).front();
+  Linear qkv = mixer_of(task.model, task.layer)->weights(task).matrices.front();
   if (narrow) return qkv;
   const CoreShape shape = core_shape(task);
   qkv.name = "key";
   qkv.out = shape.kv_heads * shape.qk_dim;
-  qkv.adapted->parts = {{LoraModule::kKProj, qkv.out}};
+  qkv.parts = {{qkv.out, LoraModule::kKProj}};
   return qkv;
 }
 
@@ -307,7 +307,8 @@ StepList products_again(const LayerTask& task) {
   steps.then(norm_forward("attention norm", task, rows));
   column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
   if (const std::int64_t width = rotated_width(task); width > 0) steps.then(rotated(task, width));
-  row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
+  row_forward(steps, w, mixer_of(task.model, task.layer)->weights(task).matrices.back(),
+              RowOutput::kReduced);
   residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
   steps.then(norm_forward("mlp norm", task, rows));
   if (narrow) {
@@ -316,7 +317,7 @@ StepList products_again(const LayerTask& task) {
   }
   Linear up = mlp_linears(task).front();
   up.out /= 2;
-  up.adapted->parts = {{LoraModule::kUpProj, up.out}};
+  up.parts = {{up.out, LoraModule::kUpProj}};
   if (task.model.mlp.gated) column_forward(steps, w, {up}, task.model.hidden);
   steps.then(activation_forward("activation", task, w.tokens(), mlp_linears(task).back().in));
   return steps;

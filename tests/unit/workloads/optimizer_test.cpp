@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Split = MuonMatrix::Split;
+using Split = MatrixSplit;
 
 TrainingConfig config_of(const ParallelConfig& plan, OptimizerKind optimizer) {
   TrainingConfig config;
@@ -53,16 +53,15 @@ TEST(Muon, UpdatesAllMatricesOfALayerAndNothingElse) {
 /// Rows are outputs: queries 64 x 64 and keys 32 x 64 split over tp, the gate and up of 192.
 TEST(Muon, TakesQueriesKeysValuesAndBothMatricesOfTheMlpApart) {
   const LlmConfig model = small_llama(1);
-  EXPECT_THAT(
-      layer_matrices(model, model.layers[0], {.tp = 2}),
-      ElementsAre(MuonMatrix{32, 64, Split::kOutputs}, MuonMatrix{16, 64, Split::kOutputs},
-                  MuonMatrix{16, 64, Split::kOutputs}, MuonMatrix{64, 32, Split::kInputs},
-                  MuonMatrix{192, 64, Split::kOutputs}, MuonMatrix{64, 96, Split::kInputs}));
+  EXPECT_THAT(layer_matrices(model, model.layers[0], {.tp = 2}),
+              ElementsAre(MuonMatrix{32, 64, Split::kColumns}, MuonMatrix{16, 64, Split::kColumns},
+                          MuonMatrix{16, 64, Split::kColumns}, MuonMatrix{64, 32, Split::kRows},
+                          MuonMatrix{192, 64, Split::kColumns}, MuonMatrix{64, 96, Split::kRows}));
 }
 
 /// Gram matrices are of the shorter side, or of the one that ranks have whole where they add up.
 TEST(Muon, ModesOfTensorParallelismGatherAddUpOrDoNeither) {
-  const MuonMatrix wide{32, 64, Split::kOutputs};
+  const MuonMatrix wide{32, 64, Split::kColumns};
   const NewtonSchulz alone = newton_schulz(wide, MuonTensorMode::kBlockwise, 4);
   EXPECT_EQ(alone.m, 32);
   EXPECT_EQ(alone.n, 64);

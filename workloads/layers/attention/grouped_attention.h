@@ -12,13 +12,9 @@ namespace orrery {
 class GroupedAttention : public Mixer {
  public:
   std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
-  std::int64_t widest(const LayerTask& task) const override;
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   void forward(StepList& steps, const LayerTask& task) const override;
   void backward(StepList& steps, const LayerTask& task) const override;

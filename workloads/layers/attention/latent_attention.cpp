@@ -23,14 +23,13 @@ namespace {
 
 Linear down_of(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  std::vector<MatrixPart> parts = {{LoraModule::kKvAProj, a.kv_lora_rank + a.qk_rope_head_dim}};
-  if (a.q_lora_rank > 0) parts.insert(parts.begin(), {LoraModule::kQAProj, a.q_lora_rank});
-  return {"latent down",
-          task.model.hidden,
-          a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{std::nullopt, 1, MatrixSplit::kNone, std::move(parts)}};
+  const std::int64_t key_value = a.kv_lora_rank + a.qk_rope_head_dim;
+  Linear down = mixer_matrix(task, "latent down", task.model.hidden, a.q_lora_rank + key_value,
+                             MatrixSplit::kNone);
+  down.adapted = AdaptedMatrix{};
+  if (a.q_lora_rank > 0) down.parts.push_back({a.q_lora_rank, LoraModule::kQAProj});
+  down.parts.push_back({key_value, LoraModule::kKvAProj});
+  return down;
 }
 
 /// Whether a matrix of queries and one of keys and values make their latents, each with its norm.
@@ -42,37 +41,32 @@ bool projects_apart(const LayerTask& task) {
 /// Matrices that read the hidden state for latents: of queries, where these have some, and of keys
 /// and values, or both in one.
 std::vector<Linear> downs_of(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
   const Linear joined = down_of(task);
-  if (!projects_apart(task) || a.q_lora_rank == 0) return {joined};
-  Linear query = joined, key_value = joined;
-  query.name = "query latent down";
-  query.out = a.q_lora_rank;
-  query.adapted = AdaptedMatrix{LoraModule::kQAProj, 1, MatrixSplit::kNone};
-  key_value.name = "key-value latent down";
-  key_value.out = a.kv_lora_rank + a.qk_rope_head_dim;
-  key_value.adapted = AdaptedMatrix{LoraModule::kKvAProj, 1, MatrixSplit::kNone};
-  return {query, key_value};
+  if (!projects_apart(task) || joined.parts.size() == 1) return {joined};
+  const auto apart = [&](const char* name, const MatrixPart& part) {
+    Linear down = mixer_matrix(task, name, joined.in, part.out, joined.split);
+    down.adapted = AdaptedMatrix{part.module};
+    return down;
+  };
+  return {apart("query latent down", joined.parts[0]),
+          apart("key-value latent down", joined.parts[1])};
 }
 
 Linear key_value_of(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  return {"key-value up",
-          a.kv_lora_rank,
-          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kKvBProj}};
+  Linear up = mixer_matrix(task, "key-value up", a.kv_lora_rank,
+                           core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
+                           MatrixSplit::kColumns);
+  up.adapted = AdaptedMatrix{LoraModule::kKvBProj};
+  return up;
 }
 
 Linear output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return {"attention output",
-          shape.query_heads * shape.v_dim,
-          task.model.hidden,
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows}};
+  Linear output = mixer_matrix(task, "attention output", shape.query_heads * shape.v_dim,
+                               task.model.hidden, MatrixSplit::kRows);
+  output.adapted = AdaptedMatrix{LoraModule::kOProj};
+  return output;
 }
 
 void down_forward(StepList& steps, const LayerTask& task) {
@@ -187,8 +181,8 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
 /// Columns of the sigmoid gates of what heads give, from the layer's input.
 Linear gate_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return {"attention gate projection", task.model.hidden, shape.query_heads * shape.v_dim,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  return mixer_matrix(task, "attention gate projection", task.model.hidden,
+                      shape.query_heads * shape.v_dim, MatrixSplit::kColumns);
 }
 
 }  // namespace
@@ -204,18 +198,11 @@ std::int64_t latent_width(const LayerTask& task) {
 Linear query_up(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
   const CoreShape shape = core_shape(task);
-  return {"query up",
-          a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          shape.query_heads * shape.qk_dim,
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{a.q_lora_rank > 0 ? LoraModule::kQBProj : LoraModule::kQProj}};
-}
-
-std::vector<Linear> latent_linears(const LayerTask& task) {
-  std::vector<Linear> all = downs_of(task);
-  all.insert(all.end(), {query_up(task), key_value_of(task), output_of(task)});
-  return all;
+  const bool latent = a.q_lora_rank > 0;
+  Linear up = mixer_matrix(task, "query up", latent ? a.q_lora_rank : task.model.hidden,
+                           shape.query_heads * shape.qk_dim, MatrixSplit::kColumns);
+  up.adapted = AdaptedMatrix{latent ? LoraModule::kQBProj : LoraModule::kQProj};
+  return up;
 }
 
 void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens) {
@@ -267,34 +254,13 @@ void LatentAttention::part_forward(StepList& steps, const LayerTask& task,
                                : expanded_core(steps, task, part);
 }
 
-PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                           int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t heads = a.heads / tp;
-  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
-  const std::int64_t latents = a.q_lora_rank + a.kv_lora_rank;
-  PartParameters p;
-  p.split = query_in * heads * (a.qk_nope_head_dim + a.qk_rope_head_dim) +
-            a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) +
-            heads * a.v_head_dim * model.hidden * (a.output_gate ? 2 : 1);
-  p.whole = model.hidden * (latents + a.qk_rope_head_dim);
-  p.whole_vectors = p.sixteen_bit = latents;
-  return p;
-}
-
-std::vector<PartMatrix> LatentAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
-                                                  int tp) const {
-  using Split = PartMatrix::Split;
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t heads = a.heads / tp;
-  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
-  std::vector<PartMatrix> all;
-  if (a.q_lora_rank > 0) all.push_back({a.q_lora_rank, model.hidden});
-  all.push_back({heads * (a.qk_nope_head_dim + a.qk_rope_head_dim), query_in, Split::kOutputs});
-  all.push_back({a.kv_lora_rank + a.qk_rope_head_dim, model.hidden});
-  all.push_back({heads * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank, Split::kOutputs});
-  if (a.output_gate) all.push_back({heads * a.v_head_dim, model.hidden, Split::kOutputs});
-  all.push_back({model.hidden, heads * a.v_head_dim, Split::kInputs});
+MixerWeights LatentAttention::weights(const LayerTask& task) const {
+  const AttentionConfig& a = task.attention();
+  MixerWeights all{downs_of(task)};
+  all.matrices.insert(all.matrices.end(), {query_up(task), key_value_of(task)});
+  if (a.output_gate) all.matrices.push_back(gate_of(task));
+  all.matrices.push_back(output_of(task));
+  all.whole_vectors = a.q_lora_rank + a.kv_lora_rank;  // norms of latents
   return all;
 }
 

@@ -14,10 +14,7 @@ namespace orrery {
 class LatentAttention : public Mixer {
  public:
   std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   std::int64_t widest(const LayerTask& task) const override;
@@ -42,9 +39,6 @@ class LatentAttention : public Mixer {
 /// tensor parallel ranks gather them.
 Linear query_up(const LayerTask& task);
 std::int64_t latent_width(const LayerTask& task);
-
-/// Down-projections as they are launched, up-projections and the output projection.
-std::vector<Linear> latent_linears(const LayerTask& task);
 
 /// Queries of a part are brought into the latent space (the key up-projection is absorbed into
 /// them) and its latents written to the cache; after `attention`, results are brought back by the

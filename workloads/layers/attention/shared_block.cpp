@@ -6,7 +6,6 @@
 // those of vLLM (model_executor/models/zamba2.py), where adapters are products of their own; their
 // gradients follow from them, an estimate, for no published software trains the model. Gradients of
 // shared weights are added up over their uses, which all have to be on one pipeline stage.
-#include <algorithm>
 #include <string>
 
 #include "workloads/base/real.h"
@@ -23,22 +22,60 @@ namespace {
 /// Columns that attention reads: the residual stream and the embeddings.
 std::int64_t joined_columns(const LlmConfig& model) { return 2 * model.hidden; }
 
-/// Columns of queries, keys and values on a rank.
-std::int64_t block_qkv_columns(const LlmConfig& model, const LayerConfig& layer, int tp) {
-  const AttentionConfig& a = model.attention_of(layer);
-  return (a.heads / tp + 2 * local_kv_heads(a, tp)) * a.head_dim;
+Linear block_qkv(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  const int tp = task.work.split.tp;
+  return mixer_matrix(task, "shared block qkv", joined_columns(task.model),
+                      (a.heads / tp + 2 * local_kv_heads(a, tp)) * a.head_dim,
+                      MatrixSplit::kColumns);
+}
+Linear block_attention_output(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  return mixer_matrix(task, "shared block attention output",
+                      a.heads / task.work.split.tp * a.head_dim, task.model.hidden,
+                      MatrixSplit::kRows);
+}
+Linear block_gate_up(const LayerTask& task) {
+  return mixer_matrix(task, "shared block gate-up", task.model.hidden,
+                      2 * (task.model.mlp.intermediate / task.work.split.tp),
+                      MatrixSplit::kColumns);
+}
+Linear block_down(const LayerTask& task) {
+  return mixer_matrix(task, "shared block down", task.model.mlp.intermediate / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
-/// Elements of the matrices that uses of a block share, on a rank.
-std::int64_t block_matrices(const LlmConfig& model, const LayerConfig& layer, int tp) {
-  const AttentionConfig& a = model.attention_of(layer);
-  return joined_columns(model) * block_qkv_columns(model, layer, tp) +
-         a.heads / tp * a.head_dim * model.hidden +
-         3 * model.hidden * (model.mlp.intermediate / tp);
+/// Matrices that uses of a block share.
+std::vector<Linear> block_linears(const LayerTask& task) {
+  return {block_qkv(task), block_attention_output(task), block_gate_up(task), block_down(task)};
 }
 
-Linear block_matrix(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out) {
-  return {name, in, out, task.work.formats.precision, task.weights(task.layer.attention)};
+/// The matrix behind each use.
+Linear block_output(const LayerTask& task) {
+  return mixer_matrix(task, "shared block output", task.model.hidden, task.model.hidden,
+                      MatrixSplit::kNone);
+}
+
+/// A pair of matrices beside a matrix of a block, or `count` pairs beside parts of its columns.
+struct BlockAdapter {
+  Linear down, up;
+  std::int64_t count = 1;
+};
+
+BlockAdapter block_adapter(const LayerTask& task, const std::string& name, const Linear& matrix,
+                           std::int64_t count) {
+  const std::int64_t rank = task.model.shared_block.adapter_rank;
+  return {mixer_matrix(task, name + " down", matrix.in, count * rank, MatrixSplit::kNone),
+          mixer_matrix(task, name + " up", rank, matrix.out, MatrixSplit::kColumns), count};
+}
+
+BlockAdapter mlp_adapter(const LayerTask& task) {
+  return block_adapter(task, "shared block mlp adapter", block_gate_up(task), 1);
+}
+
+/// Queries, keys and values have a pair each.
+BlockAdapter qkv_adapter(const LayerTask& task) {
+  return block_adapter(task, "shared block qkv adapter", block_qkv(task), 3);
 }
 
 class SharedBlock final : public GroupedAttention {
@@ -49,18 +86,8 @@ class SharedBlock final : public GroupedAttention {
            attention_sizes(model, layer) + ", MLP " + std::to_string(model.mlp.intermediate);
   }
   bool norms_input() const override { return true; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  /// Not said: several uses update one matrix.
-  std::vector<PartMatrix> matrices(const LlmConfig& /*model*/, const LayerConfig& /*layer*/,
-                                   int /*tp*/) const override {
-    return {};
-  }
+  MixerWeights weights(const LayerTask& task) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override;
-  std::int64_t widest(const LayerTask& task) const override {
-    return std::max(block_qkv_columns(task.model, task.layer, task.work.split.tp),
-                    2 * task.model.mlp.intermediate / task.work.split.tp);
-  }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
     GroupedAttention::require_split(model, layer, tp);
     require_divides(model.mlp.intermediate, tp, "tp", "columns of the MLP");
@@ -117,54 +144,51 @@ Tensor block_adapter_columns(const LayerTask& task) {
 
 /// Products with weights that count as another layer's.
 double SharedBlock::multiply_adds(const LlmConfig& model, const LayerConfig& layer) const {
-  return layer.shares_weights ? real(block_matrices(model, layer, 1)) : 0;
+  const RankWork whole;
+  double elements = 0;
+  if (layer.shares_weights)
+    for (const Linear& linear : block_linears({model, layer, whole}))
+      elements += real(linear.in * linear.out);
+  return elements;
 }
 
-PartParameters SharedBlock::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                       int tp) const {
-  const SharedBlockConfig& block = model.shared_block;
-  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / tp;
-  const std::int64_t qkv = block_qkv_columns(model, layer, tp);
-  PartParameters p;
-  if (!layer.shares_weights) {
-    p.split = block_matrices(model, layer, tp);
-    p.whole_vectors = joined + model.hidden;
+MixerWeights SharedBlock::weights(const LayerTask& task) const {
+  const auto add_adapter = [](MixerWeights& all, const BlockAdapter& adapter) {
+    all.matrices.insert(all.matrices.end(), {adapter.down, adapter.up});
+  };
+  MixerWeights all;
+  if (!task.layer.shares_weights) {
+    all.matrices = block_linears(task);
+    all.whole_vectors = joined_columns(task.model) + task.model.hidden;
   }
-  // Adapters: their narrow sides are on every rank, queries, keys and values have one each.
-  p.whole = model.hidden * model.hidden + block.adapter_rank * model.hidden;
-  p.split += 2 * block.adapter_rank * inner;
-  if (block.attention_adapters) {
-    p.whole += 3 * block.adapter_rank * joined;
-    p.split += block.adapter_rank * qkv;
-  }
-  p.sixteen_bit = p.whole_vectors;
-  return p;
+  all.matrices.push_back(block_output(task));
+  if (task.model.shared_block.adapter_rank > 0) add_adapter(all, mlp_adapter(task));
+  if (task.model.shared_block.attention_adapters) add_adapter(all, qkv_adapter(task));
+  return all;
 }
 
-/// What an adapter adds to `width` columns behind a product of `in` columns: `count` pairs.
-void add_adapters(StepList& steps, const LayerTask& task, const char* name, std::int64_t in,
-                  std::int64_t width, std::int64_t count) {
+/// What an adapter adds to what its matrix gives.
+void adapter_products(StepList& steps, const LayerTask& task, const BlockAdapter& adapter,
+                      const char* addition) {
   const RankWork& w = task.work;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t rank = task.model.shared_block.adapter_rank;
-  const std::string part = std::string("shared block ") + name + " adapter";
-  steps.then(gemm(part + " down", w.formats.precision, {w.tokens(), count * rank, in}));
-  steps.then(gemm(part + " up", w.formats.precision, {w.tokens(), width / count, rank, count}));
-  steps.then(stream(part + " addition", KernelClass::kElementwise, w.tokens(), width,
-                    {2 * bytes, bytes, 1}));
+  const auto& [down, up, count] = adapter;
+  steps.then(gemm(down.name, down.precision, {w.tokens(), down.out, down.in}));
+  steps.then(gemm(up.name, up.precision, {w.tokens(), up.out / count, up.in, count}));
+  steps.then(
+      stream(addition, KernelClass::kElementwise, w.tokens(), up.out, {2 * bytes, bytes, 1}));
 }
 
-/// Their gradients, and the sum of that of their input with the matrix's.
-void adapters_backward(StepList& steps, const LayerTask& task, const char* name, std::int64_t in,
-                       std::int64_t width, std::int64_t count) {
+/// The gradients of an adapter, and the sum of the gradient of its input with the matrix's.
+void adapter_gradients(StepList& steps, const LayerTask& task, const BlockAdapter& adapter,
+                       const char* addition) {
   const RankWork& w = task.work;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t rank = task.model.shared_block.adapter_rank;
-  const std::string part = std::string("shared block ") + name + " adapter";
-  batched_backward(steps, w, part + " up", {w.tokens(), width / count, rank, count});
-  batched_backward(steps, w, part + " down", {w.tokens(), count * rank, in});
-  steps.then(stream(part + " gradient addition", KernelClass::kElementwise, w.tokens(), in,
-                    {2 * bytes, bytes, 1}));
+  const auto& [down, up, count] = adapter;
+  batched_backward(steps, w, up.name, {w.tokens(), up.out / count, up.in, count});
+  batched_backward(steps, w, down.name, {w.tokens(), down.out, down.in});
+  steps.then(
+      stream(addition, KernelClass::kElementwise, w.tokens(), down.in, {2 * bytes, bytes, 1}));
 }
 
 /// How ranks add up a product of rows: training shares tokens out where sequences are split.
@@ -176,78 +200,68 @@ RowOutput block_reduction(const RankWork& work) {
 void SharedBlock::forward(StepList& steps, const LayerTask& task) const {
   const RankWork& w = task.work;
   const LlmConfig& model = task.model;
-  const AttentionConfig& a = task.attention();
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.split.tp;
-  const std::int64_t qkv = block_qkv_columns(model, task.layer, w.split.tp);
   const std::int64_t rows = w.row_tokens();
   steps.then(stream("shared block concatenation", KernelClass::kElementwise, rows, joined,
                     {bytes, bytes, 0}));
   makes(steps, task, {kept::layer_input, joined_input});
   steps.then(norm("shared block input norm", w.normed_precision(), {rows, joined, false, false}));
-  column_forward(steps, w, {block_matrix(task, "shared block qkv", joined, qkv)}, joined);
+  column_forward(steps, w, {block_qkv(task)}, joined);
   makes(steps, task, {joined_normed});
-  if (model.shared_block.attention_adapters) add_adapters(steps, task, "qkv", joined, qkv, 3);
+  if (model.shared_block.attention_adapters)
+    adapter_products(steps, task, qkv_adapter(task), "shared block qkv adapter addition");
   rotary_forward(steps, task);
   next_turn(steps, task);
   for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
   makes(steps, task, {kept::output_projection_input});
-  row_forward(steps, w,
-              block_matrix(task, "shared block attention output", a.heads / w.split.tp * a.head_dim,
-                           model.hidden),
-              block_reduction(w));
+  row_forward(steps, w, block_attention_output(task), block_reduction(w));
   steps.then(
       norm("shared block mlp norm", w.normed_precision(), {rows, model.hidden, false, false}));
   makes(steps, task, {block_mlp_norm_input});
-  column_forward(steps, w, {block_matrix(task, "shared block gate-up", model.hidden, 2 * inner)},
-                 model.hidden);
+  column_forward(steps, w, {block_gate_up(task)}, model.hidden);
   makes(steps, task, {block_mlp_input});
   if (model.shared_block.adapter_rank > 0)
-    add_adapters(steps, task, "mlp", model.hidden, 2 * inner, 1);
+    adapter_products(steps, task, mlp_adapter(task), "shared block mlp adapter addition");
   steps.then(activation("shared block activation", w.formats.precision, w.tokens(), inner, true));
   makes(steps, task, {block_function_input, block_down_input, block_adapter_columns});
-  row_forward(steps, w, block_matrix(task, "shared block down", inner, model.hidden),
-              block_reduction(w));
-  local_forward(steps, w, block_matrix(task, "shared block output", model.hidden, model.hidden),
-                rows);
+  row_forward(steps, w, block_down(task), block_reduction(w));
+  local_forward(steps, w, block_output(task), rows);
   makes(steps, task, {block_output_input});
 }
 
 void SharedBlock::backward(StepList& steps, const LayerTask& task) const {
   const RankWork& w = task.work;
   const LlmConfig& model = task.model;
-  const AttentionConfig& a = task.attention();
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.split.tp;
-  const std::int64_t qkv = block_qkv_columns(model, task.layer, w.split.tp), rows = w.row_tokens();
+  const std::int64_t rows = w.row_tokens();
   const auto norm_gradient = [&](const char* name, std::int64_t columns) {
     steps.then(stream(name, KernelClass::kNormalization, rows, columns,
                       {2 * bytes, bytes, vector_cost::kNormBackward}));
   };
-  local_backward(steps, w, block_matrix(task, "shared block output", model.hidden, model.hidden),
-                 rows);
+  local_backward(steps, w, block_output(task), rows);
   frees(steps, task, {block_output_input});
-  row_backward(steps, w, block_matrix(task, "shared block down", inner, model.hidden));
+  row_backward(steps, w, block_down(task));
   frees(steps, task, {block_down_input});
   steps.then(activation_backward("shared block activation backward", task, w.tokens(), inner));
   frees(steps, task, {block_function_input});
   if (model.shared_block.adapter_rank > 0)
-    adapters_backward(steps, task, "mlp", model.hidden, 2 * inner, 1);
-  column_backward(steps, w, {block_matrix(task, "shared block gate-up", model.hidden, 2 * inner)},
-                  model.hidden);
+
+    adapter_gradients(steps, task, mlp_adapter(task), "shared block mlp adapter gradient addition");
+  column_backward(steps, w, {block_gate_up(task)}, model.hidden);
   frees(steps, task, {block_mlp_input});
   norm_gradient("shared block mlp norm backward", model.hidden);
   frees(steps, task, {block_mlp_norm_input});
-  row_backward(steps, w,
-               block_matrix(task, "shared block attention output",
-                            a.heads / w.split.tp * a.head_dim, model.hidden));
+  row_backward(steps, w, block_attention_output(task));
   if (!w.formats.narrow_inputs) uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::output_projection_input});
   core_backward(steps, task);
   steps.then(rotated_backward(task, rotated_width(task)));
-  if (model.shared_block.attention_adapters) adapters_backward(steps, task, "qkv", joined, qkv, 3);
+  if (model.shared_block.attention_adapters)
+    adapter_gradients(steps, task, qkv_adapter(task), "shared block qkv adapter gradient addition");
   uses(steps, task, {block_adapter_columns});
-  column_backward(steps, w, {block_matrix(task, "shared block qkv", joined, qkv)}, joined);
+  column_backward(steps, w, {block_qkv(task)}, joined);
   frees(steps, task, {joined_normed, block_adapter_columns});
   norm_gradient("shared block input norm backward", joined);
   frees(steps, task, {joined_input});

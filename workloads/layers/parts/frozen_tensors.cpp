@@ -16,15 +16,12 @@ namespace {
 std::vector<double> frozen_matrices(const LayerTask& task) {
   std::vector<double> matrices;
   const auto add = [&](const Linear& linear) {
-    const bool pair = task.work.lora.frozen == FrozenFormat::kGptq && linear.adapted &&
+    const bool pair = task.work.lora.frozen == FrozenFormat::kGptq &&
                       linear.adapted->module == LoraModule::kGateUpProj && task.model.mlp.gated;
     for (int i = 0; i < (pair ? 2 : 1); ++i)
       matrices.push_back(real(linear.in * linear.out) / (pair ? 2 : 1));
   };
-  if (task.layer.mixer == MixerKind::kAttention)
-    for (const Linear& linear : attention_linears(task)) add(linear);
-  if (task.layer.feeds && !task.layer.moe)
-    for (const Linear& linear : mlp_linears(task)) add(linear);
+  for (const Linear& linear : adapted_linears(task)) add(linear);
   return matrices;
 }
 

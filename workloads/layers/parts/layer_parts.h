@@ -61,9 +61,10 @@ Kernel attention_gradient(const std::string& name, const AttentionCore& core, co
 void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void attention_core_backward(StepList& steps, const LayerTask& task);
 
-/// Matrices of attention that adapters may change, and of an MLP without experts.
-std::vector<Linear> attention_linears(const LayerTask& task);
+/// Matrices of an MLP without experts.
 std::vector<Linear> mlp_linears(const LayerTask& task);
+/// Matrices of a layer that adapters may change: of its mixer and of an MLP without experts.
+std::vector<Linear> adapted_linears(const LayerTask& task);
 
 // From the normed input of a layer to its output before the residual, and back.
 /// From the residual stream behind self-attention to that behind attention to the encoder.

@@ -2,8 +2,63 @@
 #include "workloads/layers/parts/mixer.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace orrery {
+
+MixerWeights& MixerWeights::operator+=(const MixerWeights& other) {
+  matrices.insert(matrices.end(), other.matrices.begin(), other.matrices.end());
+  split_vectors += other.split_vectors;
+  whole_vectors += other.whole_vectors;
+  return *this;
+}
+
+MixerWeights Mixer::weights(const LlmConfig& model, const LayerConfig& layer, int tp) const {
+  RankWork work;
+  work.split.tp = tp;
+  return weights({model, layer, work});
+}
+
+PartParameters Mixer::parameters(const LlmConfig& model, const LayerConfig& layer, int tp) const {
+  const MixerWeights all = weights(model, layer, tp);
+  PartParameters p;
+  p.split_vectors = all.split_vectors;
+  p.whole_vectors = all.whole_vectors;
+  for (const Linear& matrix : all.matrices) {
+    const bool whole = matrix.split == MatrixSplit::kNone;
+    (whole ? p.whole : p.split) += matrix.in * matrix.out;
+    p.sixteen_bit += matrix.in * matrix.sixteen_bit;
+    if (matrix.bias == Bias::kNone) continue;
+    // Ranks that split rows add up outputs, of which one has the bias.
+    const bool columns = matrix.split == MatrixSplit::kColumns;
+    (columns ? p.split_vectors : p.whole_vectors) += matrix.out;
+  }
+  p.sixteen_bit += p.split_vectors + p.whole_vectors;
+  return p;
+}
+
+std::int64_t Mixer::widest(const LayerTask& task) const {
+  std::int64_t columns = 0;
+  for (const Linear& matrix : weights(task).matrices)
+    if (matrix.split == MatrixSplit::kColumns) columns = std::max(columns, matrix.out);
+  return columns;
+}
+
+Linear mixer_matrix(const LayerTask& task, std::string name, std::int64_t in, std::int64_t out,
+                    MatrixSplit split) {
+  Linear matrix{std::move(name), in, out, task.work.formats.precision,
+                task.weights(task.layer.attention)};
+  matrix.split = split;
+  return matrix;
+}
+
+Linear sixteen_bit_matrix(const LayerTask& task, std::string name, std::int64_t in,
+                          std::int64_t out, MatrixSplit split) {
+  Linear matrix{std::move(name), in, out, unquantised(task.work.formats.precision)};
+  matrix.split = split;
+  matrix.sixteen_bit = out;
+  return matrix;
+}
 
 const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer) {
   switch (layer.mixer) {

@@ -11,6 +11,15 @@
 
 namespace orrery {
 
+/// The weights of a mixer on one tensor parallel rank, each once.
+struct MixerWeights {
+  std::vector<Linear> matrices;  ///< each with its bias
+  /// Elements of all else: norms, convolutions, further biases. They are never quantised.
+  std::int64_t split_vectors = 0, whole_vectors = 0;
+
+  MixerWeights& operator+=(const MixerWeights& other);
+};
+
 /// Parameters of a part of a layer that one tensor parallel rank holds, by who else holds them.
 struct PartParameters {
   std::int64_t split = 0;          ///< elements of matrices that the group splits
@@ -36,14 +45,6 @@ struct KeyTerm {
   std::int64_t most = 0;  ///< keys that count at most; 0: all
 };
 
-/// A weight of [outputs, inputs] of a part, as optimizers of whole matrices take it: what a rank
-/// has of it, and how tensor parallel ranks split it.
-struct PartMatrix {
-  enum class Split : std::uint8_t { kNone, kOutputs, kInputs };
-  std::int64_t outputs = 0, inputs = 0;
-  Split split = Split::kNone;
-};
-
 /// What mixes the tokens of a sequence in a layer. A kind is a file with one such object, which
 /// says once what its weights are, its steps forward and backward (with the tensors that they
 /// keep), and what it holds of a sequence; parameters, memory, FLOPs, kernels and transfers follow.
@@ -57,14 +58,11 @@ class Mixer {
   virtual std::string sizes(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
     return {};
   }
-  /// @param tp ranks that split it; 1: all of it
-  virtual PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                                    int tp) const = 0;
-  /// The matrices of parameters(); empty: not said, so that such optimizers refuse it.
-  virtual std::vector<PartMatrix> matrices(const LlmConfig& /*model*/, const LayerConfig& /*layer*/,
-                                           int /*tp*/) const {
-    return {};
-  }
+  /// Its weights, as products of the step read them.
+  virtual MixerWeights weights(const LayerTask& task) const = 0;
+  /// The weights as training has them on one of tp ranks.
+  MixerWeights weights(const LlmConfig& model, const LayerConfig& layer, int tp) const;
+  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer, int tp) const;
   virtual SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
   /// Multiply-adds of one token between the matrices, whatever it sees.
   virtual double multiply_adds(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
@@ -75,8 +73,8 @@ class Mixer {
                                          const LayerConfig& /*layer*/) const {
     return {};
   }
-  /// Most columns of an activation between two of its kernels, on one rank.
-  virtual std::int64_t widest(const LayerTask& task) const = 0;
+  /// Most columns of an activation between two of its kernels, on one rank: those of a matrix.
+  virtual std::int64_t widest(const LayerTask& task) const;
   /// @throws config::KeyError where tp ranks cannot split it
   virtual void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
 
@@ -93,6 +91,13 @@ class Mixer {
   virtual void part_forward(StepList& steps, const LayerTask& task,
                             const AttentionPart& part) const = 0;
 };
+
+/// A matrix of a mixer, in the format that the layer stores: in x out elements of a rank.
+Linear mixer_matrix(const LayerTask& task, std::string name, std::int64_t in, std::int64_t out,
+                    MatrixSplit split);
+/// A matrix that is never quantised.
+Linear sixteen_bit_matrix(const LayerTask& task, std::string name, std::int64_t in,
+                          std::int64_t out, MatrixSplit split);
 
 /// What mixes the tokens in a layer; null where nothing does.
 const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);

@@ -14,26 +14,23 @@ Bias bias_of(const LayerTask& task) { return task.model.mlp.bias ? Bias::kPassed
 Linear up_of(const LayerTask& task) {
   const MlpConfig mlp = task.mlp();
   const std::int64_t width = mlp.intermediate / task.work.split.tp;
-  std::vector<MatrixPart> parts = {{LoraModule::kUpProj, width}};
-  if (mlp.gated) parts.insert(parts.begin(), {LoraModule::kGateProj, width});
-  return {mlp.gated ? "gate-up" : "up",
-          task.model.hidden,
-          width * (mlp.gated ? 2 : 1),
-          task.precision(task.layer.feed),
-          task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1, MatrixSplit::kColumns,
-                        std::move(parts)},
-          bias_of(task)};
+  Linear up{mlp.gated ? "gate-up" : "up", task.model.hidden, width * (mlp.gated ? 2 : 1),
+            task.precision(task.layer.feed), task.weights(task.layer.feed)};
+  up.adapted = AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1};
+  up.bias = bias_of(task);
+  up.split = MatrixSplit::kColumns;
+  if (mlp.gated) up.parts.push_back({width, LoraModule::kGateProj});
+  up.parts.push_back({width, LoraModule::kUpProj});
+  return up;
 }
 
 Linear down_of(const LayerTask& task) {
-  return {"down",
-          task.mlp().intermediate / task.work.split.tp,
-          task.model.hidden,
-          task.precision(task.layer.feed),
-          task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kDownProj, 1, MatrixSplit::kRows},
-          bias_of(task)};
+  Linear down{"down", task.mlp().intermediate / task.work.split.tp, task.model.hidden,
+              task.precision(task.layer.feed), task.weights(task.layer.feed)};
+  down.adapted = AdaptedMatrix{LoraModule::kDownProj};
+  down.bias = bias_of(task);
+  down.split = MatrixSplit::kRows;
+  return down;
 }
 
 }  // namespace

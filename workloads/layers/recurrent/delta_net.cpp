@@ -23,28 +23,28 @@ constexpr double kDeltaMultiplyAdds = 4;
 
 bool trains_delta(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
+/// Training joins steps and decays of heads to it.
 Linear delta_input(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
-  const std::int64_t gates = trains_delta(task) ? net.gates() : 0;
-  return {"delta input", task.model.hidden,
-          (net.conv_channels() + net.values() + gates) / task.work.split.tp,
-          task.work.formats.precision, task.weights(task.layer.attention)};
-}
-
-/// Steps and decays of heads.
-Linear delta_gate_input(const LayerTask& task) {
-  return {"delta gate input", task.model.hidden, task.model.delta_net.gates() / task.work.split.tp,
-          unquantised(task.work.formats.precision)};
+  const int tp = task.work.split.tp;
+  const std::int64_t gates = trains_delta(task) ? net.gates() / tp : 0;
+  Linear input =
+      mixer_matrix(task, "delta input", task.model.hidden,
+                   (net.conv_channels() + net.values()) / tp + gates, MatrixSplit::kColumns);
+  input.sixteen_bit = gates;
+  return input;
 }
 
 std::vector<Linear> delta_inputs(const LayerTask& task) {
   if (trains_delta(task)) return {delta_input(task)};
-  return {delta_input(task), delta_gate_input(task)};
+  return {delta_input(task), sixteen_bit_matrix(task, "delta gate input", task.model.hidden,
+                                                task.model.delta_net.gates() / task.work.split.tp,
+                                                MatrixSplit::kColumns)};
 }
 
 Linear delta_output(const LayerTask& task) {
-  return {"delta output", task.model.delta_net.values() / task.work.split.tp, task.model.hidden,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  return mixer_matrix(task, "delta output", task.model.delta_net.values() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 DeltaShape delta_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
@@ -150,15 +150,11 @@ void copy_keys(StepList& steps, const LayerTask& task, bool backward) {
 class DeltaNet final : public Mixer {
  public:
   std::string name() const override { return "delta"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kDeltaMultiplyAdds * real(model.delta_net.states());
   }
-  std::int64_t widest(const LayerTask& task) const override { return delta_input(task).out; }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   void forward(StepList& steps, const LayerTask& task) const override;
   void backward(StepList& steps, const LayerTask& task) const override;
@@ -169,26 +165,15 @@ class DeltaNet final : public Mixer {
   static void train_forward(StepList& steps, const LayerTask& task);
 };
 
-PartParameters DeltaNet::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                    int tp) const {
-  const DeltaNetConfig& net = model.delta_net;
-  const std::int64_t gates = model.hidden * net.gates() / tp;
-  PartParameters p;
-  p.split = model.hidden * (net.conv_channels() + 2 * net.values()) / tp + gates;
+MixerWeights DeltaNet::weights(const LayerTask& task) const {
+  const DeltaNetConfig& net = task.model.delta_net;
+  MixerWeights all{delta_inputs(task)};
+  all.matrices.push_back(delta_output(task));
   // Taps of the convolution, A and the bias of decays by head; the norm is one of all heads.
-  p.split_vectors = (net.conv_channels() * net.conv_kernel + 2 * net.value_heads) / tp;
-  p.whole_vectors = net.value_dim;
-  p.sixteen_bit = gates + p.split_vectors + p.whole_vectors;
-  return p;
-}
-
-/// The input projection is one (Megatron-Core: in_proj).
-std::vector<PartMatrix> DeltaNet::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                           int tp) const {
-  using Split = PartMatrix::Split;
-  const DeltaNetConfig& net = model.delta_net;
-  return {{(net.conv_channels() + net.values() + net.gates()) / tp, model.hidden, Split::kOutputs},
-          {model.hidden, net.values() / tp, Split::kInputs}};
+  all.split_vectors =
+      (net.conv_channels() * net.conv_kernel + 2 * net.value_heads) / task.work.split.tp;
+  all.whole_vectors = net.value_dim;
+  return all;
 }
 
 SequenceCache DeltaNet::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {

@@ -29,14 +29,18 @@ std::int64_t narrow_columns(const DeltaNetConfig& net) { return net.decay_rank +
 /// Queries, keys, values and, where their gates have one matrix, gates.
 Linear kimi_input(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
-  const std::int64_t gate = net.gate_rank == 0 ? net.values() : 0;
-  return {"delta input", task.model.hidden, (net.conv_channels() + gate) / task.work.split.tp,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  const int tp = task.work.split.tp;
+  const std::int64_t values = net.gate_rank == 0 ? 2 : 1;
+  Linear input = mixer_matrix(task, "delta input", task.model.hidden,
+                              (2 * net.keys() + values * net.values()) / tp, MatrixSplit::kColumns);
+  input.parts = {{.out = 2 * net.keys() / tp, .count = 2},
+                 {.out = values * net.values() / tp, .count = values}};
+  return input;
 }
 
 Linear kimi_output(const LayerTask& task) {
-  return {"delta output", task.model.delta_net.values() / task.work.split.tp, task.model.hidden,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  return mixer_matrix(task, "delta output", task.model.delta_net.values() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 DeltaShape kimi_shape(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
@@ -46,30 +50,35 @@ DeltaShape kimi_shape(const LayerTask& task, std::int64_t sequences, std::int64_
 
 bool trains_kimi(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
-/// Steps of heads, beside the columns of kimi_input().
+/// Steps of heads, which read what kimi_input() reads.
 Linear kimi_steps(const LayerTask& task) {
-  return {.name = "delta step input",
-          .in = task.model.hidden,
-          .out = task.model.delta_net.value_heads / task.work.split.tp,
-          .precision = unquantised(task.work.formats.precision),
-          .shares_input = true};
+  Linear steps = sixteen_bit_matrix(task, "delta step input", task.model.hidden,
+                                    task.model.delta_net.value_heads / task.work.split.tp,
+                                    MatrixSplit::kColumns);
+  steps.shares_input = true;
+  return steps;
 }
 
 Linear kimi_narrow(const LayerTask& task) {
-  return {"delta narrow input", task.model.hidden, narrow_columns(task.model.delta_net),
-          task.work.formats.precision};
+  const DeltaNetConfig& net = task.model.delta_net;
+  Linear narrow = mixer_matrix(task, "delta narrow input", task.model.hidden, narrow_columns(net),
+                               MatrixSplit::kNone);
+  narrow.parts = {{net.decay_rank}};
+  if (net.gate_rank > 0) narrow.parts.push_back({net.gate_rank});
+  return narrow;
 }
 
 /// From the narrow columns to decays of all columns of keys and, where they have two matrices,
 /// gates.
 std::vector<Linear> kimi_ups(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
-  std::vector<Linear> all = {{"delta decay up", net.decay_rank,
-                              net.value_heads * net.key_dim / task.work.split.tp,
-                              task.work.formats.precision}};
+  const int tp = task.work.split.tp;
+  std::vector<Linear> all = {mixer_matrix(task, "delta decay up", net.decay_rank,
+                                          net.value_heads * net.key_dim / tp,
+                                          MatrixSplit::kColumns)};
   if (net.gate_rank > 0)
-    all.push_back({"delta gate up", net.gate_rank, net.values() / task.work.split.tp,
-                   task.work.formats.precision});
+    all.push_back(mixer_matrix(task, "delta gate up", net.gate_rank, net.values() / tp,
+                               MatrixSplit::kColumns));
   return all;
 }
 
@@ -143,15 +152,11 @@ Tensor kimi_chunk_tensors(const LayerTask& task) {
 class KimiDelta final : public Mixer {
  public:
   std::string name() const override { return "delta"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kKimiMultiplyAdds * real(model.delta_net.states());
   }
-  std::int64_t widest(const LayerTask& task) const override { return kimi_input(task).out; }
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.delta_net.value_heads, tp, "tp", "heads of Kimi delta attention");
   }
@@ -164,38 +169,16 @@ class KimiDelta final : public Mixer {
   static void train_forward(StepList& steps, const LayerTask& task);
 };
 
-PartParameters KimiDelta::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                     int tp) const {
-  const DeltaNetConfig& net = model.delta_net;
-  const std::int64_t gate = net.gate_rank == 0 ? model.hidden : net.gate_rank;
-  const std::int64_t steps = model.hidden * net.value_heads;
-  PartParameters p;
-  p.split = (model.hidden * (net.conv_channels() + net.values()) + gate * net.values() +
-             net.decay_rank * net.value_heads * net.key_dim + steps) /
-            tp;
-  p.whole = model.hidden * narrow_columns(net);
+MixerWeights KimiDelta::weights(const LayerTask& task) const {
+  const DeltaNetConfig& net = task.model.delta_net;
+  MixerWeights all{{kimi_input(task), kimi_steps(task), kimi_narrow(task)}};
+  for (Linear& up : kimi_ups(task)) all.matrices.push_back(std::move(up));
+  all.matrices.push_back(kimi_output(task));
   // Taps, A by head and a bias of decays by column; the norm is one of all heads.
-  p.split_vectors =
-      (net.conv_channels() * net.conv_kernel + net.value_heads * (1 + net.key_dim)) / tp;
-  p.whole_vectors = net.value_dim;
-  p.sixteen_bit = steps / tp + p.split_vectors + p.whole_vectors;
-  return p;
-}
-
-std::vector<PartMatrix> KimiDelta::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                            int tp) const {
-  using Split = PartMatrix::Split;
-  const DeltaNetConfig& net = model.delta_net;
-  const std::int64_t keys = net.keys() / tp, values = net.values() / tp;
-  const bool narrow = net.gate_rank > 0;
-  std::vector<PartMatrix> all;
-  for (const std::int64_t width : {keys, keys, values, narrow ? 0 : values, net.value_heads / tp})
-    if (width > 0) all.push_back({width, model.hidden, Split::kOutputs});
-  all.push_back({net.decay_rank, model.hidden});
-  all.push_back({net.value_heads / tp * net.key_dim, net.decay_rank, Split::kOutputs});
-  if (narrow) all.push_back({net.gate_rank, model.hidden});
-  if (narrow) all.push_back({values, net.gate_rank, Split::kOutputs});
-  all.push_back({model.hidden, values, Split::kInputs});
+  all.split_vectors =
+      (net.conv_channels() * net.conv_kernel + net.value_heads * (1 + net.key_dim)) /
+      task.work.split.tp;
+  all.whole_vectors = net.value_dim;
   return all;
 }
 
@@ -273,23 +256,16 @@ void KimiDelta::forward(StepList& steps, const LayerTask& task) const {
     train_forward(steps, task);
     return;
   }
-  const DeltaNetConfig& net = task.model.delta_net;
   const RankWork& w = task.work;
-  const WeightFormat weights = task.weights(task.layer.attention);
-  const std::int64_t tokens = w.tokens();
   column_forward(steps, w, {kimi_input(task)}, task.model.hidden);
-  steps.then(gemm("delta step input", unquantised(w.formats.precision),
-                  {tokens, net.value_heads / w.split.tp, task.model.hidden}));
-  steps.then(gemm("delta narrow input", w.formats.precision,
-                  {tokens, narrow_columns(net), task.model.hidden}, weights));
-  steps.then(gemm("delta decay up", w.formats.precision,
-                  {tokens, net.value_heads * net.key_dim / w.split.tp, net.decay_rank}, weights));
-  if (net.gate_rank > 0)
-    steps.then(gemm("delta gate up", w.formats.precision,
-                    {tokens, net.values() / w.split.tp, net.gate_rank}, weights));
+  std::vector<Linear> others = {kimi_steps(task), kimi_narrow(task)};
+  for (Linear& up : kimi_ups(task)) others.push_back(std::move(up));
+  for (const Linear& linear : others)
+    steps.then(
+        gemm(linear.name, linear.precision, {w.tokens(), linear.out, linear.in}, linear.weights));
   next_turn(steps, task);
   for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  steps.then(gated_norm(kimi_shape(task, tokens, 1)));
+  steps.then(gated_norm(kimi_shape(task, w.tokens(), 1)));
   row_forward(steps, w, kimi_output(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }

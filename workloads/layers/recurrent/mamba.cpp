@@ -26,14 +26,14 @@ constexpr double kStateBytes = 4;
 constexpr double kMultiplyAdds = 3.5;
 
 Linear input_of(const LayerTask& task) {
-  return {"mamba input", task.model.hidden,
-          on_rank(task.model.mamba, task.work.split.tp).projected(), task.work.formats.precision,
-          task.weights(task.layer.attention)};
+  return mixer_matrix(task, "mamba input", task.model.hidden,
+                      on_rank(task.model.mamba, task.work.split.tp).projected(),
+                      MatrixSplit::kColumns);
 }
 
 Linear output_of(const LayerTask& task) {
-  return {"mamba output", task.model.mamba.inner() / task.work.split.tp, task.model.hidden,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  return mixer_matrix(task, "mamba output", task.model.mamba.inner() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 ScanShape shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
@@ -127,15 +127,11 @@ class Mamba2 final : public Mixer {
     return " " + std::to_string(m.heads) + " x " + std::to_string(m.head_dim) + " with states of " +
            std::to_string(m.state);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
   }
-  std::int64_t widest(const LayerTask& task) const override { return input_of(task).out; }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   void forward(StepList& steps, const LayerTask& task) const override;
   void backward(StepList& steps, const LayerTask& task) const override;
@@ -143,29 +139,17 @@ class Mamba2 final : public Mixer {
                     const AttentionPart& part) const override;
 };
 
-PartParameters Mamba2::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                  int tp) const {
-  const MambaConfig m = on_rank(model.mamba, tp);
-  PartParameters p;
-  p.split = model.hidden * (m.projected() + m.inner());
+MixerWeights Mamba2::weights(const LayerTask& task) const {
+  const MambaConfig m = on_rank(task.model.mamba, task.work.split.tp);
+  MixerWeights all{{input_of(task), output_of(task)}};
   // Taps and biases of the convolution, weights of the norm where there is one; A, D and the bias
   // of dt by head.
   const std::int64_t taps = m.conv_channels() * (m.conv_kernel + (m.conv_bias ? 1 : 0));
-  p.split_vectors = taps + (m.norm ? m.inner() : 0) + 3 * m.heads;
-  if (m.projection_bias) {
-    p.split_vectors += m.projected();
-    p.whole_vectors = model.hidden;
-  }
-  p.sixteen_bit = p.split_vectors + p.whole_vectors;
-  return p;
-}
-
-std::vector<PartMatrix> Mamba2::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                         int tp) const {
-  using Split = PartMatrix::Split;
-  const MambaConfig m = on_rank(model.mamba, tp);
-  return {{m.projected(), model.hidden, Split::kOutputs},
-          {model.hidden, m.inner(), Split::kInputs}};
+  all.split_vectors = taps + (m.norm ? m.inner() : 0) + 3 * m.heads;
+  if (!m.projection_bias) return all;
+  all.split_vectors += m.projected();
+  all.whole_vectors = task.model.hidden;
+  return all;
 }
 
 SequenceCache Mamba2::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {

@@ -24,9 +24,21 @@ constexpr double kSoftplusFlops = 4;
 /// Columns of low-rank steps, B and C.
 std::int64_t selected_columns(const MambaConfig& m) { return m.step_rank + 2 * m.state; }
 
-Linear selective_matrix(const LayerTask& task, const char* name, std::int64_t in,
-                        std::int64_t out) {
-  return {name, in, out, task.work.formats.precision, task.weights(task.layer.attention)};
+Linear selective_input(const LayerTask& task) {
+  return mixer_matrix(task, "mamba input", task.model.hidden,
+                      2 * task.model.mamba.inner() / task.work.split.tp, MatrixSplit::kColumns);
+}
+Linear selection(const LayerTask& task) {
+  return mixer_matrix(task, "mamba selection", task.model.mamba.inner() / task.work.split.tp,
+                      selected_columns(task.model.mamba), MatrixSplit::kRows);
+}
+Linear selective_steps(const LayerTask& task) {
+  return mixer_matrix(task, "mamba steps", task.model.mamba.step_rank,
+                      task.model.mamba.inner() / task.work.split.tp, MatrixSplit::kColumns);
+}
+Linear selective_output(const LayerTask& task) {
+  return mixer_matrix(task, "mamba output", task.model.mamba.inner() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 class Mamba1 final : public Mixer {
@@ -36,17 +48,13 @@ class Mamba1 final : public Mixer {
     return " of " + std::to_string(model.mamba.inner()) + " channels with states of " +
            std::to_string(model.mamba.state);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     const MambaConfig& m = model.mamba;
     return {0, real(m.inner() / tp * (m.state + m.conv_kernel - 1)) * kChannelStateBytes};
   }
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kSelectiveFlops / 2 * real(model.mamba.inner() * model.mamba.state);
-  }
-  std::int64_t widest(const LayerTask& task) const override {
-    return 2 * task.model.mamba.inner() / task.work.split.tp;
   }
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.mamba.inner(), tp, "tp", "channels of Mamba");
@@ -58,21 +66,19 @@ class Mamba1 final : public Mixer {
                     const AttentionPart& part) const override;
 };
 
-PartParameters Mamba1::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                  int tp) const {
-  const MambaConfig& m = model.mamba;
-  const std::int64_t inner = m.inner() / tp;
-  PartParameters p;
-  p.split = inner * (3 * model.hidden + selected_columns(m) + m.step_rank);
+MixerWeights Mamba1::weights(const LayerTask& task) const {
+  const MambaConfig& m = task.model.mamba;
+  const std::int64_t inner = m.inner() / task.work.split.tp;
+  MixerWeights all{
+      {selective_input(task), selection(task), selective_steps(task), selective_output(task)}};
   // Taps and biases of the convolution, biases of steps, D; decays of every element of a state.
-  p.split_vectors = inner * (m.conv_kernel + (m.conv_bias ? 1 : 0) + 2 + m.state);
+  all.split_vectors = inner * (m.conv_kernel + (m.conv_bias ? 1 : 0) + 2 + m.state);
   if (m.projection_bias) {
-    p.split_vectors += 2 * inner;
-    p.whole_vectors = model.hidden;
+    all.split_vectors += 2 * inner;
+    all.whole_vectors = task.model.hidden;
   }
-  if (m.selection_norms && m.norm) p.whole_vectors += selected_columns(m);
-  p.sixteen_bit = p.split_vectors + p.whole_vectors;
-  return p;
+  if (m.selection_norms && m.norm) all.whole_vectors += selected_columns(m);
+  return all;
 }
 
 /// Scans of prompts: a thread block for each channel and sequence, chunks of 2,048 tokens at once.
@@ -135,19 +141,17 @@ void Mamba1::forward(StepList& steps, const LayerTask& task) const {
   const RankWork& w = task.work;
   const MambaConfig& m = task.model.mamba;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t hidden = task.model.hidden, inner = m.inner() / w.split.tp;
-  column_forward(steps, w, {selective_matrix(task, "mamba input", hidden, 2 * inner)}, hidden);
+  column_forward(steps, w, {selective_input(task)}, task.model.hidden);
   for (const AttentionPart& part : w.batch.attention_kernels())
     steps.then(selective_convolution(task, part));
-  row_forward(steps, w, selective_matrix(task, "mamba selection", inner, selected_columns(m)),
-              RowOutput::kReduced);
+  row_forward(steps, w, selection(task), RowOutput::kReduced);
   if (m.selection_norms)
     steps.then(scan_pass("mamba selection norm", w.tokens(), selected_columns(m),
                          {bytes, bytes, vector_cost::kRmsNorm}));
-  local_forward(steps, w, selective_matrix(task, "mamba steps", m.step_rank, inner), w.tokens());
+  local_forward(steps, w, selective_steps(task), w.tokens());
   next_turn(steps, task);
   for (const AttentionPart& part : w.batch.attention_kernels()) steps.then(state_pass(task, part));
-  row_forward(steps, w, selective_matrix(task, "mamba output", inner, hidden),
+  row_forward(steps, w, selective_output(task),
               task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
 }
 

@@ -4,7 +4,6 @@
 // parallel ranks by itself (vLLM, model_executor/models/falcon_h1.py); in training they share the
 // gathered input and one reduction, as parallel blocks of Megatron-Core do, an estimate, for no
 // published software trains them. Scales of muP are part of other kernels.
-#include <algorithm>
 #include <vector>
 
 #include "workloads/layers/parts/mixer.h"
@@ -12,11 +11,6 @@
 
 namespace orrery {
 namespace {
-
-PartParameters operator+(const PartParameters& a, const PartParameters& b) {
-  return {a.split + b.split, a.split_vectors + b.split_vectors, a.whole + b.whole,
-          a.whole_vectors + b.whole_vectors, a.sixteen_bit + b.sixteen_bit};
-}
 
 /// The sum of what both give, or of the gradients of their input.
 void add_both(StepList& steps, const LayerTask& task, const char* name) {
@@ -41,15 +35,9 @@ class MambaAttention final : public Mixer {
   std::string sizes(const LlmConfig& model, const LayerConfig& layer) const override {
     return ":" + mamba2().sizes(model, layer) + " beside" + attention_sizes(model, layer);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override {
-    return mamba2().parameters(model, layer, tp) + grouped_attention().parameters(model, layer, tp);
-  }
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override {
-    std::vector<PartMatrix> all = grouped_attention().matrices(model, layer, tp);
-    for (const PartMatrix& matrix : mamba2().matrices(model, layer, tp)) all.push_back(matrix);
-    return all;
+  MixerWeights weights(const LayerTask& task) const override {
+    MixerWeights all = grouped_attention().weights(task);
+    return all += mamba2().weights(task);
   }
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
     SequenceCache both = grouped_attention().cache(model, layer, tp);
@@ -61,9 +49,6 @@ class MambaAttention final : public Mixer {
   }
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override {
     return grouped_attention().key_terms(model, layer);
-  }
-  std::int64_t widest(const LayerTask& task) const override {
-    return std::max(mamba2().widest(task), grouped_attention().widest(task));
   }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
     mamba2().require_split(model, layer, tp);

@@ -31,10 +31,41 @@ std::vector<std::int64_t> low_ranks(const RwkvConfig& r, const LayerConfig& laye
   return ranks;
 }
 
-/// Matrices that are never quantised, of all ranks.
-Kernel whole_product(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out,
-                     std::int64_t batch = 1) {
-  return gemm(name, unquantised(task.work.formats.precision), {task.work.tokens(), out, in, batch});
+/// A pair of low-rank matrices: the first is whole on each rank.
+Linear rank_down(const LayerTask& task, std::int64_t rank) {
+  return sixteen_bit_matrix(task, "time mix rank down", task.model.hidden, rank,
+                            MatrixSplit::kNone);
+}
+Linear rank_up(const LayerTask& task, std::int64_t rank) {
+  return sixteen_bit_matrix(task, "time mix rank up", rank,
+                            task.model.rwkv.width() / task.work.split.tp, MatrixSplit::kColumns);
+}
+
+/// Version 6: the pair that mixtures follow from, with a second matrix for each mixture.
+Linear mixtures_down(const LayerTask& task) {
+  return sixteen_bit_matrix(task, "time mix mixtures down", task.model.hidden,
+                            kMixtures * task.model.rwkv.mix_rank, MatrixSplit::kNone);
+}
+Linear mixtures_up(const LayerTask& task) {
+  Linear up = sixteen_bit_matrix(task, "time mix mixtures up", task.model.rwkv.mix_rank,
+                                 kMixtures * task.model.hidden, MatrixSplit::kNone);
+  up.parts = {{.out = up.out, .count = kMixtures}};
+  return up;
+}
+
+/// Sizes of the products of a matrix, one for each of its parts.
+GemmShape product_of(const LayerTask& task, const Linear& linear) {
+  const std::int64_t batch = linear.parts.empty() ? 1 : linear.parts.front().count;
+  return {task.work.tokens(), linear.out / batch, linear.in, batch};
+}
+
+Kernel whole_product(const LayerTask& task, const Linear& linear) {
+  return gemm(linear.name, linear.precision, product_of(task, linear));
+}
+
+Linear time_output(const LayerTask& task) {
+  return mixer_matrix(task, "time mix output", task.model.rwkv.width() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 WkvShape wkv_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
@@ -102,8 +133,7 @@ class TimeMix final : public Mixer {
   std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return " " + std::to_string(model.rwkv.heads) + " x " + std::to_string(model.rwkv.head_dim);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     return {0, real(model.rwkv.states()) * kWkvStateBytes / tp + shift_bytes(model)};
   }
@@ -129,28 +159,37 @@ class TimeMix final : public Mixer {
   }
 };
 
-PartParameters TimeMix::parameters(const LlmConfig& model, const LayerConfig& layer, int tp) const {
-  const RwkvConfig& r = model.rwkv;
-  // Receptance, key, value, output, and a gate where that is one matrix.
-  const std::int64_t matrices = r.version < 7 ? 5 : 4;
-  const std::int64_t width = r.width() / tp;
-  PartParameters p;
-  p.split = matrices * model.hidden * width;
-  std::int64_t narrow = 2 * kMixtures * r.mix_rank * model.hidden;
-  for (const std::int64_t rank : low_ranks(r, layer)) {
-    narrow += rank * model.hidden;
-    p.split += rank * width;
-    p.sixteen_bit += rank * width;
+/// Receptance, key, value, and a gate where that is one matrix.
+std::vector<Linear> time_columns(const LayerTask& task) {
+  std::vector<Linear> columns;
+  for (const char* name :
+       {"time mix receptance", "time mix key", "time mix value", "time mix gate"}) {
+    if (task.model.rwkv.version >= 7 && columns.size() == 3) break;
+    columns.push_back(mixer_matrix(task, name, task.model.hidden,
+                                   task.model.rwkv.width() / task.work.split.tp,
+                                   MatrixSplit::kColumns));
   }
-  p.whole = narrow;
+  return columns;
+}
+
+MixerWeights TimeMix::weights(const LayerTask& task) const {
+  const RwkvConfig& r = task.model.rwkv;
+  const bool first = task.layer.first;
+  MixerWeights all{time_columns(task)};
+  for (const std::int64_t rank : low_ranks(r, task.layer)) {
+    all.matrices.push_back(rank_down(task, rank));
+    all.matrices.push_back(rank_up(task, rank));
+  }
+  if (r.version == 6) {
+    all.matrices.push_back(mixtures_down(task));
+    all.matrices.push_back(mixtures_up(task));
+  }
+  all.matrices.push_back(time_output(task));
   // Weights of mixtures, and of the norm behind the embeddings; decays, bonuses and the norm of
   // heads by column. Version 7: biases of decays, rates and values, three scales of keys.
-  const std::int64_t mixed = r.version == 5 ? 4 : 6;
-  p.whole_vectors = (mixed + (layer.first ? 2 : 0)) * model.hidden;
-  const std::int64_t by_column = r.version < 7 ? 4 : layer.first ? 7 : 8;
-  p.split_vectors = by_column * width;
-  p.sixteen_bit += p.whole + p.whole_vectors + p.split_vectors;
-  return p;
+  all.whole_vectors = ((r.version == 5 ? 4 : 6) + (first ? 2 : 0)) * task.model.hidden;
+  all.split_vectors = (r.version < 7 ? 4 : first ? 7 : 8) * (r.width() / task.work.split.tp);
+  return all;
 }
 
 /// What the products read: mixtures of each token with the one before.
@@ -166,10 +205,10 @@ void mix_inputs(StepList& steps, const LayerTask& task) {
   }
   steps.then(token_shift("time mix first mixture", w.row_tokens(), hidden, 1, bytes));
   const std::int64_t columns = kMixtures * r.mix_rank;
-  steps.then(whole_product(task, "time mix mixtures down", hidden, columns));
+  steps.then(whole_product(task, mixtures_down(task)));
   steps.then(stream("time mix mixtures function", KernelClass::kElementwise, w.tokens(), columns,
                     {bytes, bytes, 1}));
-  steps.then(whole_product(task, "time mix mixtures up", r.mix_rank, hidden, kMixtures));
+  steps.then(whole_product(task, mixtures_up(task)));
   steps.then(
       token_shift("time mix inputs", w.row_tokens(), hidden, kMixtures, bytes, /*learned=*/true));
 }
@@ -184,25 +223,13 @@ void mix_inputs_backward(StepList& steps, const LayerTask& task) {
                                   time_mixtures(r), bytes, learned));
   if (!learned) return;
   const std::int64_t columns = kMixtures * r.mix_rank;
-  batched_backward(steps, w, "time mix mixtures up", {w.tokens(), hidden, r.mix_rank, kMixtures});
+  const Linear up = mixtures_up(task), down = mixtures_down(task);
+  batched_backward(steps, w, up.name, product_of(task, up));
   steps.then(stream("time mix mixtures function backward", KernelClass::kElementwise, w.tokens(),
                     columns, {2 * bytes, bytes, 2}));
-  batched_backward(steps, w, "time mix mixtures down", {w.tokens(), columns, hidden});
+  batched_backward(steps, w, down.name, product_of(task, down));
   steps.then(
       token_shift_backward("time mix first mixture backward", w.row_tokens(), hidden, 1, bytes));
-}
-
-/// Receptance, key, value, and a gate where that is one matrix.
-std::vector<Linear> time_columns(const LayerTask& task) {
-  const std::int64_t hidden = task.model.hidden,
-                     width = task.model.rwkv.width() / task.work.split.tp;
-  std::vector<Linear> columns;
-  columns.reserve(4);
-  for (const char* name : {"time mix receptance", "time mix key", "time mix value"})
-    columns.push_back(rwkv_matrix(task, name, hidden, width));
-  if (task.model.rwkv.version < 7)
-    columns.push_back(rwkv_matrix(task, "time mix gate", hidden, width));
-  return columns;
 }
 
 void TimeMix::forward(StepList& steps, const LayerTask& task) const {
@@ -218,10 +245,10 @@ void TimeMix::forward(StepList& steps, const LayerTask& task) const {
   makes(steps, task, {time_mix_inputs});
   column_forward(steps, w, time_columns(task), hidden);
   for (const std::int64_t rank : low_ranks(r, task.layer)) {
-    steps.then(whole_product(task, "time mix rank down", hidden, rank));
+    steps.then(whole_product(task, rank_down(task, rank)));
     steps.then(stream("time mix rank function", KernelClass::kElementwise, w.tokens(), rank,
                       {bytes, bytes, 1}));
-    steps.then(whole_product(task, "time mix rank up", rank, width));
+    steps.then(whole_product(task, rank_up(task, rank)));
   }
   // Keys of length 1 times rates, values between those of the first layer and their own: one
   // kernel where the package compiles it.
@@ -234,7 +261,7 @@ void TimeMix::forward(StepList& steps, const LayerTask& task) const {
   makes(steps, task, {time_mix_result});
   steps.then(wkv_norm(wkv_shape_of(task, w.tokens(), 1)));
   makes(steps, task, {time_mix_output_input});
-  row_forward(steps, w, rwkv_matrix(task, "time mix output", width, hidden), rwkv_reduction(w));
+  row_forward(steps, w, time_output(task), rwkv_reduction(w));
 }
 
 void TimeMix::backward(StepList& steps, const LayerTask& task) const {
@@ -242,7 +269,7 @@ void TimeMix::backward(StepList& steps, const LayerTask& task) const {
   const RwkvConfig& r = task.model.rwkv;
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t hidden = task.model.hidden, width = r.width() / w.split.tp;
-  row_backward(steps, w, rwkv_matrix(task, "time mix output", width, hidden));
+  row_backward(steps, w, time_output(task));
   frees(steps, task, {time_mix_output_input});
   steps.then(wkv_norm_backward(wkv_shape_of(task, w.tokens(), 1)));
   steps.then(wkv_backward(trained_wkv(task)));
@@ -251,10 +278,11 @@ void TimeMix::backward(StepList& steps, const LayerTask& task) const {
     steps.then(stream("time mix keys backward", KernelClass::kElementwise, w.tokens(), width,
                       {9 * bytes, 5 * bytes, 24}));
   for (const std::int64_t rank : low_ranks(r, task.layer)) {
-    batched_backward(steps, w, "time mix rank up", {w.tokens(), width, rank});
+    const Linear up = rank_up(task, rank), down = rank_down(task, rank);
+    batched_backward(steps, w, up.name, product_of(task, up));
     steps.then(stream("time mix rank function backward", KernelClass::kElementwise, w.tokens(),
                       rank, {2 * bytes, bytes, 2}));
-    batched_backward(steps, w, "time mix rank down", {w.tokens(), rank, hidden});
+    batched_backward(steps, w, down.name, product_of(task, down));
   }
   column_backward(steps, w, time_columns(task), hidden);
   frees(steps, task, {time_mix_columns});

@@ -10,6 +10,19 @@ namespace {
 
 bool gates_channels(const LayerTask& task) { return task.model.rwkv.version < 7; }
 
+Linear channel_key(const LayerTask& task) {
+  return mixer_matrix(task, "channel mix key", task.model.hidden,
+                      task.model.rwkv.channels / task.work.split.tp, MatrixSplit::kColumns);
+}
+Linear channel_value(const LayerTask& task) {
+  return mixer_matrix(task, "channel mix value", task.model.rwkv.channels / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
+}
+Linear channel_receptance(const LayerTask& task) {
+  return mixer_matrix(task, "channel mix receptance", task.model.hidden, task.model.hidden,
+                      MatrixSplit::kNone);
+}
+
 /// What is mixed, and what keys and receptances read.
 Tensor channel_mix_inputs(const LayerTask& task) {
   const double copies = gates_channels(task) ? 3 : 2;
@@ -43,14 +56,10 @@ class ChannelMix final : public Mixer {
   std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return " " + std::to_string(model.rwkv.channels);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/,
                       int /*tp*/) const override {
     return {0, shift_bytes(model)};
-  }
-  std::int64_t widest(const LayerTask& task) const override {
-    return task.model.rwkv.channels / task.work.split.tp;
   }
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.rwkv.channels, tp, "tp", "columns of channel mixing");
@@ -62,14 +71,11 @@ class ChannelMix final : public Mixer {
                     const AttentionPart& /*part*/) const override {}
 };
 
-PartParameters ChannelMix::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                      int tp) const {
-  PartParameters p;
-  p.split = 2 * model.hidden * (model.rwkv.channels / tp);
-  const bool gated = model.rwkv.version < 7;
-  if (gated) p.whole = model.hidden * model.hidden;
-  p.whole_vectors = p.sixteen_bit = (gated ? 2 : 1) * model.hidden;
-  return p;
+MixerWeights ChannelMix::weights(const LayerTask& task) const {
+  MixerWeights all{{channel_key(task), channel_value(task)}};
+  if (gates_channels(task)) all.matrices.push_back(channel_receptance(task));
+  all.whole_vectors = (gates_channels(task) ? 2 : 1) * task.model.hidden;
+  return all;
 }
 
 void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
@@ -81,14 +87,13 @@ void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
   constexpr double kSquaredRelu = 2;
   steps.then(token_shift("channel mix inputs", w.row_tokens(), hidden, gated ? 2 : 1, bytes));
   makes(steps, task, {channel_mix_inputs});
-  column_forward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
+  column_forward(steps, w, {channel_key(task)}, hidden);
   steps.then(stream("channel mix function", KernelClass::kElementwise, w.tokens(), width,
                     {bytes, bytes, kSquaredRelu}));
   makes(steps, task, {channel_mix_function_input, channel_mix_value_input});
-  row_forward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden), rwkv_reduction(w));
+  row_forward(steps, w, channel_value(task), rwkv_reduction(w));
   if (!gated) return;
-  local_forward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
-                w.row_tokens());
+  local_forward(steps, w, channel_receptance(task), w.row_tokens());
   steps.then(stream("channel mix gate", KernelClass::kElementwise, w.row_tokens(), hidden,
                     {2 * bytes, bytes, vector_cost::kSilu}));
   makes(steps, task, {channel_mix_gate});
@@ -105,15 +110,14 @@ void ChannelMix::backward(StepList& steps, const LayerTask& task) const {
     steps.then(stream("channel mix gate backward", KernelClass::kElementwise, w.row_tokens(),
                       hidden, {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu}));
     frees(steps, task, {channel_mix_gate});
-    local_backward(steps, w, rwkv_matrix(task, "channel mix receptance", hidden, hidden),
-                   w.row_tokens());
+    local_backward(steps, w, channel_receptance(task), w.row_tokens());
   }
-  row_backward(steps, w, rwkv_matrix(task, "channel mix value", width, hidden));
+  row_backward(steps, w, channel_value(task));
   frees(steps, task, {channel_mix_value_input});
   steps.then(stream("channel mix function backward", KernelClass::kElementwise, w.tokens(), width,
                     {2 * bytes, bytes, kSquaredReluGradient}));
   frees(steps, task, {channel_mix_function_input});
-  column_backward(steps, w, {rwkv_matrix(task, "channel mix key", hidden, width)}, hidden);
+  column_backward(steps, w, {channel_key(task)}, hidden);
   steps.then(token_shift_backward("channel mix inputs backward", w.row_tokens(), hidden,
                                   gated ? 2 : 1, bytes));
   frees(steps, task, {channel_mix_inputs});

@@ -15,12 +15,6 @@ namespace orrery {
 /// Bytes of the last token, which the next one is mixed with.
 inline double shift_bytes(const LlmConfig& model) { return 2 * real(model.hidden); }
 
-/// A matrix that is quantised where its layer's is.
-inline Linear rwkv_matrix(const LayerTask& task, const char* name, std::int64_t in,
-                          std::int64_t out) {
-  return {name, in, out, task.work.formats.precision, task.weights(task.layer.attention)};
-}
-
 /// How ranks add up a product of rows: training shares tokens out where sequences are split.
 inline RowOutput rwkv_reduction(const RankWork& work) {
   const bool scatters = work.batch.phase == Phase::kTraining && work.split.sp;

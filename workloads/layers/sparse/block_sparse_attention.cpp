@@ -83,10 +83,7 @@ void learn_blocks(StepList& steps, const LayerTask& task) {
 
 class BlockSparseAttention final : public GroupedAttention {
  public:
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void part_forward(StepList& steps, const LayerTask& task,
@@ -97,24 +94,15 @@ class BlockSparseAttention final : public GroupedAttention {
 };
 
 /// Heads of index queries of a rank lie with the KV heads of their groups; the one key is whole.
-PartParameters BlockSparseAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                                int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  PartParameters p = GroupedAttention::parameters(model, layer, tp);
-  p.split += model.hidden * local_kv_heads(a, tp) * a.indexer.head_dim;
-  p.whole += model.hidden * a.indexer.head_dim;
-  p.whole_vectors += 2 * a.indexer.head_dim;  // norms of index queries and keys
-  p.sixteen_bit += 2 * a.indexer.head_dim;
-  return p;
-}
-
-std::vector<PartMatrix> BlockSparseAttention::matrices(const LlmConfig& model,
-                                                       const LayerConfig& layer, int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  std::vector<PartMatrix> all = GroupedAttention::matrices(model, layer, tp);
-  all.push_back(
-      {local_kv_heads(a, tp) * a.indexer.head_dim, model.hidden, PartMatrix::Split::kOutputs});
-  all.push_back({a.indexer.head_dim, model.hidden});
+MixerWeights BlockSparseAttention::weights(const LayerTask& task) const {
+  const std::int64_t columns = task.attention().indexer.head_dim;
+  MixerWeights all = GroupedAttention::weights(task);
+  all.whole_vectors += 2 * columns;                           // norms of index queries and keys
+  if (task.work.batch.phase != Phase::kTraining) return all;  // columns of the first product
+  all.matrices.push_back(mixer_matrix(task, "index query", task.model.hidden,
+                                      core_shape(task).kv_heads * columns, MatrixSplit::kColumns));
+  all.matrices.push_back(
+      mixer_matrix(task, "index key", task.model.hidden, columns, MatrixSplit::kNone));
   return all;
 }
 

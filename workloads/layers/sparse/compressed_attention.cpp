@@ -26,16 +26,9 @@ class CompressedAttention final : public Mixer {
   explicit CompressedAttention(Compressed kind) : kind_(kind) {}
 
   std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  MixerWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
-  std::int64_t widest(const LayerTask& task) const override {
-    const AttentionConfig& a = task.model.attention;
-    return a.heads / task.work.split.tp * a.head_dim;
-  }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   void forward(StepList& steps, const LayerTask& task) const override;
   void backward(StepList& steps, const LayerTask& task) const override {
@@ -55,48 +48,12 @@ class CompressedAttention final : public Mixer {
   Compressed kind_;
 };
 
-PartParameters CompressedAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                               int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t heads = a.heads * a.head_dim, rank = a.compression.output_rank;
-  std::int64_t wide = 0;
-  PartParameters p;
-  p.split =
-      (a.q_lora_rank * heads + heads * rank + a.compression.output_groups * rank * model.hidden) /
-      tp;
-  p.split_vectors = a.heads / tp;  // a sink a head
-  p.whole = model.hidden * (a.q_lora_rank + a.head_dim);
-  p.whole_vectors = a.q_lora_rank + a.head_dim;
-  for (const Compressor& compressor : compressors(a)) {
-    wide += model.hidden * compressor.projected();
-    p.whole_vectors += compressor.vectors();
-  }
-  if (chooses()) {
-    wide += model.hidden * a.indexer.heads;
-    p.whole += a.q_lora_rank * a.indexer.heads * a.indexer.head_dim;
-  }
-  p.whole += wide;
-  p.sixteen_bit = wide + p.split_vectors + p.whole_vectors;
-  return p;
-}
-
-std::vector<PartMatrix> CompressedAttention::matrices(const LlmConfig& model,
-                                                      const LayerConfig& layer, int tp) const {
-  using Split = PartMatrix::Split;
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t columns = a.heads / tp * a.head_dim, groups = a.compression.output_groups / tp;
-  const std::int64_t rank = a.compression.output_rank;
-  std::vector<PartMatrix> all = {{a.q_lora_rank, model.hidden},
-                                 {a.head_dim, model.hidden},
-                                 {columns, a.q_lora_rank, Split::kOutputs}};
-  for (std::int64_t i = 0; i < groups; ++i) all.push_back({rank, columns / groups});
-  all.push_back({model.hidden, groups * rank, Split::kInputs});
-  // What is pooled, and gates.
-  for (const Compressor& compressor : compressors(a))
-    all.insert(all.end(), 2, {compressor.projected() / 2, model.hidden});
-  if (!chooses()) return all;
-  all.push_back({a.indexer.heads * a.indexer.head_dim, a.q_lora_rank});
-  all.push_back({a.indexer.heads, model.hidden});
+MixerWeights CompressedAttention::weights(const LayerTask& task) const {
+  const AttentionConfig& a = task.attention();
+  MixerWeights all{compressed_linears(task)};
+  all.split_vectors = a.heads / task.work.split.tp;  // a sink a head
+  all.whole_vectors = a.q_lora_rank + a.head_dim;
+  for (const Compressor& compressor : compressors(a)) all.whole_vectors += compressor.vectors();
   return all;
 }
 

@@ -35,6 +35,9 @@ std::vector<Compressor> compressors_of(const AttentionConfig& a, Compressed kind
 /// The latest keys and the entries that tokens of a part attend to; `pairs` are those of entries.
 SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Compressed kind);
 
+/// Matrices of a layer.
+std::vector<Linear> compressed_linears(const LayerTask& task);
+
 /// A training step of it (compressed_training.cpp).
 void compressed_training_forward(StepList& steps, const LayerTask& task);
 void compressed_training_backward(StepList& steps, const LayerTask& task);

@@ -9,6 +9,7 @@
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/sparse/compressed_attention.h"
 #include "workloads/layers/sparse/indexer_gradients.h"
 #include "workloads/ops/kernels.h"
@@ -54,20 +55,26 @@ SeenKeys seen_entries(const LayerTask& task) {
 }
 
 Linear key_down(const LayerTask& task, const CompressedShape& s) {
-  return {"latent down", task.model.hidden, s.latents, task.work.formats.precision};
+  Linear down = mixer_matrix(task, "latent down", task.model.hidden, s.latents, MatrixSplit::kNone);
+  down.parts = {{s.a.q_lora_rank}, {s.a.head_dim}};
+  return down;
 }
 
 Linear head_queries(const LayerTask& task, const CompressedShape& s) {
-  return {"query up", s.a.q_lora_rank, s.columns(), task.work.formats.precision};
+  return mixer_matrix(task, "query up", s.a.q_lora_rank, s.columns(), MatrixSplit::kColumns);
 }
 
 Linear entry_queries(const LayerTask& task, const CompressedShape& s) {
-  return {"index query", s.a.q_lora_rank, s.a.indexer.heads * s.a.indexer.head_dim,
-          task.work.formats.precision};
+  return mixer_matrix(task, "index query", s.a.q_lora_rank,
+                      s.a.indexer.heads * s.a.indexer.head_dim, MatrixSplit::kNone);
 }
 
+/// What is pooled, and gates.
 Linear compression(const LayerTask& task, const Compressor& c, const char* name) {
-  return {name, task.model.hidden, c.projected(), unquantised(task.work.formats.precision)};
+  Linear linear =
+      sixteen_bit_matrix(task, name, task.model.hidden, c.projected(), MatrixSplit::kNone);
+  linear.parts = {{.out = c.projected(), .count = 2}};
+  return linear;
 }
 
 /// The compressor of keys.
@@ -80,12 +87,20 @@ std::vector<Linear> compressed_inputs(const LayerTask& task, const CompressedSha
 std::vector<Linear> detached_inputs(const LayerTask& task, const CompressedShape& s) {
   if (!s.chooses) return {};
   return {compression(task, s.compressors.back(), "index compression"),
-          {"index weights", task.model.hidden, s.a.indexer.heads,
-           unquantised(task.work.formats.precision)}};
+          sixteen_bit_matrix(task, "index weights", task.model.hidden, s.a.indexer.heads,
+                             MatrixSplit::kNone)};
+}
+
+/// Each group of heads has a matrix of its own.
+Linear group_values(const LayerTask& task, const CompressedShape& s) {
+  Linear values =
+      mixer_matrix(task, "value groups", s.columns() / s.groups, s.output(), MatrixSplit::kParts);
+  values.parts = {{.out = s.output(), .count = s.groups}};
+  return values;
 }
 
 Linear row_output(const LayerTask& task, const CompressedShape& s) {
-  return {"attention output", s.output(), task.model.hidden, task.work.formats.precision};
+  return mixer_matrix(task, "attention output", s.output(), task.model.hidden, MatrixSplit::kRows);
 }
 
 GemmShape value_groups(const LayerTask& task, const CompressedShape& s) {
@@ -315,6 +330,16 @@ class CompressedTraining {
 };
 
 }  // namespace
+
+std::vector<Linear> compressed_linears(const LayerTask& task) {
+  const CompressedShape s(task);
+  std::vector<Linear> all = {key_down(task, s), head_queries(task, s), group_values(task, s),
+                             row_output(task, s)};
+  for (auto* further : {compressed_inputs, detached_inputs})
+    for (Linear& linear : further(task, s)) all.push_back(std::move(linear));
+  if (s.chooses) all.push_back(entry_queries(task, s));
+  return all;
+}
 
 void compressed_training_forward(StepList& steps, const LayerTask& task) {
   CompressedTraining(steps, task).forward();

@@ -45,17 +45,18 @@ ChosenHeads latent_heads(const LayerTask& task) {
 
 Linear index_query(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
-  return {"index query", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          a.indexer.heads * a.indexer.head_dim, task.work.formats.precision};
+  return mixer_matrix(task, "index query", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
+                      a.indexer.heads * a.indexer.head_dim, MatrixSplit::kNone);
 }
 
 Linear index_key(const LayerTask& task) {
-  return {"index key", task.model.hidden, indexer_of(task).head_dim, task.work.formats.precision};
+  return mixer_matrix(task, "index key", task.model.hidden, indexer_of(task).head_dim,
+                      MatrixSplit::kNone);
 }
 
 Linear index_weights(const LayerTask& task) {
-  return {"index weights", task.model.hidden, indexer_of(task).heads,
-          unquantised(task.work.formats.precision)};
+  return sixteen_bit_matrix(task, "index weights", task.model.hidden, indexer_of(task).heads,
+                            MatrixSplit::kNone);
 }
 
 /// Ranks that hold shares of the tokens gather what the indexer reads, and keep it.
@@ -190,6 +191,10 @@ void learn_choice(StepList& steps, const LayerTask& task) {
 
 }  // namespace
 
+std::vector<Linear> index_linears(const LayerTask& task) {
+  return {index_query(task), index_key(task), index_weights(task)};
+}
+
 void indexer_training_forward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
   const IndexerConfig& i = indexer_of(task);
@@ -197,8 +202,7 @@ void indexer_training_forward(StepList& steps, const LayerTask& task) {
   if (gathers_inputs(task))
     steps.then(tensor_collective("index input all-gather", TransferKind::kAllGather, w,
                                  index_inputs(task)));
-  for (const Linear& linear : {index_query(task), index_key(task), index_weights(task)})
-    local_forward(steps, w, linear, w.tokens());
+  for (const Linear& linear : index_linears(task)) local_forward(steps, w, linear, w.tokens());
   makes(steps, task, {gathered_index_inputs});
   steps.then(stream("index key norm", KernelClass::kNormalization, w.tokens(), i.head_dim,
                     {bytes, bytes, vector_cost::kLayerNorm}));

@@ -189,13 +189,8 @@ void require_optimizer(const LlmConfig& model, const TrainingConfig& c) {
           "Muon needs whole matrices of weights and gradients: zero 0, or 1, where replicas share "
           "them out",
           {"1", {}});
-  for (const LayerConfig& layer : model.layers) {
-    const Mixer* mixer = mixer_of(model, layer);
-    const bool said = mixer == nullptr || !mixer->matrices(model, layer, 1).empty();
-    require(!muon || said, "optimizer",
-            std::string("Muon of the matrices of ") + to_string(layer.mixer) + " is not modelled",
-            {"adam", {}});
-  }
+  require(!muon || !model.has(MixerKind::kSharedBlock), "optimizer",
+          "Muon of matrices that several layers share is not modelled", {"adam", {}});
   require(!muon || !c.lora, Paths{"lora", "optimizer"}, "adapters are trained by adam or sgd",
           {{}, {"optimizer: adam"}});
   require(!muon || c.precision != Precision::kFp16, Paths{"optimizer", "precision"},
