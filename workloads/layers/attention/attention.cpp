@@ -6,6 +6,7 @@
 #include "workloads/layers/attention/context_parallel.h"
 #include "workloads/layers/attention/rotary_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
@@ -220,50 +221,44 @@ void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& 
           {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
 }
 
-void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
+namespace {
+
+void project_heads(StepList& steps, const LayerTask& task) {
   std::vector<Linear> inputs = input_linears(task);
   if (trains_index(task)) inputs.push_back(index_of(task));
-  column_forward(steps, w, inputs, task.model.hidden);
-  makes(steps, task, {kept::attention_input});
-  if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
-    steps.then(stream("query-key norm", KernelClass::kNormalization, w.tokens(), normed,
-                      {bytes, bytes, vector_cost::kRmsNorm}));
-    makes(steps, task, {kept::unnormed_heads});
-  }
-  rotary_forward(steps, task);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  output_gate_forward(steps, task);
-  gate_heads(steps, task);
-  makes(steps, task, {kept::output_projection_input});
-  row_forward(steps, w, output_of(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+  column_forward(steps, task.work, inputs, task.model.hidden);
 }
 
-void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
+void project_heads_backward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
-  row_backward(steps, w, output_of(task));
-  if (!w.formats.narrow_inputs) uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::output_projection_input});
-  output_gate_backward(steps, task);
-  gate_heads_backward(steps, task);
-  core_backward(steps, task);
-  rotary_backward(steps, task);
-  if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
-    steps.then(stream("query-key norm backward", KernelClass::kNormalization, w.tokens(), normed,
-                      {2 * bytes, bytes, vector_cost::kNormBackward}));
-    frees(steps, task, {kept::unnormed_heads});
-  }
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("attention norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
+  norm_again(steps, task, "attention norm");
   if (trains_index(task)) detached_backward(steps, w, index_of(task), w.tokens(), steps.cursor());
   column_backward(steps, w, input_linears(task), task.model.hidden);
-  frees(steps, task, {kept::attention_input});
+}
+
+/// Norms of queries and keys.
+LayerOp heads_norm(const LayerTask& task) {
+  const std::int64_t tokens = task.work.tokens(), width = normed_heads_width(task);
+  const double bytes = activation_bytes(task.work.formats.precision);
+  if (width == 0) return {};
+  return {kernels({stream("query-key norm", KernelClass::kNormalization, tokens, width,
+                          {bytes, bytes, vector_cost::kRmsNorm})}),
+          kernels({stream("query-key norm backward", KernelClass::kNormalization, tokens, width,
+                          {2 * bytes, bytes, vector_cost::kNormBackward})}),
+          {kept::unnormed_heads}};
+}
+
+}  // namespace
+
+std::vector<LayerOp> GroupedAttention::ops(const LayerTask& task) const {
+  const auto core = [this](StepList& steps, const LayerTask& of) { core_backward(steps, of); };
+  return {{project_heads, project_heads_backward, {kept::attention_input}},
+          heads_norm(task),
+          {rotary_forward, rotary_backward},
+          {parts_forward(), core},
+          {gate_heads, gate_heads_backward},
+          {output_gate_forward, output_gate_backward, {}, {kept::output_projection_input}},
+          core_output_op(output_of(task))};
 }
 
 void GroupedAttention::core_backward(StepList& steps, const LayerTask& task) const {

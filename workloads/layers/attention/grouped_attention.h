@@ -16,8 +16,7 @@ class GroupedAttention : public Mixer {
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 

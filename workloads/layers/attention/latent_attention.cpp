@@ -15,6 +15,7 @@
 #include "workloads/layers/attention/latent_rotary.h"
 #include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/ops/kernels.h"
 
@@ -70,17 +71,23 @@ Linear output_of(const LayerTask& task) {
 }
 
 void down_forward(StepList& steps, const LayerTask& task) {
+  for (const Linear& down : downs_of(task))
+    local_forward(steps, task.work, down, task.work.row_tokens());
+}
+
+LayerOp latent_norm(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
-  const std::vector<Linear> downs = downs_of(task);
-  for (const Linear& down : downs) local_forward(steps, w, down, w.row_tokens());
-  makes(steps, task, {kept::attention_input});
-  Kernel norm = stream("latent norm", KernelClass::kNormalization, w.row_tokens(),
-                       a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm});
-  norm.launches = static_cast<std::int64_t>(downs.size());
-  steps.then(std::move(norm));
-  makes(steps, task, {kept::latent_norm_input, kept::latents});
+  const double bytes = activation_bytes(task.work.formats.precision);
+  const auto norm = [&](const char* name, StreamCost cost) {
+    Kernel kernel = stream(name, KernelClass::kNormalization, task.work.row_tokens(),
+                           a.q_lora_rank + a.kv_lora_rank, cost);
+    kernel.launches = static_cast<std::int64_t>(downs_of(task).size());
+    return kernels({std::move(kernel)});
+  };
+  return {norm("latent norm", {bytes, bytes, vector_cost::kRmsNorm}),
+          norm("latent norm backward", {2 * bytes, bytes, vector_cost::kNormBackward}),
+          {kept::latent_norm_input},
+          {kept::latents}};
 }
 
 /// Rotates its part of queries and keys and writes both out with the part that is not rotated, for
@@ -264,21 +271,15 @@ MixerWeights LatentAttention::weights(const LayerTask& task) const {
   return all;
 }
 
-void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
+void LatentAttention::heads_forward(StepList& steps, const LayerTask& task) const {
   const RankWork& w = task.work;
-  down_forward(steps, task);
   if (!absorbs(task)) cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
   column_forward(steps, w, {query_up(task)}, latent_width(task));
   beside_queries(steps, task);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  if (task.attention().output_gate) {
-    column_forward(steps, w, {gate_of(task)}, task.model.hidden);
-    output_gate_forward(steps, task);
-  }
-  makes(steps, task, {kept::output_projection_input});
-  row_forward(steps, w, output_of(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+  parts_forward()(steps, task);
+  if (!task.attention().output_gate) return;
+  column_forward(steps, w, {gate_of(task)}, task.model.hidden);
+  output_gate_forward(steps, task);
 }
 
 void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) const {
@@ -300,26 +301,11 @@ void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) con
   column_backward(steps, w, {query_up(task), key_value_of(task)}, latent_width(task));
 }
 
-void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
+void LatentAttention::down_backward(StepList& steps, const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
   const RankWork& w = task.work;
   const double bytes = activation_bytes(w.formats.precision);
-  row_backward(steps, w, output_of(task));
-  if (!w.formats.narrow_inputs && !absorbs(task)) uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::output_projection_input});
-  heads_backward(steps, task);
-  frees(steps, task, {kept::latents});
-  const std::vector<Linear> downs = downs_of(task);
-  Kernel norm =
-      stream("latent norm backward", KernelClass::kNormalization, w.row_tokens(),
-             a.q_lora_rank + a.kv_lora_rank, {2 * bytes, bytes, vector_cost::kNormBackward});
-  norm.launches = static_cast<std::int64_t>(downs.size());
-  steps.then(std::move(norm));
-  frees(steps, task, {kept::latent_norm_input});
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("attention norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
+  norm_again(steps, task, "attention norm");
   beside_latents_backward(steps, task);
   const auto pass = [&](const char* name, std::int64_t width, StreamCost cost) {
     steps.then(stream(name, KernelClass::kElementwise, w.row_tokens(), width, cost));
@@ -327,11 +313,26 @@ void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
   // The gradients of a split, of the latents of keys and values and of the rotary key.
   if (projects_apart(task))
     pass("latent gradient copy", a.kv_lora_rank + a.qk_rope_head_dim, {bytes, bytes, 0});
-  for (const Linear& down : downs) local_backward(steps, w, down, w.row_tokens());
+  for (const Linear& down : downs_of(task)) local_backward(steps, w, down, w.row_tokens());
   // Queries and keys have the hidden state as input.
   if (projects_apart(task))
     pass("latent input gradient add", task.model.hidden, {2 * bytes, bytes, 1});
-  frees(steps, task, {kept::attention_input});
+}
+
+std::vector<LayerOp> LatentAttention::ops(const LayerTask& task) const {
+  using Pass = void (LatentAttention::*)(StepList&, const LayerTask&) const;
+  const auto own = [this](Pass pass) {
+    return [this, pass](StepList& steps, const LayerTask& of) { (this->*pass)(steps, of); };
+  };
+  const Linear output = output_of(task);
+  return {{down_forward, own(&LatentAttention::down_backward), {kept::attention_input}},
+          latent_norm(task),
+          {own(&LatentAttention::heads_forward),
+           own(&LatentAttention::heads_backward),
+           {},
+           {kept::output_projection_input},
+           {kept::latents}},
+          absorbs(task) ? row_op(output, {kept::output_projection_input}) : core_output_op(output)};
 }
 
 const Mixer& latent_attention() {

@@ -19,8 +19,7 @@ class LatentAttention : public Mixer {
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   std::int64_t widest(const LayerTask& task) const override;
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 
@@ -33,6 +32,10 @@ class LatentAttention : public Mixer {
   virtual void heads_backward(StepList& steps, const LayerTask& task) const;
   /// Gradients of other matrices that read the layer's input, which is there.
   virtual void beside_latents_backward(StepList& /*steps*/, const LayerTask& /*task*/) const {}
+
+ private:
+  void heads_forward(StepList& steps, const LayerTask& task) const;
+  void down_backward(StepList& steps, const LayerTask& task) const;
 };
 
 /// The up-projection of queries, and the columns of all that up-projections take as input, as

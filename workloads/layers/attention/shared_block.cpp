@@ -7,12 +7,14 @@
 // gradients follow from them, an estimate, for no published software trains the model. Gradients of
 // shared weights are added up over their uses, which all have to be on one pipeline stage.
 #include <string>
+#include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/grouped_attention.h"
 #include "workloads/layers/attention/rotary_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 
@@ -92,8 +94,7 @@ class SharedBlock final : public GroupedAttention {
     GroupedAttention::require_split(model, layer, tp);
     require_divides(model.mlp.intermediate, tp, "tp", "columns of the MLP");
   }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
 };
 
 // Tensors that forward passes leave.
@@ -167,28 +168,24 @@ MixerWeights SharedBlock::weights(const LayerTask& task) const {
   return all;
 }
 
-/// What an adapter adds to what its matrix gives.
-void adapter_products(StepList& steps, const LayerTask& task, const BlockAdapter& adapter,
-                      const char* addition) {
-  const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
-  const auto& [down, up, count] = adapter;
-  steps.then(gemm(down.name, down.precision, {w.tokens(), down.out, down.in}));
-  steps.then(gemm(up.name, up.precision, {w.tokens(), up.out / count, up.in, count}));
-  steps.then(
-      stream(addition, KernelClass::kElementwise, w.tokens(), up.out, {2 * bytes, bytes, 1}));
-}
-
-/// The gradients of an adapter, and the sum of the gradient of its input with the matrix's.
-void adapter_gradients(StepList& steps, const LayerTask& task, const BlockAdapter& adapter,
-                       const char* addition) {
-  const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
-  const auto& [down, up, count] = adapter;
-  batched_backward(steps, w, up.name, {w.tokens(), up.out / count, up.in, count});
-  batched_backward(steps, w, down.name, {w.tokens(), down.out, down.in});
-  steps.then(
-      stream(addition, KernelClass::kElementwise, w.tokens(), down.in, {2 * bytes, bytes, 1}));
+/// What an adapter adds to what its matrix gives. Its gradient is added to that of the matrix.
+LayerOp adapter_op(const LayerTask& task, const std::string& name, const BlockAdapter& adapter) {
+  const std::int64_t tokens = task.work.tokens();
+  const double bytes = activation_bytes(task.work.formats.precision);
+  const Linear &down = adapter.down, &up = adapter.up;
+  const GemmShape first{tokens, down.out, down.in};
+  const GemmShape second{tokens, up.out / adapter.count, up.in, adapter.count};
+  const auto addition = [&](const char* what, std::int64_t width) {
+    return stream(name + what, KernelClass::kElementwise, tokens, width, {2 * bytes, bytes, 1});
+  };
+  const Kernel sum = addition(" gradient addition", down.in);
+  return {kernels({gemm(down.name, down.precision, first), gemm(up.name, up.precision, second),
+                   addition(" addition", up.out)}),
+          [=](StepList& steps, const LayerTask& of) {
+            batched_backward(steps, of.work, up.name, second);
+            batched_backward(steps, of.work, down.name, first);
+            steps.then(sum);
+          }};
 }
 
 /// How ranks add up a product of rows: training shares tokens out where sequences are split.
@@ -197,77 +194,76 @@ RowOutput block_reduction(const RankWork& work) {
   return scatters ? RowOutput::kScattered : RowOutput::kReduced;
 }
 
-void SharedBlock::forward(StepList& steps, const LayerTask& task) const {
+LayerOp block_norm(const LayerTask& task, const std::string& name, std::int64_t columns) {
   const RankWork& w = task.work;
-  const LlmConfig& model = task.model;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.split.tp;
-  const std::int64_t rows = w.row_tokens();
-  steps.then(stream("shared block concatenation", KernelClass::kElementwise, rows, joined,
-                    {bytes, bytes, 0}));
-  makes(steps, task, {kept::layer_input, joined_input});
-  steps.then(norm("shared block input norm", w.normed_precision(), {rows, joined, false, false}));
-  column_forward(steps, w, {block_qkv(task)}, joined);
-  makes(steps, task, {joined_normed});
-  if (model.shared_block.attention_adapters)
-    adapter_products(steps, task, qkv_adapter(task), "shared block qkv adapter addition");
-  rotary_forward(steps, task);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  makes(steps, task, {kept::output_projection_input});
-  row_forward(steps, w, block_attention_output(task), block_reduction(w));
-  steps.then(
-      norm("shared block mlp norm", w.normed_precision(), {rows, model.hidden, false, false}));
-  makes(steps, task, {block_mlp_norm_input});
-  column_forward(steps, w, {block_gate_up(task)}, model.hidden);
-  makes(steps, task, {block_mlp_input});
-  if (model.shared_block.adapter_rank > 0)
-    adapter_products(steps, task, mlp_adapter(task), "shared block mlp adapter addition");
-  steps.then(activation("shared block activation", w.formats.precision, w.tokens(), inner, true));
-  makes(steps, task, {block_function_input, block_down_input, block_adapter_columns});
-  row_forward(steps, w, block_down(task), block_reduction(w));
-  local_forward(steps, w, block_output(task), rows);
-  makes(steps, task, {block_output_input});
+  return {kernels({norm(name, w.normed_precision(), {w.row_tokens(), columns, false, false})}),
+          kernels({stream(name + " backward", KernelClass::kNormalization, w.row_tokens(), columns,
+                          {2 * bytes, bytes, vector_cost::kNormBackward})})};
 }
 
-void SharedBlock::backward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const LlmConfig& model = task.model;
-  const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.split.tp;
-  const std::int64_t rows = w.row_tokens();
-  const auto norm_gradient = [&](const char* name, std::int64_t columns) {
-    steps.then(stream(name, KernelClass::kNormalization, rows, columns,
-                      {2 * bytes, bytes, vector_cost::kNormBackward}));
+/// The residual stream beside the embeddings, and the gradients of both, added to what they have.
+LayerOp join(const LayerTask& task) {
+  const double bytes = activation_bytes(task.work.formats.precision);
+  const auto pass = [&](const char* name, StreamCost cost) {
+    return kernels({stream(name, KernelClass::kElementwise, task.work.row_tokens(),
+                           joined_columns(task.model), cost)});
   };
-  local_backward(steps, w, block_output(task), rows);
-  frees(steps, task, {block_output_input});
-  row_backward(steps, w, block_down(task));
-  frees(steps, task, {block_down_input});
-  steps.then(activation_backward("shared block activation backward", task, w.tokens(), inner));
-  frees(steps, task, {block_function_input});
-  if (model.shared_block.adapter_rank > 0)
+  return {pass("shared block concatenation", {bytes, bytes, 0}),
+          pass("shared block gradient addition", {2 * bytes, bytes, 1}),
+          {},
+          {kept::layer_input, joined_input}};
+}
 
-    adapter_gradients(steps, task, mlp_adapter(task), "shared block mlp adapter gradient addition");
-  column_backward(steps, w, {block_gate_up(task)}, model.hidden);
-  frees(steps, task, {block_mlp_input});
-  norm_gradient("shared block mlp norm backward", model.hidden);
-  frees(steps, task, {block_mlp_norm_input});
-  row_backward(steps, w, block_attention_output(task));
-  if (!w.formats.narrow_inputs) uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::output_projection_input});
-  core_backward(steps, task);
+void block_rotary_backward(StepList& steps, const LayerTask& task) {
   steps.then(rotated_backward(task, rotated_width(task)));
-  if (model.shared_block.attention_adapters)
-    adapter_gradients(steps, task, qkv_adapter(task), "shared block qkv adapter gradient addition");
-  uses(steps, task, {block_adapter_columns});
-  column_backward(steps, w, {block_qkv(task)}, joined);
-  frees(steps, task, {joined_normed, block_adapter_columns});
-  norm_gradient("shared block input norm backward", joined);
-  frees(steps, task, {joined_input});
-  // To the residual stream and the embeddings, added to what both have.
-  steps.then(stream("shared block gradient addition", KernelClass::kElementwise, rows, joined,
-                    {2 * bytes, bytes, 1}));
+}
+
+LayerOp block_activation(const LayerTask& task) {
+  const RankWork& w = task.work;
+  const std::int64_t width = block_down(task).in;
+  return {
+      kernels(
+          {activation("shared block activation", w.formats.precision, w.tokens(), width, true)}),
+      kernels({activation_backward("shared block activation backward", task, w.tokens(), width)}),
+      {block_function_input},
+      {block_down_input, block_adapter_columns}};
+}
+
+std::vector<LayerOp> SharedBlock::ops(const LayerTask& task) const {
+  const SharedBlockConfig& block = task.model.shared_block;
+  const std::int64_t joined = joined_columns(task.model), hidden = task.model.hidden;
+  const RowOutput output = block_reduction(task.work);
+  const auto core = [this](StepList& steps, const LayerTask& of) { core_backward(steps, of); };
+  LayerOp qkv = column_op({block_qkv(task)}, joined, {block_adapter_columns});
+  qkv.keeps = {joined_normed};
+  LayerOp qkv_adapters, mlp_adapters;
+  if (block.attention_adapters)
+    qkv_adapters = adapter_op(task, "shared block qkv adapter", qkv_adapter(task));
+  if (block.adapter_rank > 0)
+    mlp_adapters = adapter_op(task, "shared block mlp adapter", mlp_adapter(task));
+  qkv_adapters.needs = {block_adapter_columns};
+  LayerOp input_norm = block_norm(task, "shared block input norm", joined);
+  input_norm.needs = {joined_input};
+  LayerOp mlp_norm = block_norm(task, "shared block mlp norm", hidden);
+  mlp_norm.keeps = {block_mlp_norm_input};
+  LayerOp gate_up = column_op({block_gate_up(task)}, hidden);
+  gate_up.keeps = {block_mlp_input};
+  LayerOp last = local_op(block_output(task));
+  last.keeps = {block_output_input};
+  return {join(task),
+          std::move(input_norm),
+          std::move(qkv),
+          std::move(qkv_adapters),
+          {rotary_forward, block_rotary_backward},
+          {parts_forward(), core, {}, {kept::output_projection_input}},
+          core_output_op(block_attention_output(task), output),
+          std::move(mlp_norm),
+          std::move(gate_up),
+          std::move(mlp_adapters),
+          block_activation(task),
+          row_op(block_down(task), {block_down_input}, output),
+          std::move(last)};
 }
 
 }  // namespace

@@ -37,6 +37,22 @@ PartParameters Mixer::parameters(const LlmConfig& model, const LayerConfig& laye
   return p;
 }
 
+void Mixer::forward(StepList& steps, const LayerTask& task) const {
+  run_forward(steps, task, ops(task));
+}
+
+void Mixer::backward(StepList& steps, const LayerTask& task) const {
+  run_backward(steps, task, ops(task));
+}
+
+LayerOp::Emit Mixer::parts_forward() const {
+  return [this](StepList& steps, const LayerTask& task) {
+    next_turn(steps, task);
+    for (const AttentionPart& part : task.work.batch.attention_kernels())
+      part_forward(steps, task, part);
+  };
+}
+
 std::int64_t Mixer::widest(const LayerTask& task) const {
   std::int64_t columns = 0;
   for (const Linear& matrix : weights(task).matrices)

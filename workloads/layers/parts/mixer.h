@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/ops/step_list.h"
@@ -83,13 +84,18 @@ class Mixer {
   virtual bool norms_input() const { return false; }
   /// Whether its backward pass is modelled.
   virtual bool trains() const { return true; }
-  /// From the normed input of the layer to its output before the residual, and back.
-  virtual void forward(StepList& steps, const LayerTask& task) const = 0;
-  virtual void backward(StepList& steps, const LayerTask& task) const = 0;
-  /// What belongs to one part of a step of inference, between the projections of all tokens. No
-  /// collectives but those of context parallel ranks.
+  /// From the normed input of the layer to its output before the residual.
+  virtual std::vector<LayerOp> ops(const LayerTask& task) const = 0;
+  void forward(StepList& steps, const LayerTask& task) const;
+  void backward(StepList& steps, const LayerTask& task) const;
+  /// The work on one part of the batch, between the projections of all tokens. No collectives but
+  /// those of context parallel ranks.
   virtual void part_forward(StepList& steps, const LayerTask& task,
                             const AttentionPart& part) const = 0;
+
+ protected:
+  /// part_forward() of all parts, which begin a turn.
+  LayerOp::Emit parts_forward() const;
 };
 
 /// A matrix of a mixer, in the format that the layer stores: in x out elements of a rank.

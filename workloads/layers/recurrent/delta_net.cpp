@@ -6,9 +6,12 @@
 // In inference (vLLM, model_executor/models/qwen3_next.py) the narrow projection of decays and
 // steps is a product of its own that is never quantised, kernels read heads where they lie, prompts
 // leave their last states and new tokens update them in place.
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
@@ -124,19 +127,18 @@ Tensor delta_again(const LayerTask& task) {
 }
 
 /// `launches` copies of [tokens, width] in all.
-void delta_copies(StepList& steps, const LayerTask& task, const char* name, std::int64_t width,
-                  std::int64_t launches) {
+Kernel delta_copies(const LayerTask& task, const char* name, std::int64_t width,
+                    std::int64_t launches) {
   const double bytes = activation_bytes(task.work.formats.precision);
   Kernel kernel =
       stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0});
   kernel.launches = launches;
-  steps.then(std::move(kernel));
+  return kernel;
 }
 
 /// Queries and keys of each key head to its value heads, or the sums of their gradients.
-void copy_keys(StepList& steps, const LayerTask& task, bool backward) {
-  const DeltaShape s = delta_shape_of(task);
-  if (s.heads == s.key_heads) return;
+std::vector<Kernel> copy_keys(const DeltaShape& s, bool backward) {
+  if (s.heads == s.key_heads) return {};
   const double narrow = real(2 * s.tokens() * s.keys()) * s.bytes;
   const double wide = real(2 * s.tokens() * s.wide_keys()) * s.bytes;
   Kernel kernel = stream(backward ? "delta key copies backward" : "delta key copies",
@@ -144,7 +146,46 @@ void copy_keys(StepList& steps, const LayerTask& task, bool backward) {
   kernel.read = Bytes(backward ? wide : narrow);
   kernel.written = Bytes(backward ? narrow : wide);
   kernel.launches = 2;
-  steps.then(std::move(kernel));
+  return {kernel};
+}
+
+std::vector<Kernel> decays_and_triangles(const DeltaShape& s) {
+  std::vector<Kernel> all = {delta_gates(s)};
+  for (Kernel& kernel : delta_triangles(s)) all.push_back(std::move(kernel));
+  return all;
+}
+
+/// The gradient of the chunked rule, which computes states again.
+void delta_rule_gradient(StepList& steps, const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  steps.then(delta_chunk_values(s));
+  makes(steps, task.again(), {delta_again});
+  steps.then(delta_states(s));
+  for (Kernel& kernel : delta_backward(s)) steps.then(std::move(kernel));
+  frees(steps, task, {delta_again});
+}
+
+/// Training between the projections. Gradients of decays run behind those of keys.
+std::vector<LayerOp> delta_training(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  const std::int64_t taps = task.model.delta_net.conv_kernel, channels = s.channels();
+  const auto copies = [&](const char* name, std::int64_t width, std::int64_t launches) {
+    return kernels({delta_copies(task, name, width, launches)});
+  };
+  return {{copies("delta convolution layout", channels, 1),
+           copies("delta convolution layout backward", channels, 1)},
+          {kernels({conv_forward(s, taps)}), kernels({conv_backward(s, taps)}), {delta_convolved}},
+          {copies("delta head layout", channels + s.values(), 4),
+           copies("delta head layout backward", channels + s.values(), 4)},
+          {{}, kernels({delta_gates_backward(s)}), {delta_gate}},
+          {kernels({unit_keys(s)}), kernels({unit_keys_backward(s)}), {delta_unit_keys}},
+          {kernels(copy_keys(s, false)), kernels(copy_keys(s, true))},
+          {kernels(decays_and_triangles(s)), {}, {}, {delta_rule_inputs}},
+          {kernels({delta_chunk_values(s), delta_states(s), delta_outputs(s)}),
+           delta_rule_gradient,
+           {},
+           {delta_result},
+           {delta_rule_inputs}}};
 }
 
 class DeltaNet final : public Mixer {
@@ -156,13 +197,9 @@ class DeltaNet final : public Mixer {
     return kDeltaMultiplyAdds * real(model.delta_net.states());
   }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
-
- private:
-  static void train_forward(StepList& steps, const LayerTask& task);
 };
 
 MixerWeights DeltaNet::weights(const LayerTask& task) const {
@@ -202,68 +239,20 @@ void DeltaNet::part_forward(StepList& steps, const LayerTask& task,
   for (Kernel& kernel : chunks) steps.then(std::move(kernel));
 }
 
-void DeltaNet::train_forward(StepList& steps, const LayerTask& task) {
+std::vector<LayerOp> DeltaNet::ops(const LayerTask& task) const {
   const DeltaShape s = delta_shape_of(task);
-  delta_copies(steps, task, "delta convolution layout", s.channels(), 1);
-  steps.then(conv_forward(s, task.model.delta_net.conv_kernel));
-  makes(steps, task, {delta_convolved});
-  delta_copies(steps, task, "delta head layout", s.channels() + s.values(), 4);
-  makes(steps, task, {delta_gate});
-  steps.then(unit_keys(s));
-  makes(steps, task, {delta_unit_keys});
-  copy_keys(steps, task, false);
-  steps.then(delta_gates(s));
-  for (Kernel& kernel : delta_triangles(s)) steps.then(std::move(kernel));
-  makes(steps, task, {delta_rule_inputs});
-  steps.then(delta_chunk_values(s));
-  steps.then(delta_states(s));
-  steps.then(delta_outputs(s));
-  makes(steps, task, {delta_result});
-}
-
-void DeltaNet::forward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  column_forward(steps, w, delta_inputs(task), task.model.hidden);
-  makes(steps, task, {kept::attention_input});
-  if (trains_delta(task)) {
-    train_forward(steps, task);
-  } else {
-    next_turn(steps, task);
-    for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  }
-  steps.then(gated_norm(delta_shape_of(task)));
-  makes(steps, task, {delta_normed, delta_output_input});
-  row_forward(steps, w, delta_output(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
-}
-
-void DeltaNet::backward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const DeltaShape s = delta_shape_of(task);
-  row_backward(steps, w, delta_output(task));
-  frees(steps, task, {delta_output_input});
-  steps.then(gated_norm_backward(s));
-  frees(steps, task, {delta_normed, delta_result});
-  steps.then(delta_chunk_values(s));
-  makes(steps, task.again(), {delta_again});
-  steps.then(delta_states(s));
-  for (Kernel& kernel : delta_backward(s)) steps.then(std::move(kernel));
-  frees(steps, task, {delta_again, delta_rule_inputs});
-  copy_keys(steps, task, true);
-  steps.then(unit_keys_backward(s));
-  frees(steps, task, {delta_unit_keys});
-  steps.then(delta_gates_backward(s));
-  frees(steps, task, {delta_gate});
-  delta_copies(steps, task, "delta head layout backward", s.channels() + s.values(), 4);
-  steps.then(conv_backward(s, task.model.delta_net.conv_kernel));
-  frees(steps, task, {delta_convolved});
-  delta_copies(steps, task, "delta convolution layout backward", s.channels(), 1);
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("delta norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
-  column_backward(steps, w, {delta_input(task)}, task.model.hidden);
-  frees(steps, task, {kept::attention_input});
+  std::vector<LayerOp> all = {input_op(delta_inputs(task), "delta norm")};
+  if (trains_delta(task))
+    for (LayerOp& op : delta_training(task)) all.push_back(std::move(op));
+  else
+    all.push_back({parts_forward()});
+  all.push_back({kernels({gated_norm(s)}),
+                 kernels({gated_norm_backward(s)}),
+                 {delta_normed},
+                 {delta_output_input},
+                 {delta_result}});
+  all.push_back(row_op(delta_output(task), {delta_output_input}));
+  return all;
 }
 
 }  // namespace

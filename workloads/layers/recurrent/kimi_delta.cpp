@@ -12,6 +12,7 @@
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/kimi_delta_kernels.h"
@@ -160,13 +161,9 @@ class KimiDelta final : public Mixer {
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.delta_net.value_heads, tp, "tp", "heads of Kimi delta attention");
   }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
-
- private:
-  static void train_forward(StepList& steps, const LayerTask& task);
 };
 
 MixerWeights KimiDelta::weights(const LayerTask& task) const {
@@ -203,71 +200,83 @@ void KimiDelta::part_forward(StepList& steps, const LayerTask& task,
   for (Kernel& kernel : chunks) steps.then(std::move(kernel));
 }
 
-void KimiDelta::train_forward(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  const DeltaShape s = kimi_shape(task);
-  local_forward(steps, w, kimi_narrow(task), w.row_tokens());
-  column_forward(steps, w, kimi_ups(task), narrow_columns(task.model.delta_net));
+// Training: narrow matrices on each rank's own tokens, and those that read gathered tokens.
+void kimi_project(StepList& steps, const LayerTask& task) {
+  local_forward(steps, task.work, kimi_narrow(task), task.work.row_tokens());
+  column_forward(steps, task.work, kimi_ups(task), narrow_columns(task.model.delta_net));
   makes(steps, task, {kimi_narrow_columns});
-  column_forward(steps, w, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
-  makes(steps, task, {kept::attention_input, kimi_convolved, kimi_gates, kimi_gate});
-  steps.then(conv_forward(s, task.model.delta_net.conv_kernel));
-  steps.then(kimi_decays(s));
-  steps.then(unit_keys(s));
-  for (Kernel& kernel : kimi_chunks(s)) steps.then(std::move(kernel));
-  makes(steps, task, {kimi_rule_inputs, kimi_result});
-  steps.then(gated_norm(s));
-  makes(steps, task, {kimi_output_input});
-  row_forward(steps, w, kimi_output(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+  column_forward(steps, task.work, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
 }
 
-void KimiDelta::backward(StepList& steps, const LayerTask& task) const {
+void kimi_project_backward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  const DeltaShape s = kimi_shape(task);
   const double bytes = activation_bytes(w.formats.precision);
-  row_backward(steps, w, kimi_output(task));
-  frees(steps, task, {kimi_output_input});
-  steps.then(gated_norm_backward(s));
-  frees(steps, task, {kimi_gate, kimi_result});
-  for (Kernel& kernel : kimi_again(s)) steps.then(std::move(kernel));
-  makes(steps, task.again(), {kimi_chunk_tensors});
-  for (Kernel& kernel : kimi_backward(s)) steps.then(std::move(kernel));
-  frees(steps, task, {kimi_chunk_tensors, kimi_gates});
-  steps.then(unit_keys_backward(s));
-  frees(steps, task, {kimi_rule_inputs});
-  steps.then(conv_backward(s, task.model.delta_net.conv_kernel));
-  frees(steps, task, {kimi_convolved});
   column_backward(steps, w, kimi_ups(task), narrow_columns(task.model.delta_net));
   frees(steps, task, {kimi_narrow_columns});
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("delta norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
+  norm_again(steps, task, "delta norm");
   local_backward(steps, w, kimi_narrow(task), w.row_tokens());
   column_backward(steps, w, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
   steps.then(stream("delta input gradient add", KernelClass::kElementwise, w.row_tokens(),
                     task.model.hidden, {2 * bytes, bytes, 1}));
-  frees(steps, task, {kept::attention_input});
 }
 
-void KimiDelta::forward(StepList& steps, const LayerTask& task) const {
-  if (trains_kimi(task)) {
-    train_forward(steps, task);
-    return;
-  }
-  const RankWork& w = task.work;
-  column_forward(steps, w, {kimi_input(task)}, task.model.hidden);
-  std::vector<Linear> others = {kimi_steps(task), kimi_narrow(task)};
-  for (Linear& up : kimi_ups(task)) others.push_back(std::move(up));
-  for (const Linear& linear : others)
-    steps.then(
-        gemm(linear.name, linear.precision, {w.tokens(), linear.out, linear.in}, linear.weights));
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  steps.then(gated_norm(kimi_shape(task, w.tokens(), 1)));
-  row_forward(steps, w, kimi_output(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+/// The gradient of the chunked rule, which computes decays and states again.
+void kimi_rule_gradient(StepList& steps, const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  for (Kernel& kernel : kimi_again(s)) steps.then(std::move(kernel));
+  makes(steps, task.again(), {kimi_chunk_tensors});
+  for (Kernel& kernel : kimi_backward(s)) steps.then(std::move(kernel));
+  frees(steps, task, {kimi_chunk_tensors});
+}
+
+std::vector<LayerOp> kimi_training(const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  const std::int64_t taps = task.model.delta_net.conv_kernel;
+  return {{kimi_project,
+           kimi_project_backward,
+           {kept::attention_input},
+           {kimi_convolved, kimi_gates, kimi_gate}},
+          {kernels({conv_forward(s, taps)}),
+           kernels({conv_backward(s, taps)}),
+           {},
+           {},
+           {kimi_convolved}},
+          {kernels({kimi_decays(s), unit_keys(s)}),
+           kernels({unit_keys_backward(s)}),
+           {},
+           {},
+           {kimi_rule_inputs}},
+          {kernels(kimi_chunks(s)),
+           kimi_rule_gradient,
+           {},
+           {kimi_rule_inputs, kimi_result},
+           {kimi_gates}},
+          {kernels({gated_norm(s)}),
+           kernels({gated_norm_backward(s)}),
+           {},
+           {kimi_output_input},
+           {kimi_gate, kimi_result}},
+          row_op(kimi_output(task), {kimi_output_input})};
+}
+
+/// Inference: products beside the one of queries, keys and values.
+std::vector<Kernel> kimi_products(const LayerTask& task) {
+  std::vector<Linear> linears = {kimi_steps(task), kimi_narrow(task)};
+  for (Linear& up : kimi_ups(task)) linears.push_back(std::move(up));
+  std::vector<Kernel> all;
+  for (const Linear& linear : linears)
+    all.push_back(gemm(linear.name, linear.precision, {task.work.tokens(), linear.out, linear.in},
+                       linear.weights));
+  return all;
+}
+
+std::vector<LayerOp> KimiDelta::ops(const LayerTask& task) const {
+  if (trains_kimi(task)) return kimi_training(task);
+  return {input_op({kimi_input(task)}, "delta norm"),
+          {kernels(kimi_products(task))},
+          {parts_forward()},
+          {kernels({gated_norm(kimi_shape(task, task.work.tokens(), 1))})},
+          row_op(kimi_output(task))};
 }
 
 }  // namespace

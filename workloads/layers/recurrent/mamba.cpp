@@ -8,9 +8,12 @@
 // sequences one after the other, Megatron their tokens: several sequences are copied. Prompts in
 // inference run the same kernels with the gate in the norm and leave the last states; new tokens
 // update states in place.
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/mamba_kernels.h"
@@ -133,8 +136,7 @@ class Mamba2 final : public Mixer {
     return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
   }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 };
@@ -185,36 +187,11 @@ void Mamba2::part_forward(StepList& steps, const LayerTask& task, const Attentio
   steps.then(trains ? gated_scan_outputs(s) : scan_outputs(s));
 }
 
-void Mamba2::forward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const ScanShape s = shape_of(task);
-  column_forward(steps, w, {input_of(task)}, task.model.hidden);
-  // Attention beside it has the same input, and keeps it.
-  if (!w.place.whole_input) makes(steps, task, {kept::attention_input});
-  makes(steps, task, {projected});
-  transpose(steps, task, "mamba input transposed", input_of(task).out);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  makes(steps, task, {scanned});
-  transpose(steps, task, "mamba output transposed", s.inner());
-  makes(steps, task, {gated});
-  norm_outputs(steps, task);
-  makes(steps, task, {output_input});
-  row_forward(steps, w, output_of(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
-}
-
-void Mamba2::backward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
+/// From inputs behind the convolution to the gradients of what was projected; all between is
+/// computed again.
+void scan_gradients(StepList& steps, const LayerTask& task) {
   const std::int64_t taps = task.model.mamba.conv_kernel;
   const ScanShape s = shape_of(task);
-  row_backward(steps, w, output_of(task));
-  frees(steps, task, {output_input});
-  if (task.model.mamba.norm) {
-    add_squares(steps, task);
-    steps.then(group_norm_backward(s));
-  }
-  frees(steps, task, {gated});
   steps.then(conv_forward(s, taps));
   makes(steps, task.again(), {again});
   then_all(steps, scan_states(s));
@@ -223,14 +200,31 @@ void Mamba2::backward(StepList& steps, const LayerTask& task) const {
   then_all(steps, scan_backward(s));
   frees(steps, task, {again});
   steps.then(conv_backward(s, taps));
-  frees(steps, task, {projected});
-  transpose(steps, task, "mamba input gradient transposed", input_of(task).out);
-  if (!w.place.whole_input && w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("mamba norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
-  column_backward(steps, w, {input_of(task)}, task.model.hidden);
-  if (!w.place.whole_input) frees(steps, task, {kept::attention_input});
+}
+
+void norm_gradients(StepList& steps, const LayerTask& task) {
+  if (!task.model.mamba.norm) return;
+  add_squares(steps, task);
+  steps.then(group_norm_backward(shape_of(task)));
+}
+
+LayerOp::Emit transposed(const char* name, std::int64_t width) {
+  return [=](StepList& steps, const LayerTask& task) { transpose(steps, task, name, width); };
+}
+
+std::vector<LayerOp> Mamba2::ops(const LayerTask& task) const {
+  const std::int64_t inner = shape_of(task).inner(), columns = input_of(task).out;
+  LayerOp input = input_op({input_of(task)}, "mamba norm");
+  if (task.work.place.whole_input)  // attention beside it has the same input, and keeps it
+    input = column_op({input_of(task)}, task.model.hidden);
+  input.makes.push_back(projected);
+  return {std::move(input),
+          {transposed("mamba input transposed", columns),
+           transposed("mamba input gradient transposed", columns)},
+          {parts_forward(), scan_gradients, {}, {scanned}, {projected}},
+          {transposed("mamba output transposed", inner), {}, {}, {gated}},
+          {norm_outputs, norm_gradients, {}, {output_input}, {gated}},
+          row_op(output_of(task), {output_input})};
 }
 
 }  // namespace

@@ -3,8 +3,11 @@
 // follows from steps, B and C of its token. Kernels are those of mamba_ssm's selective scan
 // (csrc/selective_scan/selective_scan_fwd_kernel.cuh) and of its update of states; tensor parallel
 // ranks split channels as vLLM does (layers/mamba/mamba_mixer.py): steps, B and C are added up.
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/scan_kernels.h"
@@ -60,8 +63,7 @@ class Mamba1 final : public Mixer {
     require_divides(model.mamba.inner(), tp, "tp", "channels of Mamba");
   }
   bool trains() const override { return false; }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {}
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 };
@@ -137,22 +139,28 @@ void Mamba1::part_forward(StepList& steps, const LayerTask& task, const Attentio
   steps.then(state_pass(task, part));
 }
 
-void Mamba1::forward(StepList& steps, const LayerTask& task) const {
+void select_by_channel(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  const MambaConfig& m = task.model.mamba;
   const double bytes = activation_bytes(w.formats.precision);
-  column_forward(steps, w, {selective_input(task)}, task.model.hidden);
-  for (const AttentionPart& part : w.batch.attention_kernels())
-    steps.then(selective_convolution(task, part));
   row_forward(steps, w, selection(task), RowOutput::kReduced);
-  if (m.selection_norms)
-    steps.then(scan_pass("mamba selection norm", w.tokens(), selected_columns(m),
+  if (task.model.mamba.selection_norms)
+    steps.then(scan_pass("mamba selection norm", w.tokens(), selected_columns(task.model.mamba),
                          {bytes, bytes, vector_cost::kRmsNorm}));
   local_forward(steps, w, selective_steps(task), w.tokens());
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) steps.then(state_pass(task, part));
-  row_forward(steps, w, selective_output(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+std::vector<LayerOp> Mamba1::ops(const LayerTask& task) const {
+  std::vector<Kernel> convolutions, passes;
+  for (const AttentionPart& part : task.work.batch.attention_kernels()) {
+    convolutions.push_back(selective_convolution(task, part));
+    passes.push_back(state_pass(task, part));
+  }
+  return {input_op({selective_input(task)}, "mamba norm"),
+          {kernels(std::move(convolutions))},
+          {select_by_channel},
+          {next_turn},
+          {kernels(std::move(passes))},
+          row_op(selective_output(task))};
 }
 
 }  // namespace

@@ -13,20 +13,27 @@ namespace orrery {
 namespace {
 
 /// The sum of what both give, or of the gradients of their input.
-void add_both(StepList& steps, const LayerTask& task, const char* name) {
+LayerOp::Emit add_both(const LayerTask& task, const char* name) {
   const double bytes = activation_bytes(task.work.formats.precision);
-  steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
-                    {2 * bytes, bytes, 1}));
+  return kernels({stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
+                         {2 * bytes, bytes, 1})});
 }
 
-/// Training: attention gathers the input and leaves its sums in parts, Mamba reduces both.
-RankWork of_attention(RankWork work) {
-  work.place.partial_output = work.batch.phase == Phase::kTraining;
-  return work;
+// Training: attention gathers the input and leaves its sums in parts, Mamba reduces both.
+
+/// A pass of a mixer beside another one, which `place` tells.
+using Pass = void (Mixer::*)(StepList& steps, const LayerTask& task) const;
+
+LayerOp::Emit beside(const Mixer& mixer, Pass pass, bool BlockPlace::*place) {
+  return [=, &mixer](StepList& steps, const LayerTask& task) {
+    RankWork work = task.work;
+    work.place.*place = work.batch.phase == Phase::kTraining;
+    (mixer.*pass)(steps, {task.model, task.layer, work, task.forward});
+  };
 }
-RankWork of_mamba(RankWork work) {
-  work.place.whole_input = work.batch.phase == Phase::kTraining;
-  return work;
+
+LayerOp beside_other(const Mixer& mixer, bool BlockPlace::*place) {
+  return {beside(mixer, &Mixer::forward, place), beside(mixer, &Mixer::backward, place)};
 }
 
 class MambaAttention final : public Mixer {
@@ -54,20 +61,13 @@ class MambaAttention final : public Mixer {
     mamba2().require_split(model, layer, tp);
     grouped_attention().require_split(model, layer, tp);
   }
-  void forward(StepList& steps, const LayerTask& task) const override {
-    const RankWork attends = of_attention(task.work), scans = of_mamba(task.work);
-    grouped_attention().forward(steps, {task.model, task.layer, attends, task.forward});
-    if (task.work.batch.phase == Phase::kTraining)
-      add_both(steps, task, "mamba and attention addition");
-    mamba2().forward(steps, {task.model, task.layer, scans, task.forward});
-    if (task.work.batch.phase != Phase::kTraining)
-      add_both(steps, task, "mamba and attention addition");
-  }
-  void backward(StepList& steps, const LayerTask& task) const override {
-    const RankWork attends = of_attention(task.work), scans = of_mamba(task.work);
-    mamba2().backward(steps, {task.model, task.layer, scans, task.forward});
-    add_both(steps, task, "mamba and attention addition backward");
-    grouped_attention().backward(steps, {task.model, task.layer, attends, task.forward});
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    const LayerOp attends = beside_other(grouped_attention(), &BlockPlace::partial_output);
+    const LayerOp scans = beside_other(mamba2(), &BlockPlace::whole_input);
+    const LayerOp sum{add_both(task, "mamba and attention addition"),
+                      add_both(task, "mamba and attention addition backward")};
+    if (task.work.batch.phase == Phase::kTraining) return {attends, sum, scans};
+    return {attends, scans, sum};
   }
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override {

@@ -10,6 +10,7 @@
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/rwkv_kernels.h"
@@ -146,8 +147,7 @@ class TimeMix final : public Mixer {
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.rwkv.heads, tp, "tp", "heads of RWKV");
   }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override {
     if (trains_rwkv(task)) {
@@ -232,65 +232,72 @@ void mix_inputs_backward(StepList& steps, const LayerTask& task) {
       token_shift_backward("time mix first mixture backward", w.row_tokens(), hidden, 1, bytes));
 }
 
-void TimeMix::forward(StepList& steps, const LayerTask& task) const {
+void low_rank_pairs(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  if (task.layer.first) {
-    steps.then(norm_forward("embedding norm", task, w.row_tokens()));
-    makes(steps, task, {embedding_norm_input});
-  }
-  const RwkvConfig& r = task.model.rwkv;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t hidden = task.model.hidden, width = r.width() / w.split.tp;
-  mix_inputs(steps, task);
-  makes(steps, task, {time_mix_inputs});
-  column_forward(steps, w, time_columns(task), hidden);
-  for (const std::int64_t rank : low_ranks(r, task.layer)) {
+  for (const std::int64_t rank : low_ranks(task.model.rwkv, task.layer)) {
     steps.then(whole_product(task, rank_down(task, rank)));
     steps.then(stream("time mix rank function", KernelClass::kElementwise, w.tokens(), rank,
                       {bytes, bytes, 1}));
     steps.then(whole_product(task, rank_up(task, rank)));
   }
-  // Keys of length 1 times rates, values between those of the first layer and their own: one
-  // kernel where the package compiles it.
-  if (r.version == 7)
-    steps.then(stream("time mix keys", KernelClass::kElementwise, w.tokens(), width,
-                      {5 * bytes, 4 * bytes, 12}));
-  makes(steps, task, {time_mix_columns});
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  makes(steps, task, {time_mix_result});
-  steps.then(wkv_norm(wkv_shape_of(task, w.tokens(), 1)));
-  makes(steps, task, {time_mix_output_input});
-  row_forward(steps, w, time_output(task), rwkv_reduction(w));
 }
 
-void TimeMix::backward(StepList& steps, const LayerTask& task) const {
+void low_rank_gradients(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  const RwkvConfig& r = task.model.rwkv;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t hidden = task.model.hidden, width = r.width() / w.split.tp;
-  row_backward(steps, w, time_output(task));
-  frees(steps, task, {time_mix_output_input});
-  steps.then(wkv_norm_backward(wkv_shape_of(task, w.tokens(), 1)));
-  steps.then(wkv_backward(trained_wkv(task)));
-  frees(steps, task, {time_mix_result});
-  if (r.version == 7)
-    steps.then(stream("time mix keys backward", KernelClass::kElementwise, w.tokens(), width,
-                      {9 * bytes, 5 * bytes, 24}));
-  for (const std::int64_t rank : low_ranks(r, task.layer)) {
+  for (const std::int64_t rank : low_ranks(task.model.rwkv, task.layer)) {
     const Linear up = rank_up(task, rank), down = rank_down(task, rank);
     batched_backward(steps, w, up.name, product_of(task, up));
     steps.then(stream("time mix rank function backward", KernelClass::kElementwise, w.tokens(),
                       rank, {2 * bytes, bytes, 2}));
     batched_backward(steps, w, down.name, product_of(task, down));
   }
-  column_backward(steps, w, time_columns(task), hidden);
-  frees(steps, task, {time_mix_columns});
-  mix_inputs_backward(steps, task);
-  frees(steps, task, {time_mix_inputs});
-  if (!task.layer.first) return;
-  norm_backward(steps, "embedding norm backward", task, w.row_tokens(), PastBlock::kNothing);
-  frees(steps, task, {embedding_norm_input});
+}
+
+/// Version 7: keys of length 1 times rates, values between those of the first layer and their own:
+/// one kernel where the package compiles it.
+LayerOp time_keys(const LayerTask& task) {
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
+  const std::int64_t width = task.model.rwkv.width() / w.split.tp;
+  LayerOp keys{.makes = {time_mix_columns}};
+  if (task.model.rwkv.version < 7) return keys;
+  keys.forward = kernels({stream("time mix keys", KernelClass::kElementwise, w.tokens(), width,
+                                 {5 * bytes, 4 * bytes, 12})});
+  keys.gradient = kernels({stream("time mix keys backward", KernelClass::kElementwise, w.tokens(),
+                                  width, {9 * bytes, 5 * bytes, 24})});
+  return keys;
+}
+
+void embedding_norm(StepList& steps, const LayerTask& task) {
+  steps.then(norm_forward("embedding norm", task, task.work.row_tokens()));
+}
+
+void embedding_norm_backward(StepList& steps, const LayerTask& task) {
+  norm_backward(steps, "embedding norm backward", task, task.work.row_tokens(),
+                PastBlock::kNothing);
+}
+
+void recurrence_backward(StepList& steps, const LayerTask& task) {
+  steps.then(wkv_backward(trained_wkv(task)));
+}
+
+std::vector<LayerOp> TimeMix::ops(const LayerTask& task) const {
+  const WkvShape s = wkv_shape_of(task, task.work.tokens(), 1);
+  std::vector<LayerOp> all;
+  if (task.layer.first)
+    all.push_back({embedding_norm, embedding_norm_backward, {embedding_norm_input}});
+  all.insert(
+      all.end(),
+      {{mix_inputs, mix_inputs_backward, {time_mix_inputs}},
+       column_op(time_columns(task), task.model.hidden, {time_mix_columns}),
+       {low_rank_pairs, low_rank_gradients},
+       time_keys(task),
+       {parts_forward(), recurrence_backward, {time_mix_result}},
+       {kernels({wkv_norm(s)}), kernels({wkv_norm_backward(s)}), {}, {time_mix_output_input}},
+       row_op(time_output(task), {time_mix_output_input}, rwkv_reduction(task.work))});
+  return all;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Channel mixing of RWKV (rwkv.cpp): an MLP of squared ReLU that looks one token back, gated by a
 // receptance up to version 6. Its receptance is whole on each tensor parallel rank, an estimate.
 #include "workloads/base/require.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/recurrent/rwkv_kernels.h"
 #include "workloads/layers/recurrent/rwkv_parts.h"
 
@@ -64,8 +65,7 @@ class ChannelMix final : public Mixer {
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.rwkv.channels, tp, "tp", "columns of channel mixing");
   }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   /// All of it is between projections of all tokens.
   void part_forward(StepList& /*steps*/, const LayerTask& /*task*/,
                     const AttentionPart& /*part*/) const override {}
@@ -78,49 +78,35 @@ MixerWeights ChannelMix::weights(const LayerTask& task) const {
   return all;
 }
 
-void ChannelMix::forward(StepList& steps, const LayerTask& task) const {
+std::vector<LayerOp> ChannelMix::ops(const LayerTask& task) const {
+  constexpr double kSquaredRelu = 2, kSquaredReluGradient = 3;
   const RankWork& w = task.work;
-  const std::int64_t hidden = task.model.hidden;
-  const std::int64_t width = task.model.rwkv.channels / w.split.tp;
-  const bool gated = task.model.rwkv.version < 7;
+  const std::int64_t hidden = task.model.hidden, rows = w.row_tokens();
+  const std::int64_t mixtures = gates_channels(task) ? 2 : 1;
   const double bytes = activation_bytes(w.formats.precision);
-  constexpr double kSquaredRelu = 2;
-  steps.then(token_shift("channel mix inputs", w.row_tokens(), hidden, gated ? 2 : 1, bytes));
-  makes(steps, task, {channel_mix_inputs});
-  column_forward(steps, w, {channel_key(task)}, hidden);
-  steps.then(stream("channel mix function", KernelClass::kElementwise, w.tokens(), width,
-                    {bytes, bytes, kSquaredRelu}));
-  makes(steps, task, {channel_mix_function_input, channel_mix_value_input});
-  row_forward(steps, w, channel_value(task), rwkv_reduction(w));
-  if (!gated) return;
-  local_forward(steps, w, channel_receptance(task), w.row_tokens());
-  steps.then(stream("channel mix gate", KernelClass::kElementwise, w.row_tokens(), hidden,
-                    {2 * bytes, bytes, vector_cost::kSilu}));
-  makes(steps, task, {channel_mix_gate});
-}
-
-void ChannelMix::backward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const std::int64_t hidden = task.model.hidden;
-  const std::int64_t width = task.model.rwkv.channels / w.split.tp;
-  const bool gated = gates_channels(task);
-  const double bytes = activation_bytes(w.formats.precision);
-  constexpr double kSquaredReluGradient = 3;
-  if (gated) {
-    steps.then(stream("channel mix gate backward", KernelClass::kElementwise, w.row_tokens(),
-                      hidden, {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu}));
-    frees(steps, task, {channel_mix_gate});
-    local_backward(steps, w, channel_receptance(task), w.row_tokens());
-  }
-  row_backward(steps, w, channel_value(task));
-  frees(steps, task, {channel_mix_value_input});
-  steps.then(stream("channel mix function backward", KernelClass::kElementwise, w.tokens(), width,
-                    {2 * bytes, bytes, kSquaredReluGradient}));
-  frees(steps, task, {channel_mix_function_input});
-  column_backward(steps, w, {channel_key(task)}, hidden);
-  steps.then(token_shift_backward("channel mix inputs backward", w.row_tokens(), hidden,
-                                  gated ? 2 : 1, bytes));
-  frees(steps, task, {channel_mix_inputs});
+  const auto pass = [](const char* name, std::int64_t of, std::int64_t width, StreamCost cost) {
+    return kernels({stream(name, KernelClass::kElementwise, of, width, cost)});
+  };
+  const Linear key = channel_key(task);
+  std::vector<LayerOp> all = {
+      {kernels({token_shift("channel mix inputs", rows, hidden, mixtures, bytes)}),
+       kernels(
+           {token_shift_backward("channel mix inputs backward", rows, hidden, mixtures, bytes)}),
+       {channel_mix_inputs}},
+      column_op({key}, hidden),
+      {pass("channel mix function", w.tokens(), key.out, {bytes, bytes, kSquaredRelu}),
+       pass("channel mix function backward", w.tokens(), key.out,
+            {2 * bytes, bytes, kSquaredReluGradient}),
+       {channel_mix_function_input},
+       {channel_mix_value_input}},
+      row_op(channel_value(task), {channel_mix_value_input}, rwkv_reduction(w))};
+  if (!gates_channels(task)) return all;
+  all.push_back(local_op(channel_receptance(task)));
+  all.push_back({pass("channel mix gate", rows, hidden, {2 * bytes, bytes, vector_cost::kSilu}),
+                 pass("channel mix gate backward", rows, hidden,
+                      {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu}),
+                 {channel_mix_gate}});
+  return all;
 }
 
 }  // namespace

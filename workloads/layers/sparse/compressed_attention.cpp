@@ -30,10 +30,7 @@ class CompressedAttention final : public Mixer {
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override {
-    compressed_training_backward(steps, task);
-  }
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 
@@ -43,6 +40,7 @@ class CompressedAttention final : public Mixer {
   std::vector<Compressor> compressors(const AttentionConfig& a) const {
     return compressors_of(a, kind_);
   }
+  void project(StepList& steps, const LayerTask& task) const;
   void index_forward(StepList& steps, const LayerTask& task) const;
 
   Compressed kind_;
@@ -127,21 +125,14 @@ void CompressedAttention::part_forward(StepList& steps, const LayerTask& task,
                               unquantised(w.formats.precision)));
 }
 
-void CompressedAttention::forward(StepList& steps, const LayerTask& task) const {
-  if (task.work.batch.phase == Phase::kTraining) {
-    compressed_training_forward(steps, task);
-    return;
-  }
+/// Inference: latents, queries of heads and of the indexer, and what goes to the caches.
+void CompressedAttention::project(StepList& steps, const LayerTask& task) const {
   const AttentionConfig& a = task.model.attention;
   const RankWork& w = task.work;
-  const WeightFormat weights = task.weights(task.layer.attention);
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t tokens = w.tokens(), heads = a.heads / w.split.tp;
-  const std::int64_t groups = a.compression.output_groups / w.split.tp,
-                     rank = a.compression.output_rank;
-  const std::int64_t latents = a.q_lora_rank + a.head_dim;
-  steps.then(
-      gemm("latent down", w.formats.precision, {tokens, latents, task.model.hidden}, weights));
+  const std::int64_t tokens = w.tokens(), latents = a.q_lora_rank + a.head_dim;
+  steps.then(gemm("latent down", w.formats.precision, {tokens, latents, task.model.hidden},
+                  task.weights(task.layer.attention)));
   steps.then(stream("latent norm", KernelClass::kNormalization, tokens, latents,
                     {bytes, bytes, vector_cost::kRmsNorm}));
   for (const Compressor& c : compressors(a)) {
@@ -151,23 +142,26 @@ void CompressedAttention::forward(StepList& steps, const LayerTask& task) const 
     steps.then(stream("key pooling", KernelClass::kElementwise, tokens, c.projected(),
                       {4, 2.0 / real(2 * c.overlap * c.ratio), vector_cost::kSoftmax}));
   }
-  column_forward(steps, w,
-                 {{"query up", a.q_lora_rank, heads * a.head_dim, w.formats.precision, weights}},
-                 a.q_lora_rank);
+  const Linear queries = head_queries(task);
+  column_forward(steps, w, {queries}, queries.in);
   index_forward(steps, task);
   // Norms of heads, rotation of their last columns, and the key to the cache.
-  Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens, heads * a.head_dim,
+  Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens, queries.out,
                          {bytes, bytes, vector_cost::kRmsNorm});
   rotary.written += Bytes(real(tokens * a.head_dim) * element_bytes(w.formats.kv_precision));
   steps.then(rotary);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  steps.then(rotate("rotary inverse", w.formats.precision, tokens, heads * a.qk_rope_head_dim));
-  steps.then(gemm("value groups", w.formats.precision,
-                  {tokens, rank, heads * a.head_dim / groups, groups}, weights));
-  row_forward(steps, w,
-              {"attention output", groups * rank, task.model.hidden, w.formats.precision, weights},
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+std::vector<LayerOp> CompressedAttention::ops(const LayerTask& task) const {
+  if (task.work.batch.phase == Phase::kTraining) return compressed_training_ops(task);
+  const Linear values = group_values(task);
+  const std::int64_t tokens = task.work.tokens(), groups = values.parts.front().count;
+  return {{[this](StepList& steps, const LayerTask& of) { project(steps, of); }},
+          {parts_forward()},
+          {kernels({inverse_rotary(task),
+                    gemm(values.name, values.precision,
+                         {tokens, values.out / groups, values.in, groups}, values.weights)})},
+          row_op(row_output(task))};
 }
 
 }  // namespace
