@@ -26,9 +26,7 @@ Linear index_of(const LayerTask& task) {
                       MatrixSplit::kNone);
 }
 
-bool is_training(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
-
-bool trains_index(const LayerTask& task) { return is_training(task) && index_columns(task) > 0; }
+bool trains_index(const LayerTask& task) { return task.work.trains() && index_columns(task) > 0; }
 
 /// Queries, with those of their gates, keys and values; values that are keys have no columns.
 Linear qkv_of(const LayerTask& task) {
@@ -38,9 +36,10 @@ Linear qkv_of(const LayerTask& task) {
   const std::int64_t keys = shape.kv_heads * shape.qk_dim;
   const std::int64_t values = a.values_of_keys ? 0 : shape.kv_heads * shape.v_dim;
   const std::int64_t queries = shape.query_heads * shape.qk_dim * (1 + gates);
-  Linear qkv = mixer_matrix(task, "qkv", task.model.hidden,
-                            queries + keys + values + (is_training(task) ? 0 : index_columns(task)),
-                            MatrixSplit::kColumns);
+  Linear qkv =
+      mixer_matrix(task, "qkv", task.model.hidden,
+                   queries + keys + values + (task.work.trains() ? 0 : index_columns(task)),
+                   MatrixSplit::kColumns);
   qkv.adapted = AdaptedMatrix{LoraModule::kQkvProj, 3};
   if (a.qkv_bias) qkv.bias = Bias::kAdded;
   qkv.parts = {{queries, LoraModule::kQProj, 1 + gates}, {keys, LoraModule::kKProj}};
@@ -69,7 +68,7 @@ Linear gate_of(const LayerTask& task) {
 /// for queries.
 std::vector<Linear> input_linears(const LayerTask& task) {
   std::vector<Linear> all = {qkv_of(task)};
-  if (task.attention().head_gate && is_training(task)) all.push_back(gate_of(task));
+  if (task.attention().head_gate && task.work.trains()) all.push_back(gate_of(task));
   return all;
 }
 
@@ -79,7 +78,7 @@ void gate_heads(StepList& steps, const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.formats.precision);
   const Linear gate = gate_of(task);
-  if (w.batch.phase != Phase::kTraining)
+  if (!w.trains())
     steps.then(gemm(gate.name, gate.precision, {w.tokens(), gate.out, gate.in}, gate.weights));
   Kernel scaled = stream("attention gating", KernelClass::kElementwise, w.tokens(),
                          shape.query_heads * shape.v_dim, {bytes, bytes, 1});
@@ -133,7 +132,7 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t width = rotated_width(task);
   // Nothing of a sequence is kept that an encoder has read.
-  const bool caches = w.batch.phase != Phase::kTraining && task.layer.kind != LayerKind::kEncoder;
+  const bool caches = !w.trains() && task.layer.kind != LayerKind::kEncoder;
   if (width == 0 && !caches) return;
   Kernel kernel = width > 0
                       ? rotated(task, width)
@@ -153,15 +152,14 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
                               element_bytes(w.formats.kv_precision));
   }
   // Queries and keys, and both ways into the cache.
-  if (w.batch.phase != Phase::kTraining)
-    kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
+  if (!w.trains()) kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
   steps.then(kernel);
 }
 
 void output_gate_forward(StepList& steps, const LayerTask& task) {
   if (!task.attention().output_gate) return;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(stream("attention gate", KernelClass::kElementwise, task.work.tokens(),
                     shape.query_heads * shape.v_dim, {2 * bytes, bytes, vector_cost::kSilu + 1}));
   makes(steps, task, {kept::attention_gate});
@@ -170,7 +168,7 @@ void output_gate_forward(StepList& steps, const LayerTask& task) {
 void output_gate_backward(StepList& steps, const LayerTask& task) {
   if (!task.attention().output_gate) return;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(stream("attention gate backward", KernelClass::kElementwise, task.work.tokens(),
                     shape.query_heads * shape.v_dim,
                     {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 2}));
@@ -196,10 +194,10 @@ void GroupedAttention::part_forward(StepList& steps, const LayerTask& task,
   context_core_forward(steps, task, part);
 }
 
-MixerWeights GroupedAttention::weights(const LayerTask& task) const {
+PartWeights GroupedAttention::weights(const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
   const CoreShape shape = core_shape(task);
-  MixerWeights all{{qkv_of(task)}};
+  PartWeights all{{qkv_of(task)}};
   if (a.head_gate) all.matrices.push_back(gate_of(task));
   all.matrices.push_back(output_of(task));
   if (a.sinks) all.split_vectors += shape.query_heads;
@@ -239,7 +237,7 @@ void project_heads_backward(StepList& steps, const LayerTask& task) {
 /// Norms of queries and keys.
 LayerOp heads_norm(const LayerTask& task) {
   const std::int64_t tokens = task.work.tokens(), width = normed_heads_width(task);
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   if (width == 0) return {};
   return {kernels({stream("query-key norm", KernelClass::kNormalization, tokens, width,
                           {bytes, bytes, vector_cost::kRmsNorm})}),
@@ -278,9 +276,11 @@ std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer) {
   return text;
 }
 
-const Mixer& grouped_attention() {
-  static const GroupedAttention mixer;
-  return mixer;
-}
+namespace {
+
+const GroupedAttention grouped_attention{};
+const AddedMixer added_grouped_attention(MixerKind::kAttention, grouped_attention);
+
+}  // namespace
 
 }  // namespace orrery

@@ -12,7 +12,7 @@ namespace orrery {
 class GroupedAttention : public Mixer {
  public:
   std::string name() const override { return "attention"; }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;

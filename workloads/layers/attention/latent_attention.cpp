@@ -35,7 +35,7 @@ Linear down_of(const LayerTask& task) {
 
 /// Whether a matrix of queries and one of keys and values make their latents, each with its norm.
 bool projects_apart(const LayerTask& task) {
-  const bool training = task.work.batch.phase == Phase::kTraining;
+  const bool training = task.work.trains();
   return training && task.work.software->latent_projections.value == Fusion::kApart;
 }
 
@@ -77,7 +77,7 @@ void down_forward(StepList& steps, const LayerTask& task) {
 
 LayerOp latent_norm(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const auto norm = [&](const char* name, StreamCost cost) {
     Kernel kernel = stream(name, KernelClass::kNormalization, task.work.row_tokens(),
                            a.q_lora_rank + a.kv_lora_rank, cost);
@@ -101,7 +101,7 @@ Kernel assemble(const LayerTask& task, std::int64_t tokens) {
   if (task.attention().rotates)
     kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
                                 real(task.attention().qk_rope_head_dim) * vector_cost::kRotary);
-  if (w.batch.phase != Phase::kTraining) {
+  if (!w.trains()) {
     kernel.written += Bytes(real(tokens * task.attention().kv_elements_per_token()) *
                             element_bytes(w.formats.kv_precision));
   }
@@ -177,7 +177,7 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   const std::int64_t keys = w.split.cp == 1 ? all.keys : gathered_keys(part, w);
   expand_latents(steps, w, up, keys);
   const AttentionPart own = own_part(part, w);
-  if (w.batch.phase == Phase::kTraining) {
+  if (w.trains()) {
     rotate_trained(steps, task, true);
   } else {
     steps.then(assemble(task, w.split.cp == 1 ? all.tokens : own.sequences * own.query));
@@ -261,9 +261,9 @@ void LatentAttention::part_forward(StepList& steps, const LayerTask& task,
                                : expanded_core(steps, task, part);
 }
 
-MixerWeights LatentAttention::weights(const LayerTask& task) const {
+PartWeights LatentAttention::weights(const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
-  MixerWeights all{downs_of(task)};
+  PartWeights all{downs_of(task)};
   all.matrices.insert(all.matrices.end(), {query_up(task), key_value_of(task)});
   if (a.output_gate) all.matrices.push_back(gate_of(task));
   all.matrices.push_back(output_of(task));
@@ -335,9 +335,12 @@ std::vector<LayerOp> LatentAttention::ops(const LayerTask& task) const {
           absorbs(task) ? row_op(output, {kept::output_projection_input}) : core_output_op(output)};
 }
 
-const Mixer& latent_attention() {
-  static const LatentAttention mixer;
-  return mixer;
-}
+namespace {
+
+const LatentAttention latent_attention{};
+const AddedMixer added_latent_attention(MixerKind::kAttention, latent_attention,
+                                        AttentionKind::kLatent);
+
+}  // namespace
 
 }  // namespace orrery

@@ -14,7 +14,7 @@ namespace orrery {
 class LatentAttention : public Mixer {
  public:
   std::string name() const override { return "attention"; }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   std::int64_t widest(const LayerTask& task) const override;

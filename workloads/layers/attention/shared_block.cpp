@@ -88,7 +88,7 @@ class SharedBlock final : public GroupedAttention {
            attention_sizes(model, layer) + ", MLP " + std::to_string(model.mlp.intermediate);
   }
   bool norms_input() const override { return true; }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override;
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
     GroupedAttention::require_split(model, layer, tp);
@@ -104,12 +104,10 @@ Tensor block_rows(const char* name, const LayerTask& task, std::int64_t rows, st
   return kept::of_layer(name, task, real(rows * columns) * bytes);
 }
 
-double block_wide(const LayerTask& task) { return activation_bytes(task.work.formats.precision); }
-
 /// The residual stream beside the embeddings, in front of the norm and behind it.
 Tensor joined_input(const LayerTask& task) {
   return block_rows("shared block joined input", task, task.work.row_tokens(),
-                    joined_columns(task.model), block_wide(task));
+                    joined_columns(task.model), task.bytes());
 }
 Tensor joined_normed(const LayerTask& task) {
   return block_rows("shared block qkv input", task, task.work.row_tokens(),
@@ -117,7 +115,7 @@ Tensor joined_normed(const LayerTask& task) {
 }
 Tensor block_mlp_norm_input(const LayerTask& task) {
   return block_rows("shared block mlp norm input", task, task.work.row_tokens(), task.model.hidden,
-                    block_wide(task));
+                    task.bytes());
 }
 Tensor block_mlp_input(const LayerTask& task) {
   return block_rows("shared block mlp input", task, task.work.row_tokens(), task.model.hidden,
@@ -126,7 +124,7 @@ Tensor block_mlp_input(const LayerTask& task) {
 /// In front of the function of the MLP and behind it.
 Tensor block_function_input(const LayerTask& task) {
   return block_rows("shared block function input", task, task.work.tokens(),
-                    2 * (task.model.mlp.intermediate / task.work.split.tp), block_wide(task));
+                    2 * (task.model.mlp.intermediate / task.work.split.tp), task.bytes());
 }
 Tensor block_down_input(const LayerTask& task) {
   return block_rows("shared block down input", task, task.work.tokens(),
@@ -140,7 +138,7 @@ Tensor block_output_input(const LayerTask& task) {
 Tensor block_adapter_columns(const LayerTask& task) {
   const SharedBlockConfig& block = task.model.shared_block;
   return block_rows("shared block adapter columns", task, task.work.tokens(),
-                    (block.attention_adapters ? 4 : 1) * block.adapter_rank, block_wide(task));
+                    (block.attention_adapters ? 4 : 1) * block.adapter_rank, task.bytes());
 }
 
 /// Products with weights that count as another layer's.
@@ -153,11 +151,11 @@ double SharedBlock::multiply_adds(const LlmConfig& model, const LayerConfig& lay
   return elements;
 }
 
-MixerWeights SharedBlock::weights(const LayerTask& task) const {
-  const auto add_adapter = [](MixerWeights& all, const BlockAdapter& adapter) {
+PartWeights SharedBlock::weights(const LayerTask& task) const {
+  const auto add_adapter = [](PartWeights& all, const BlockAdapter& adapter) {
     all.matrices.insert(all.matrices.end(), {adapter.down, adapter.up});
   };
-  MixerWeights all;
+  PartWeights all;
   if (!task.layer.shares_weights) {
     all.matrices = block_linears(task);
     all.whole_vectors = joined_columns(task.model) + task.model.hidden;
@@ -171,7 +169,7 @@ MixerWeights SharedBlock::weights(const LayerTask& task) const {
 /// What an adapter adds to what its matrix gives. Its gradient is added to that of the matrix.
 LayerOp adapter_op(const LayerTask& task, const std::string& name, const BlockAdapter& adapter) {
   const std::int64_t tokens = task.work.tokens();
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const Linear &down = adapter.down, &up = adapter.up;
   const GemmShape first{tokens, down.out, down.in};
   const GemmShape second{tokens, up.out / adapter.count, up.in, adapter.count};
@@ -190,7 +188,7 @@ LayerOp adapter_op(const LayerTask& task, const std::string& name, const BlockAd
 
 /// How ranks add up a product of rows: training shares tokens out where sequences are split.
 RowOutput block_reduction(const RankWork& work) {
-  const bool scatters = work.batch.phase == Phase::kTraining && work.split.sp;
+  const bool scatters = work.trains() && work.split.sp;
   return scatters ? RowOutput::kScattered : RowOutput::kReduced;
 }
 
@@ -204,7 +202,7 @@ LayerOp block_norm(const LayerTask& task, const std::string& name, std::int64_t 
 
 /// The residual stream beside the embeddings, and the gradients of both, added to what they have.
 LayerOp join(const LayerTask& task) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const auto pass = [&](const char* name, StreamCost cost) {
     return kernels({stream(name, KernelClass::kElementwise, task.work.row_tokens(),
                            joined_columns(task.model), cost)});
@@ -266,11 +264,9 @@ std::vector<LayerOp> SharedBlock::ops(const LayerTask& task) const {
           std::move(last)};
 }
 
-}  // namespace
+const SharedBlock shared_block{};
+const AddedMixer added_shared_block(MixerKind::kSharedBlock, shared_block);
 
-const Mixer& shared_block() {
-  static const SharedBlock mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

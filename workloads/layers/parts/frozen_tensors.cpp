@@ -43,8 +43,7 @@ Tensor widened_weights(const LayerTask& task) {
   double elements = 0;
   if (task.work.lora.trains && task.work.lora.frozen == FrozenFormat::kGptq)
     for (const double matrix : frozen_matrices(task)) elements += matrix;
-  return of_layer("widened weights", task,
-                  elements * activation_bytes(task.work.formats.precision));
+  return of_layer("widened weights", task, elements * task.bytes());
 }
 
 }  // namespace kept

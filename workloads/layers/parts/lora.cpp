@@ -126,7 +126,8 @@ std::vector<Linear> adapted_linears(const LayerTask& task) {
   if (const Mixer* mixer = mixer_of(task.model, task.layer)) all = mixer->weights(task).matrices;
   std::erase_if(all, [](const Linear& linear) { return !linear.adapted; });
   if (task.layer.moe || !task.layer.feeds) return all;
-  for (Linear& linear : mlp_linears(task)) all.push_back(std::move(linear));
+  const std::vector<Linear> mlp = mlp_weights(task).matrices;
+  all.insert(all.end(), mlp.begin(), mlp.end());
   return all;
 }
 
@@ -295,8 +296,8 @@ void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& mod
     const bool known = kind == MixerKind::kAttention || kind == MixerKind::kNone ||
                        kind == MixerKind::kMamba2 || kind == MixerKind::kDeltaNet;
     require(known, "lora",
-            std::string("adapters of ") + to_string(kind) + " are not modelled: model '" +
-                model.name + "' has it");
+            "adapters of " + std::string(kind.name) + " are not modelled: model '" + model.name +
+                "' has it");
   }
   const bool of_mlp = std::any_of(modules.begin(), modules.end(), [](LoraModule module) {
     return module == LoraModule::kDownProj ||

@@ -2,39 +2,14 @@
 #include "workloads/layers/parts/mixer.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 namespace orrery {
 
-MixerWeights& MixerWeights::operator+=(const MixerWeights& other) {
-  matrices.insert(matrices.end(), other.matrices.begin(), other.matrices.end());
-  split_vectors += other.split_vectors;
-  whole_vectors += other.whole_vectors;
-  return *this;
-}
-
-MixerWeights Mixer::weights(const LlmConfig& model, const LayerConfig& layer, int tp) const {
-  RankWork work;
-  work.split.tp = tp;
-  return weights({model, layer, work});
-}
-
-PartParameters Mixer::parameters(const LlmConfig& model, const LayerConfig& layer, int tp) const {
-  const MixerWeights all = weights(model, layer, tp);
-  PartParameters p;
-  p.split_vectors = all.split_vectors;
-  p.whole_vectors = all.whole_vectors;
-  for (const Linear& matrix : all.matrices) {
-    const bool whole = matrix.split == MatrixSplit::kNone;
-    (whole ? p.whole : p.split) += matrix.in * matrix.out;
-    p.sixteen_bit += matrix.in * matrix.sixteen_bit;
-    if (matrix.bias == Bias::kNone) continue;
-    // Ranks that split rows add up outputs, of which one has the bias.
-    const bool columns = matrix.split == MatrixSplit::kColumns;
-    (columns ? p.split_vectors : p.whole_vectors) += matrix.out;
-  }
-  p.sixteen_bit += p.split_vectors + p.whole_vectors;
-  return p;
+PartWeights Mixer::weights(const LlmConfig& model, const LayerConfig& layer, int tp) const {
+  return weights({model, layer, training_rank(tp)});
 }
 
 void Mixer::forward(StepList& steps, const LayerTask& task) const {
@@ -76,87 +51,33 @@ Linear sixteen_bit_matrix(const LayerTask& task, std::string name, std::int64_t 
   return matrix;
 }
 
-const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer) {
-  switch (layer.mixer) {
-    case MixerKind::kAttention:
-      return model.attention_of(layer).kind == AttentionKind::kLatent ? &latent_attention()
-                                                                      : &grouped_attention();
-    case MixerKind::kMamba1:
-      return &mamba1();
-    case MixerKind::kMamba2:
-      return &mamba2();
-    case MixerKind::kDeltaNet:
-      return &delta_net();
-    case MixerKind::kSparse:
-      return &sparse_attention();
-    case MixerKind::kSharedSparse:
-      return &shared_sparse_attention();
-    case MixerKind::kBlockSparse:
-      return &block_sparse_attention();
-    case MixerKind::kWindowedKey:
-      return &windowed_key_attention();
-    case MixerKind::kCompressed:
-      return &compressed_attention();
-    case MixerKind::kCompressedSparse:
-      return &compressed_sparse_attention();
-    case MixerKind::kKimiDelta:
-      return &kimi_delta();
-    case MixerKind::kMambaAttention:
-      return &mamba_attention();
-    case MixerKind::kTimeMix:
-      return &time_mix();
-    case MixerKind::kChannelMix:
-      return &channel_mix();
-    case MixerKind::kSharedBlock:
-      return &shared_block();
-    case MixerKind::kNone:
-      break;
-  }
-  return nullptr;
+namespace {
+
+using MixerKey = std::pair<std::string_view, AttentionKind>;
+
+std::map<MixerKey, const Mixer*>& mixers() {
+  static std::map<MixerKey, const Mixer*> all;
+  return all;
 }
 
-const char* to_string(MixerKind kind) {
-  switch (kind) {
-    case MixerKind::kAttention:
-      return "attention";
-    case MixerKind::kMamba1:
-      return "Mamba-1";
-    case MixerKind::kMamba2:
-      return "Mamba";
-    case MixerKind::kDeltaNet:
-      return "gated delta networks";
-    case MixerKind::kKimiDelta:
-      return "Kimi delta attention";
-    case MixerKind::kSparse:
-      return "sparse attention";
-    case MixerKind::kSharedSparse:
-      return "sparse attention by shared selections";
-    case MixerKind::kBlockSparse:
-      return "block-sparse attention";
-    case MixerKind::kWindowedKey:
-      return "attention to one windowed key";
-    case MixerKind::kCompressed:
-      return "compressed attention";
-    case MixerKind::kCompressedSparse:
-      return "compressed sparse attention";
-    case MixerKind::kMambaAttention:
-      return "Mamba beside attention";
-    case MixerKind::kTimeMix:
-      return "time mixing of RWKV";
-    case MixerKind::kChannelMix:
-      return "channel mixing of RWKV";
-    case MixerKind::kSharedBlock:
-      return "blocks that layers share";
-    case MixerKind::kNone:
-      return "no mixer";
-  }
-  return "?";
+}  // namespace
+
+AddedMixer::AddedMixer(MixerKind kind, const Mixer& mixer, AttentionKind attention) {
+  mixers()[{kind.name, attention}] = &mixer;
 }
+
+const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer) {
+  if (layer.mixer == MixerKind::kNone) return nullptr;
+  if (layer.mixer != MixerKind::kAttention) return &mixer_of(layer.mixer);
+  return mixers().at({layer.mixer.name, model.attention_of(layer).kind});
+}
+
+const Mixer& mixer_of(MixerKind kind) { return *mixers().at({kind.name, AttentionKind::kGrouped}); }
 
 std::string unlike_attention(const LlmConfig& model) {
   for (const LayerConfig& layer : model.layers)
     if (layer.mixer != MixerKind::kAttention && layer.mixer != MixerKind::kNone)
-      return to_string(layer.mixer);
+      return std::string(layer.mixer.name);
   return {};
 }
 

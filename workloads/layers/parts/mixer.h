@@ -7,31 +7,11 @@
 
 #include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/parts/part_weights.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/ops/step_list.h"
 
 namespace orrery {
-
-/// The weights of a mixer on one tensor parallel rank, each once.
-struct MixerWeights {
-  std::vector<Linear> matrices;  ///< each with its bias
-  /// Elements of all else: norms, convolutions, further biases. They are never quantised.
-  std::int64_t split_vectors = 0, whole_vectors = 0;
-
-  MixerWeights& operator+=(const MixerWeights& other);
-};
-
-/// Parameters of a part of a layer that one tensor parallel rank holds, by who else holds them.
-struct PartParameters {
-  std::int64_t split = 0;          ///< elements of matrices that the group splits
-  std::int64_t split_vectors = 0;  ///< biases, weights of norms and of convolutions, likewise
-  std::int64_t whole = 0;          ///< elements of matrices that every rank holds
-  std::int64_t whole_vectors = 0;
-  std::int64_t sixteen_bit = 0;  ///< those of all these that are never quantised
-
-  std::int64_t matrices() const { return split + whole; }
-  std::int64_t total() const { return matrices() + split_vectors + whole_vectors; }
-};
 
 /// What a rank holds of a sequence between steps of inference, in one layer.
 struct SequenceCache {
@@ -60,10 +40,9 @@ class Mixer {
     return {};
   }
   /// Its weights, as products of the step read them.
-  virtual MixerWeights weights(const LayerTask& task) const = 0;
+  virtual PartWeights weights(const LayerTask& task) const = 0;
   /// The weights as training has them on one of tp ranks.
-  MixerWeights weights(const LlmConfig& model, const LayerConfig& layer, int tp) const;
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer, int tp) const;
+  PartWeights weights(const LlmConfig& model, const LayerConfig& layer, int tp) const;
   virtual SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
   /// Multiply-adds of one token between the matrices, whatever it sees.
   virtual double multiply_adds(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
@@ -105,11 +84,17 @@ Linear mixer_matrix(const LayerTask& task, std::string name, std::int64_t in, st
 Linear sixteen_bit_matrix(const LayerTask& task, std::string name, std::int64_t in,
                           std::int64_t out, MatrixSplit split);
 
-/// What mixes the tokens in a layer; null where nothing does.
-const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);
+/// A mixer that its file adds: `const AddedMixer added_mamba1(MixerKind::kMamba1, mamba1);`
+struct AddedMixer {
+  /// @param attention distinguishes the mixers of kAttention
+  AddedMixer(MixerKind kind, const Mixer& mixer, AttentionKind attention = AttentionKind::kGrouped);
+};
 
-/// "Mamba", "gated delta networks".
-const char* to_string(MixerKind kind);
+/// The mixer of a layer; null if nothing mixes its tokens.
+const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);
+/// The mixer of a kind; of kAttention grouped attention.
+const Mixer& mixer_of(MixerKind kind);
+
 /// The first kind of a model's layers that is not attention over all tokens or a window: what plans
 /// that are known of attention alone refuse by name; empty: there is none.
 std::string unlike_attention(const LlmConfig& model);
@@ -118,22 +103,5 @@ bool holds_states(const LlmConfig& model);
 
 /// Sizes of attention of any kind: heads, columns, what is cached, windows and chunks.
 std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer);
-
-const Mixer& grouped_attention();
-const Mixer& latent_attention();
-const Mixer& sparse_attention();
-const Mixer& shared_sparse_attention();
-const Mixer& block_sparse_attention();
-const Mixer& windowed_key_attention();
-const Mixer& compressed_attention();
-const Mixer& compressed_sparse_attention();
-const Mixer& mamba1();
-const Mixer& mamba2();
-const Mixer& mamba_attention();
-const Mixer& time_mix();
-const Mixer& channel_mix();
-const Mixer& shared_block();
-const Mixer& delta_net();
-const Mixer& kimi_delta();
 
 }  // namespace orrery

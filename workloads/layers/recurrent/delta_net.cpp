@@ -24,13 +24,11 @@ namespace {
 /// and q S (Megatron-LM, training.py, num_floating_point_operations, core 0.16).
 constexpr double kDeltaMultiplyAdds = 4;
 
-bool trains_delta(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
-
 /// Training joins steps and decays of heads to it.
 Linear delta_input(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
   const int tp = task.work.split.tp;
-  const std::int64_t gates = trains_delta(task) ? net.gates() / tp : 0;
+  const std::int64_t gates = task.work.trains() ? net.gates() / tp : 0;
   Linear input =
       mixer_matrix(task, "delta input", task.model.hidden,
                    (net.conv_channels() + net.values()) / tp + gates, MatrixSplit::kColumns);
@@ -39,7 +37,7 @@ Linear delta_input(const LayerTask& task) {
 }
 
 std::vector<Linear> delta_inputs(const LayerTask& task) {
-  if (trains_delta(task)) return {delta_input(task)};
+  if (task.work.trains()) return {delta_input(task)};
   return {delta_input(task), sixteen_bit_matrix(task, "delta gate input", task.model.hidden,
                                                 task.model.delta_net.gates() / task.work.split.tp,
                                                 MatrixSplit::kColumns)};
@@ -51,34 +49,30 @@ Linear delta_output(const LayerTask& task) {
 }
 
 DeltaShape delta_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  DeltaShape s = delta_shape(task.model.delta_net, task.work.split.tp, sequences, query,
-                             activation_bytes(task.work.formats.precision));
-  if (trains_delta(task)) s.product_keys = s.wide_keys();
+  DeltaShape s =
+      delta_shape(task.model.delta_net, task.work.split.tp, sequences, query, task.bytes());
+  if (task.work.trains()) s.product_keys = s.wide_keys();
   return s;
 }
 
 /// All tokens of a training step, or of the norm of a step of inference.
 DeltaShape delta_shape_of(const LayerTask& task) {
-  if (!trains_delta(task)) return delta_shape_of(task, task.work.tokens(), 1);
+  if (!task.work.trains()) return delta_shape_of(task, task.work.tokens(), 1);
   const AttentionPart all = task.work.batch.attention_parts().front();
   return delta_shape_of(task, all.sequences, all.query);
 }
 
 // Tensors that forward passes leave.
 
-Tensor delta_rows(const char* name, const LayerTask& task, std::int64_t columns, double bytes) {
-  return kept::of_layer(name, task, real(delta_shape_of(task).tokens() * columns) * bytes);
-}
-
 Tensor delta_convolved(const LayerTask& task) {
   const DeltaShape s = delta_shape_of(task);
-  return delta_rows("delta convolution input", task, s.channels(), s.bytes);
+  return kept::of_tokens("delta convolution input", task, s.channels(), s.bytes);
 }
 
 /// With the projections of steps and decays.
 Tensor delta_gate(const LayerTask& task) {
   const DeltaShape s = delta_shape_of(task);
-  return delta_rows("delta gate", task, s.values() + 2 * s.heads, s.bytes);
+  return kept::of_tokens("delta gate", task, s.values() + 2 * s.heads, s.bytes);
 }
 
 /// Queries and keys of length 1 before they are copied for value heads, with what they were
@@ -108,12 +102,12 @@ Tensor delta_result(const LayerTask& task) {
 /// Behind the norm, in front of the gate.
 Tensor delta_normed(const LayerTask& task) {
   const DeltaShape s = delta_shape_of(task);
-  return delta_rows("delta normed result", task, s.values(), s.bytes);
+  return kept::of_tokens("delta normed result", task, s.values(), s.bytes);
 }
 
 Tensor delta_output_input(const LayerTask& task) {
-  return delta_rows("delta output input", task, delta_shape_of(task).values(),
-                    kept::input_bytes(task.work));
+  return kept::of_tokens("delta output input", task, delta_shape_of(task).values(),
+                         kept::input_bytes(task.work));
 }
 
 /// What backward passes have at once of what they compute again: w, u, new values, states of
@@ -129,7 +123,7 @@ Tensor delta_again(const LayerTask& task) {
 /// `launches` copies of [tokens, width] in all.
 Kernel delta_copies(const LayerTask& task, const char* name, std::int64_t width,
                     std::int64_t launches) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   Kernel kernel =
       stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0});
   kernel.launches = launches;
@@ -191,7 +185,7 @@ std::vector<LayerOp> delta_training(const LayerTask& task) {
 class DeltaNet final : public Mixer {
  public:
   std::string name() const override { return "delta"; }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kDeltaMultiplyAdds * real(model.delta_net.states());
@@ -202,9 +196,9 @@ class DeltaNet final : public Mixer {
                     const AttentionPart& part) const override;
 };
 
-MixerWeights DeltaNet::weights(const LayerTask& task) const {
+PartWeights DeltaNet::weights(const LayerTask& task) const {
   const DeltaNetConfig& net = task.model.delta_net;
-  MixerWeights all{delta_inputs(task)};
+  PartWeights all{delta_inputs(task)};
   all.matrices.push_back(delta_output(task));
   // Taps of the convolution, A and the bias of decays by head; the norm is one of all heads.
   all.split_vectors =
@@ -242,7 +236,7 @@ void DeltaNet::part_forward(StepList& steps, const LayerTask& task,
 std::vector<LayerOp> DeltaNet::ops(const LayerTask& task) const {
   const DeltaShape s = delta_shape_of(task);
   std::vector<LayerOp> all = {input_op(delta_inputs(task), "delta norm")};
-  if (trains_delta(task))
+  if (task.work.trains())
     for (LayerOp& op : delta_training(task)) all.push_back(std::move(op));
   else
     all.push_back({parts_forward()});
@@ -255,11 +249,9 @@ std::vector<LayerOp> DeltaNet::ops(const LayerTask& task) const {
   return all;
 }
 
-}  // namespace
+const DeltaNet delta_net{};
+const AddedMixer added_delta_net(MixerKind::kDeltaNet, delta_net);
 
-const Mixer& delta_net() {
-  static const DeltaNet mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

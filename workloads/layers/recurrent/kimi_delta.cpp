@@ -45,11 +45,8 @@ Linear kimi_output(const LayerTask& task) {
 }
 
 DeltaShape kimi_shape(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return delta_shape(task.model.delta_net, task.work.split.tp, sequences, query,
-                     activation_bytes(task.work.formats.precision));
+  return delta_shape(task.model.delta_net, task.work.split.tp, sequences, query, task.bytes());
 }
-
-bool trains_kimi(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 /// Steps of heads, which read what kimi_input() reads.
 Linear kimi_steps(const LayerTask& task) {
@@ -91,18 +88,14 @@ DeltaShape kimi_shape(const LayerTask& task) {
 
 // Tensors that forward passes leave.
 
-Tensor kimi_rows(const char* name, const LayerTask& task, std::int64_t columns, double bytes) {
-  return kept::of_layer(name, task, real(task.work.tokens() * columns) * bytes);
-}
-
 Tensor kimi_narrow_columns(const LayerTask& task) {
-  return kimi_rows("delta narrow columns", task, narrow_columns(task.model.delta_net),
-                   kept::input_bytes(task.work));
+  return kept::of_tokens("delta narrow columns", task, narrow_columns(task.model.delta_net),
+                         kept::input_bytes(task.work));
 }
 
 Tensor kimi_convolved(const LayerTask& task) {
   const DeltaShape s = kimi_shape(task);
-  return kimi_rows("delta convolution input", task, s.channels(), s.bytes);
+  return kept::of_tokens("delta convolution input", task, s.channels(), s.bytes);
 }
 
 /// As they are projected, and steps in fp32 besides.
@@ -124,7 +117,7 @@ Tensor kimi_rule_inputs(const LayerTask& task) {
 
 Tensor kimi_gate(const LayerTask& task) {
   const DeltaShape s = kimi_shape(task);
-  return kimi_rows("delta gate", task, s.values(), s.bytes);
+  return kept::of_tokens("delta gate", task, s.values(), s.bytes);
 }
 
 /// With the fp32 deviation of each head.
@@ -135,8 +128,8 @@ Tensor kimi_result(const LayerTask& task) {
 }
 
 Tensor kimi_output_input(const LayerTask& task) {
-  return kimi_rows("delta output input", task, kimi_shape(task).values(),
-                   kept::input_bytes(task.work));
+  return kept::of_tokens("delta output input", task, kimi_shape(task).values(),
+                         kept::input_bytes(task.work));
 }
 
 /// What backward passes compute again: fp32 decays, w, queries and keys times decays, u and new
@@ -153,7 +146,7 @@ Tensor kimi_chunk_tensors(const LayerTask& task) {
 class KimiDelta final : public Mixer {
  public:
   std::string name() const override { return "delta"; }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kKimiMultiplyAdds * real(model.delta_net.states());
@@ -166,9 +159,9 @@ class KimiDelta final : public Mixer {
                     const AttentionPart& part) const override;
 };
 
-MixerWeights KimiDelta::weights(const LayerTask& task) const {
+PartWeights KimiDelta::weights(const LayerTask& task) const {
   const DeltaNetConfig& net = task.model.delta_net;
-  MixerWeights all{{kimi_input(task), kimi_steps(task), kimi_narrow(task)}};
+  PartWeights all{{kimi_input(task), kimi_steps(task), kimi_narrow(task)}};
   for (Linear& up : kimi_ups(task)) all.matrices.push_back(std::move(up));
   all.matrices.push_back(kimi_output(task));
   // Taps, A by head and a bias of decays by column; the norm is one of all heads.
@@ -271,7 +264,7 @@ std::vector<Kernel> kimi_products(const LayerTask& task) {
 }
 
 std::vector<LayerOp> KimiDelta::ops(const LayerTask& task) const {
-  if (trains_kimi(task)) return kimi_training(task);
+  if (task.work.trains()) return kimi_training(task);
   return {input_op({kimi_input(task)}, "delta norm"),
           {kernels(kimi_products(task))},
           {parts_forward()},
@@ -279,11 +272,9 @@ std::vector<LayerOp> KimiDelta::ops(const LayerTask& task) const {
           row_op(kimi_output(task))};
 }
 
-}  // namespace
+const KimiDelta kimi_delta{};
+const AddedMixer added_kimi_delta(MixerKind::kKimiDelta, kimi_delta);
 
-const Mixer& kimi_delta() {
-  static const KimiDelta mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

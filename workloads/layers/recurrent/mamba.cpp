@@ -40,13 +40,12 @@ Linear output_of(const LayerTask& task) {
 }
 
 ScanShape shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return scan_shape(task.model.mamba, task.work.split.tp, sequences, query,
-                    activation_bytes(task.work.formats.precision));
+  return scan_shape(task.model.mamba, task.work.split.tp, sequences, query, task.bytes());
 }
 
 /// All tokens of a training step, or of the norm of a step of inference.
 ScanShape shape_of(const LayerTask& task) {
-  if (task.work.batch.phase != Phase::kTraining) return shape_of(task, task.work.tokens(), 1);
+  if (!task.work.trains()) return shape_of(task, task.work.tokens(), 1);
   const AttentionPart all = task.work.batch.attention_parts().front();
   return shape_of(task, all.sequences, all.query);
 }
@@ -55,9 +54,7 @@ ScanShape shape_of(const LayerTask& task) {
 
 Tensor projected(const LayerTask& task) {
   const double columns = real(input_of(task).out);
-  return kept::of_layer(
-      "mamba projected", task,
-      real(task.work.tokens()) * columns * activation_bytes(task.work.formats.precision));
+  return kept::of_layer("mamba projected", task, real(task.work.tokens()) * columns * task.bytes());
 }
 
 /// With the fp32 deviation of each group of the norm behind it.
@@ -93,8 +90,8 @@ Tensor again(const LayerTask& task) {
 
 /// Several sequences of [tokens, sequences, width] to [sequences, tokens, width], or back.
 void transpose(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
-  if (task.work.batch.phase != Phase::kTraining || task.work.batch.sequences == 1) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  if (!task.work.trains() || task.work.batch.sequences == 1) return;
+  const double bytes = task.bytes();
   steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0}));
 }
 
@@ -114,7 +111,7 @@ void add_squares(StepList& steps, const LayerTask& task) {
 /// Behind the scan: in inference the gate, too, which training's scan has multiplied by.
 void norm_outputs(StepList& steps, const LayerTask& task) {
   const ScanShape s = shape_of(task);
-  const bool trains = task.work.batch.phase == Phase::kTraining;
+  const bool trains = task.work.trains();
   if (task.model.mamba.norm) add_squares(steps, task);
   if (task.model.mamba.norm)
     steps.then(trains ? group_norm(s) : gated_norm(s));
@@ -130,7 +127,7 @@ class Mamba2 final : public Mixer {
     return " " + std::to_string(m.heads) + " x " + std::to_string(m.head_dim) + " with states of " +
            std::to_string(m.state);
   }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
@@ -141,9 +138,9 @@ class Mamba2 final : public Mixer {
                     const AttentionPart& part) const override;
 };
 
-MixerWeights Mamba2::weights(const LayerTask& task) const {
+PartWeights Mamba2::weights(const LayerTask& task) const {
   const MambaConfig m = on_rank(task.model.mamba, task.work.split.tp);
-  MixerWeights all{{input_of(task), output_of(task)}};
+  PartWeights all{{input_of(task), output_of(task)}};
   // Taps and biases of the convolution, weights of the norm where there is one; A, D and the bias
   // of dt by head.
   const std::int64_t taps = m.conv_channels() * (m.conv_kernel + (m.conv_bias ? 1 : 0));
@@ -175,7 +172,7 @@ void Mamba2::part_forward(StepList& steps, const LayerTask& task, const Attentio
   }
   steps.then(conv_forward(s, taps));
   std::vector<Kernel> kernels = scan_states(s);
-  if (task.work.batch.phase != Phase::kTraining) {
+  if (!task.work.trains()) {
     // The last states are kept, and where a prompt goes on those of its earlier tokens read.
     const Bytes states(real(s.sequences * s.states()) * kStateBytes);
     Kernel& passing = kernels.at(2);
@@ -183,7 +180,7 @@ void Mamba2::part_forward(StepList& steps, const LayerTask& task, const Attentio
     if (part.context > part.query) passing.read += states;
   }
   then_all(steps, std::move(kernels));
-  const bool trains = task.work.batch.phase == Phase::kTraining;
+  const bool trains = task.work.trains();
   steps.then(trains ? gated_scan_outputs(s) : scan_outputs(s));
 }
 
@@ -227,11 +224,9 @@ std::vector<LayerOp> Mamba2::ops(const LayerTask& task) const {
           row_op(output_of(task), {output_input})};
 }
 
-}  // namespace
+const Mamba2 mamba2{};
+const AddedMixer added_mamba2(MixerKind::kMamba2, mamba2);
 
-const Mixer& mamba2() {
-  static const Mamba2 mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

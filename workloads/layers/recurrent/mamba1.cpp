@@ -51,7 +51,7 @@ class Mamba1 final : public Mixer {
     return " of " + std::to_string(model.mamba.inner()) + " channels with states of " +
            std::to_string(model.mamba.state);
   }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     const MambaConfig& m = model.mamba;
     return {0, real(m.inner() / tp * (m.state + m.conv_kernel - 1)) * kChannelStateBytes};
@@ -68,10 +68,10 @@ class Mamba1 final : public Mixer {
                     const AttentionPart& part) const override;
 };
 
-MixerWeights Mamba1::weights(const LayerTask& task) const {
+PartWeights Mamba1::weights(const LayerTask& task) const {
   const MambaConfig& m = task.model.mamba;
   const std::int64_t inner = m.inner() / task.work.split.tp;
-  MixerWeights all{
+  PartWeights all{
       {selective_input(task), selection(task), selective_steps(task), selective_output(task)}};
   // Taps and biases of the convolution, biases of steps, D; decays of every element of a state.
   all.split_vectors = inner * (m.conv_kernel + (m.conv_bias ? 1 : 0) + 2 + m.state);
@@ -87,7 +87,7 @@ MixerWeights Mamba1::weights(const LayerTask& task) const {
 /// They read inputs, steps and gates; where a prompt goes on, its states too.
 Kernel selective_scan(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.split.tp;
   const double states = real(part.sequences * inner * m.state) * kChannelStateBytes;
   Kernel kernel =
@@ -104,7 +104,7 @@ Kernel selective_scan(const LayerTask& task, const AttentionPart& part) {
 /// New tokens of a decode: states are read and written for each.
 Kernel channel_update(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.split.tp;
   Kernel kernel = scan_pass("mamba state update", tokens, inner * m.state,
                             {kChannelStateBytes, kChannelStateBytes, 6});
@@ -117,7 +117,7 @@ Kernel channel_update(const LayerTask& task, const AttentionPart& part) {
 /// Causal convolution with SiLU over the inputs of a part; decodes look back at kept inputs.
 Kernel selective_convolution(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const std::int64_t inner = m.inner() / task.work.split.tp;
   const bool decodes = part.phase == Phase::kDecode;
   Kernel kernel = scan_pass(decodes ? "mamba convolution update" : "mamba convolution",
@@ -163,11 +163,9 @@ std::vector<LayerOp> Mamba1::ops(const LayerTask& task) const {
           row_op(selective_output(task))};
 }
 
-}  // namespace
+const Mamba1 mamba1{};
+const AddedMixer added_mamba1(MixerKind::kMamba1, mamba1);
 
-const Mixer& mamba1() {
-  static const Mamba1 mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

@@ -14,7 +14,7 @@ namespace {
 
 /// The sum of what both give, or of the gradients of their input.
 LayerOp::Emit add_both(const LayerTask& task, const char* name) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   return kernels({stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
                          {2 * bytes, bytes, 1})});
 }
@@ -27,7 +27,7 @@ using Pass = void (Mixer::*)(StepList& steps, const LayerTask& task) const;
 LayerOp::Emit beside(const Mixer& mixer, Pass pass, bool BlockPlace::*place) {
   return [=, &mixer](StepList& steps, const LayerTask& task) {
     RankWork work = task.work;
-    work.place.*place = work.batch.phase == Phase::kTraining;
+    work.place.*place = work.trains();
     (mixer.*pass)(steps, {task.model, task.layer, work, task.forward});
   };
 }
@@ -36,51 +36,52 @@ LayerOp beside_other(const Mixer& mixer, bool BlockPlace::*place) {
   return {beside(mixer, &Mixer::forward, place), beside(mixer, &Mixer::backward, place)};
 }
 
+const Mixer& attention() { return mixer_of(MixerKind::kAttention); }
+const Mixer& mamba() { return mixer_of(MixerKind::kMamba2); }
+
 class MambaAttention final : public Mixer {
  public:
   std::string name() const override { return "mamba attention"; }
   std::string sizes(const LlmConfig& model, const LayerConfig& layer) const override {
-    return ":" + mamba2().sizes(model, layer) + " beside" + attention_sizes(model, layer);
+    return ":" + mamba().sizes(model, layer) + " beside" + attention_sizes(model, layer);
   }
-  MixerWeights weights(const LayerTask& task) const override {
-    MixerWeights all = grouped_attention().weights(task);
-    return all += mamba2().weights(task);
+  PartWeights weights(const LayerTask& task) const override {
+    PartWeights all = attention().weights(task);
+    return all += mamba().weights(task);
   }
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
-    SequenceCache both = grouped_attention().cache(model, layer, tp);
-    both.state_bytes += mamba2().cache(model, layer, tp).state_bytes;
+    SequenceCache both = attention().cache(model, layer, tp);
+    both.state_bytes += mamba().cache(model, layer, tp).state_bytes;
     return both;
   }
   double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override {
-    return mamba2().multiply_adds(model, layer);
+    return mamba().multiply_adds(model, layer);
   }
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override {
-    return grouped_attention().key_terms(model, layer);
+    return attention().key_terms(model, layer);
   }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
-    mamba2().require_split(model, layer, tp);
-    grouped_attention().require_split(model, layer, tp);
+    mamba().require_split(model, layer, tp);
+    attention().require_split(model, layer, tp);
   }
   std::vector<LayerOp> ops(const LayerTask& task) const override {
-    const LayerOp attends = beside_other(grouped_attention(), &BlockPlace::partial_output);
-    const LayerOp scans = beside_other(mamba2(), &BlockPlace::whole_input);
+    const LayerOp attends = beside_other(attention(), &BlockPlace::partial_output);
+    const LayerOp scans = beside_other(mamba(), &BlockPlace::whole_input);
     const LayerOp sum{add_both(task, "mamba and attention addition"),
                       add_both(task, "mamba and attention addition backward")};
-    if (task.work.batch.phase == Phase::kTraining) return {attends, sum, scans};
+    if (task.work.trains()) return {attends, sum, scans};
     return {attends, scans, sum};
   }
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override {
-    grouped_attention().part_forward(steps, task, part);
-    mamba2().part_forward(steps, task, part);
+    attention().part_forward(steps, task, part);
+    mamba().part_forward(steps, task, part);
   }
 };
 
-}  // namespace
+const MambaAttention mamba_attention{};
+const AddedMixer added_mamba_attention(MixerKind::kMambaAttention, mamba_attention);
 
-const Mixer& mamba_attention() {
-  static const MambaAttention mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

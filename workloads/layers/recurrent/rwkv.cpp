@@ -70,11 +70,8 @@ Linear time_output(const LayerTask& task) {
 }
 
 WkvShape wkv_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return wkv_shape(task.model.rwkv, task.work.split.tp, sequences, query,
-                   activation_bytes(task.work.formats.precision));
+  return wkv_shape(task.model.rwkv, task.work.split.tp, sequences, query, task.bytes());
 }
-
-bool trains_rwkv(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 /// All tokens of a training step.
 WkvShape trained_wkv(const LayerTask& task) {
@@ -95,9 +92,8 @@ Tensor time_mix_inputs(const LayerTask& task) {
   const double learned = r.version == 6 ? 1 + kMixtures : 0;
   const double columns =
       r.version == 6 ? real(task.work.tokens()) * real(2 * kMixtures * r.mix_rank) : 0;
-  return kept::of_layer(
-      "time mix inputs", task,
-      (rows * (1 + real(time_mixtures(r)) + learned) + columns) * rwkv_wide(task));
+  return kept::of_layer("time mix inputs", task,
+                        (rows * (1 + real(time_mixtures(r)) + learned) + columns) * task.bytes());
 }
 
 /// Receptances, keys, values, gates, and the columns of low-rank pairs: in front of their function
@@ -107,7 +103,7 @@ Tensor time_mix_columns(const LayerTask& task) {
   const double width = real(r.width() / task.work.split.tp);
   double columns = (r.version < 7 ? 4 : 3 + 4) * width;
   for (const std::int64_t rank : low_ranks(r, task.layer)) columns += 2 * real(rank) + width;
-  return rwkv_rows("time mix columns", task, columns, rwkv_wide(task));
+  return kept::of_tokens("time mix columns", task, columns, task.bytes());
 }
 
 /// With what the recurrence leaves.
@@ -118,14 +114,14 @@ Tensor time_mix_result(const LayerTask& task) {
 }
 
 Tensor time_mix_output_input(const LayerTask& task) {
-  return rwkv_rows("time mix output input", task,
-                   real(task.model.rwkv.width() / task.work.split.tp),
-                   kept::input_bytes(task.work));
+  return kept::of_tokens("time mix output input", task,
+                         real(task.model.rwkv.width() / task.work.split.tp),
+                         kept::input_bytes(task.work));
 }
 
 Tensor embedding_norm_input(const LayerTask& task) {
   const double rows = task.layer.first ? real(task.work.row_tokens() * task.model.hidden) : 0;
-  return kept::of_layer("time mix embedding norm input", task, rows * rwkv_wide(task));
+  return kept::of_layer("time mix embedding norm input", task, rows * task.bytes());
 }
 
 class TimeMix final : public Mixer {
@@ -134,7 +130,7 @@ class TimeMix final : public Mixer {
   std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return " " + std::to_string(model.rwkv.heads) + " x " + std::to_string(model.rwkv.head_dim);
   }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     return {0, real(model.rwkv.states()) * kWkvStateBytes / tp + shift_bytes(model)};
   }
@@ -150,7 +146,7 @@ class TimeMix final : public Mixer {
   std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override {
-    if (trains_rwkv(task)) {
+    if (task.work.trains()) {
       steps.then(wkv_training(trained_wkv(task)));
       return;
     }
@@ -172,10 +168,10 @@ std::vector<Linear> time_columns(const LayerTask& task) {
   return columns;
 }
 
-MixerWeights TimeMix::weights(const LayerTask& task) const {
+PartWeights TimeMix::weights(const LayerTask& task) const {
   const RwkvConfig& r = task.model.rwkv;
   const bool first = task.layer.first;
-  MixerWeights all{time_columns(task)};
+  PartWeights all{time_columns(task)};
   for (const std::int64_t rank : low_ranks(r, task.layer)) {
     all.matrices.push_back(rank_down(task, rank));
     all.matrices.push_back(rank_up(task, rank));
@@ -300,11 +296,9 @@ std::vector<LayerOp> TimeMix::ops(const LayerTask& task) const {
   return all;
 }
 
-}  // namespace
+const TimeMix time_mix{};
+const AddedMixer added_time_mix(MixerKind::kTimeMix, time_mix);
 
-const Mixer& time_mix() {
-  static const TimeMix mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

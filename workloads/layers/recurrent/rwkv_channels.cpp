@@ -27,28 +27,26 @@ Linear channel_receptance(const LayerTask& task) {
 /// What is mixed, and what keys and receptances read.
 Tensor channel_mix_inputs(const LayerTask& task) {
   const double copies = gates_channels(task) ? 3 : 2;
-  return kept::of_layer(
-      "channel mix inputs", task,
-      copies * real(task.work.row_tokens() * task.model.hidden) * rwkv_wide(task));
+  return kept::of_layer("channel mix inputs", task,
+                        copies * real(task.work.row_tokens() * task.model.hidden) * task.bytes());
 }
 
 Tensor channel_mix_function_input(const LayerTask& task) {
-  return rwkv_rows("channel mix function input", task,
-                   real(task.model.rwkv.channels / task.work.split.tp), rwkv_wide(task));
+  return kept::of_tokens("channel mix function input", task,
+                         real(task.model.rwkv.channels / task.work.split.tp), task.bytes());
 }
 
 Tensor channel_mix_value_input(const LayerTask& task) {
-  return rwkv_rows("channel mix value input", task,
-                   real(task.model.rwkv.channels / task.work.split.tp),
-                   kept::input_bytes(task.work));
+  return kept::of_tokens("channel mix value input", task,
+                         real(task.model.rwkv.channels / task.work.split.tp),
+                         kept::input_bytes(task.work));
 }
 
 /// Both factors of the gate.
 Tensor channel_mix_gate(const LayerTask& task) {
   const double copies = gates_channels(task) ? 2 : 0;
-  return kept::of_layer(
-      "channel mix gate", task,
-      copies * real(task.work.row_tokens() * task.model.hidden) * rwkv_wide(task));
+  return kept::of_layer("channel mix gate", task,
+                        copies * real(task.work.row_tokens() * task.model.hidden) * task.bytes());
 }
 
 class ChannelMix final : public Mixer {
@@ -57,7 +55,7 @@ class ChannelMix final : public Mixer {
   std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return " " + std::to_string(model.rwkv.channels);
   }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/,
                       int /*tp*/) const override {
     return {0, shift_bytes(model)};
@@ -71,8 +69,8 @@ class ChannelMix final : public Mixer {
                     const AttentionPart& /*part*/) const override {}
 };
 
-MixerWeights ChannelMix::weights(const LayerTask& task) const {
-  MixerWeights all{{channel_key(task), channel_value(task)}};
+PartWeights ChannelMix::weights(const LayerTask& task) const {
+  PartWeights all{{channel_key(task), channel_value(task)}};
   if (gates_channels(task)) all.matrices.push_back(channel_receptance(task));
   all.whole_vectors = (gates_channels(task) ? 2 : 1) * task.model.hidden;
   return all;
@@ -109,11 +107,9 @@ std::vector<LayerOp> ChannelMix::ops(const LayerTask& task) const {
   return all;
 }
 
-}  // namespace
+const ChannelMix channel_mix{};
+const AddedMixer added_channel_mix(MixerKind::kChannelMix, channel_mix);
 
-const Mixer& channel_mix() {
-  static const ChannelMix mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

@@ -17,18 +17,8 @@ inline double shift_bytes(const LlmConfig& model) { return 2 * real(model.hidden
 
 /// How ranks add up a product of rows: training shares tokens out where sequences are split.
 inline RowOutput rwkv_reduction(const RankWork& work) {
-  const bool scatters = work.batch.phase == Phase::kTraining && work.split.sp;
+  const bool scatters = work.trains() && work.split.sp;
   return scatters ? RowOutput::kScattered : RowOutput::kReduced;
-}
-
-/// A tensor of [tokens, columns].
-inline Tensor rwkv_rows(const char* name, const LayerTask& task, double columns, double bytes) {
-  return kept::of_layer(name, task, real(task.work.tokens()) * columns * bytes);
-}
-
-/// Bytes of an element that is not quantised.
-inline double rwkv_wide(const LayerTask& task) {
-  return activation_bytes(task.work.formats.precision);
 }
 
 }  // namespace orrery

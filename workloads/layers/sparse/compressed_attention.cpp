@@ -26,7 +26,7 @@ class CompressedAttention final : public Mixer {
   explicit CompressedAttention(Compressed kind) : kind_(kind) {}
 
   std::string name() const override { return "attention"; }
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
@@ -46,9 +46,9 @@ class CompressedAttention final : public Mixer {
   Compressed kind_;
 };
 
-MixerWeights CompressedAttention::weights(const LayerTask& task) const {
+PartWeights CompressedAttention::weights(const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
-  MixerWeights all{compressed_linears(task)};
+  PartWeights all{compressed_linears(task)};
   all.split_vectors = a.heads / task.work.split.tp;  // a sink a head
   all.whole_vectors = a.q_lora_rank + a.head_dim;
   for (const Compressor& compressor : compressors(a)) all.whole_vectors += compressor.vectors();
@@ -153,7 +153,7 @@ void CompressedAttention::project(StepList& steps, const LayerTask& task) const 
 }
 
 std::vector<LayerOp> CompressedAttention::ops(const LayerTask& task) const {
-  if (task.work.batch.phase == Phase::kTraining) return compressed_training_ops(task);
+  if (task.work.trains()) return compressed_training_ops(task);
   const Linear values = group_values(task);
   const std::int64_t tokens = task.work.tokens(), groups = values.parts.front().count;
   return {{[this](StepList& steps, const LayerTask& of) { project(steps, of); }},
@@ -192,19 +192,16 @@ SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Co
   return seen;
 }
 
-const Mixer& windowed_key_attention() {
-  static const CompressedAttention mixer(Compressed::kNothing);
-  return mixer;
-}
+namespace {
 
-const Mixer& compressed_attention() {
-  static const CompressedAttention mixer(Compressed::kAll);
-  return mixer;
-}
+const CompressedAttention windowed_key_attention(Compressed::kNothing);
+const AddedMixer added_windowed_key_attention(MixerKind::kWindowedKey, windowed_key_attention);
+const CompressedAttention compressed_attention(Compressed::kAll);
+const AddedMixer added_compressed_attention(MixerKind::kCompressed, compressed_attention);
+const CompressedAttention compressed_sparse_attention(Compressed::kChosen);
+const AddedMixer added_compressed_sparse_attention(MixerKind::kCompressedSparse,
+                                                   compressed_sparse_attention);
 
-const Mixer& compressed_sparse_attention() {
-  static const CompressedAttention mixer(Compressed::kChosen);
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

@@ -100,7 +100,7 @@ GemmShape value_groups(const LayerTask& task) {
 /// Pools what is projected by a softmax of its gates into an entry for every `ratio` tokens, with a
 /// norm and a rotation; or the gradients of both.
 Kernel pooling(const LayerTask& task, const Compressor& c, bool forward) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const double entry = bytes / real(2 * c.overlap * c.ratio);
   const double read = forward ? bytes : bytes + 2 * entry, written = forward ? entry : bytes;
   return stream(forward ? "key pooling" : "key pooling backward", KernelClass::kElementwise,
@@ -112,23 +112,16 @@ Kernel pooling(const LayerTask& task, const Compressor& c, bool forward) {
 
 namespace v4 {
 
-Tensor rows(const char* name, const LayerTask& task, double columns, double bytes) {
-  return kept::of_layer(name, task, real(task.work.tokens()) * columns * bytes);
-}
-double compressed_bytes(const LayerTask& task) {
-  return activation_bytes(task.work.formats.precision);
-}
-
 /// Gathered copies of what compressors and the indexer read.
 Tensor inputs(const LayerTask& task) {
   const bool gathers =
       task.work.split.sp && task.work.split.tp > 1 && kind_of_layer(task) != Compressed::kNothing;
-  return rows("index inputs", task, gathers ? real(task.model.hidden) : 0, compressed_bytes(task));
+  return kept::of_tokens("index inputs", task, gathers ? real(task.model.hidden) : 0, task.bytes());
 }
 Tensor latent_norm(const LayerTask& task) {
   const CompressedShape s(task);
   return kept::of_layer("latent norm input", task,
-                        real(task.work.row_tokens() * s.latents) * compressed_bytes(task));
+                        real(task.work.row_tokens() * s.latents) * task.bytes());
 }
 Tensor latents(const LayerTask& task) {
   return kept::of_layer("latents", task,
@@ -140,39 +133,39 @@ Tensor compressed(const LayerTask& task) {
   double columns = 0;
   for (const Compressor& c : CompressedShape(task).compressors)
     columns += real(c.projected()) + real(c.columns) / real(c.ratio);
-  return rows("key compression", task, columns, compressed_bytes(task));
+  return kept::of_tokens("key compression", task, columns, task.bytes());
 }
 Tensor keys(const LayerTask& task) {
   const CompressedShape s(task);
   double columns = real(s.a.head_dim);
   if (!s.compressors.empty())
     columns += real(s.compressors.front().columns) / real(s.compressors.front().ratio);
-  return rows("keys", task, columns, compressed_bytes(task));
+  return kept::of_tokens("keys", task, columns, task.bytes());
 }
 Tensor unnormed(const LayerTask& task) {
-  return rows("queries before norm", task, real(CompressedShape(task).columns()),
-              compressed_bytes(task));
+  return kept::of_tokens("queries before norm", task, real(CompressedShape(task).columns()),
+                         task.bytes());
 }
 Tensor queries(const LayerTask& task) {
-  return rows("queries", task, real(CompressedShape(task).columns()), compressed_bytes(task));
+  return kept::of_tokens("queries", task, real(CompressedShape(task).columns()), task.bytes());
 }
 Tensor result(const LayerTask& task) {
-  return rows("attention result", task, real(CompressedShape(task).columns()),
-              compressed_bytes(task));
+  return kept::of_tokens("attention result", task, real(CompressedShape(task).columns()),
+                         task.bytes());
 }
 Tensor sums(const LayerTask& task) {
-  return rows("attention sums", task, real(CompressedShape(task).heads), sizeof(float));
+  return kept::of_tokens("attention sums", task, real(CompressedShape(task).heads), sizeof(float));
 }
 Tensor compressed_output_input(const LayerTask& task) {
-  return rows("attention output input", task, real(CompressedShape(task).output()),
-              kept::input_bytes(task.work));
+  return kept::of_tokens("attention output input", task, real(CompressedShape(task).output()),
+                         kept::input_bytes(task.work));
 }
 Tensor compressed_index_operands(const LayerTask& task) {
   const CompressedShape s(task);
   const IndexerConfig& i = s.a.indexer;
   const double entries = s.chooses ? real(i.head_dim) / real(s.ratio) : 0;
   const double columns = s.chooses ? real(i.heads * i.head_dim + i.heads) + entries : 0;
-  return rows("index queries, keys and weights", task, columns, compressed_bytes(task));
+  return kept::of_tokens("index queries, keys and weights", task, columns, task.bytes());
 }
 Tensor selection(const LayerTask& task) {
   const double bytes = CompressedShape(task).chooses

@@ -23,7 +23,7 @@ class SparseAttention final : public LatentAttention {
   /// @param chooses has an indexer
   explicit SparseAttention(bool chooses) : chooses_(chooses) {}
 
-  MixerWeights weights(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void part_forward(StepList& steps, const LayerTask& task,
@@ -31,9 +31,7 @@ class SparseAttention final : public LatentAttention {
 
  protected:
   void beside_queries(StepList& steps, const LayerTask& task) const override;
-  bool absorbs(const LayerTask& task) const override {
-    return task.work.batch.phase == Phase::kTraining;
-  }
+  bool absorbs(const LayerTask& task) const override { return task.work.trains(); }
   void heads_backward(StepList& steps, const LayerTask& task) const override {
     sparse_training_backward(steps, task, chooses_);
   }
@@ -45,8 +43,8 @@ class SparseAttention final : public LatentAttention {
   bool chooses_;
 };
 
-MixerWeights SparseAttention::weights(const LayerTask& task) const {
-  MixerWeights all = LatentAttention::weights(task);
+PartWeights SparseAttention::weights(const LayerTask& task) const {
+  PartWeights all = LatentAttention::weights(task);
   if (!chooses_) return all;
   for (Linear& matrix : index_linears(task)) all.matrices.push_back(std::move(matrix));
   all.whole_vectors += 2 * task.model.attention.indexer.head_dim;  // a LayerNorm of keys
@@ -72,7 +70,7 @@ std::vector<KeyTerm> SparseAttention::key_terms(const LlmConfig& model,
 void SparseAttention::beside_queries(StepList& steps, const LayerTask& task) const {
   if (!chooses_) return;
   const RankWork& w = task.work;
-  if (w.batch.phase == Phase::kTraining) {
+  if (w.trains()) {
     indexer_training_forward(steps, task);
     return;
   }
@@ -103,7 +101,7 @@ void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
                                    const AttentionPart& part) const {
   const AttentionConfig& a = task.model.attention;
   const RankWork& w = task.work;
-  if (w.batch.phase == Phase::kTraining) {
+  if (w.trains()) {
     sparse_training_forward(steps, task, chooses_);
     return;
   }
@@ -129,16 +127,11 @@ void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
   expand_values(steps, task, seen.tokens);
 }
 
+const SparseAttention sparse_attention(true);
+const AddedMixer added_sparse_attention(MixerKind::kSparse, sparse_attention);
+const SparseAttention shared_sparse_attention(false);
+const AddedMixer added_shared_sparse_attention(MixerKind::kSharedSparse, shared_sparse_attention);
+
 }  // namespace
-
-const Mixer& sparse_attention() {
-  static const SparseAttention mixer(true);
-  return mixer;
-}
-
-const Mixer& shared_sparse_attention() {
-  static const SparseAttention mixer(false);
-  return mixer;
-}
 
 }  // namespace orrery

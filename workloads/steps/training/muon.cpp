@@ -141,14 +141,15 @@ std::vector<MuonMatrix> layer_matrices(const LlmConfig& model, const LayerConfig
   const Mixer* mixer = mixer_of(model, layer);
   if (mixer != nullptr) add_mixer(*mixer, model, layer, parallel.tp, all);
   if (layer.kind == LayerKind::kCross)
-    add_mixer(grouped_attention(), model, layer, parallel.tp, all);
+    add_mixer(mixer_of(MixerKind::kAttention), model, layer, parallel.tp, all);
   if (layer.position_biases)
     all.push_back({model.relative_positions, attention.heads / parallel.tp, MatrixSplit::kRows});
   if (!layer.feeds) return all;
   if (layer.moe)
     add_experts(model, parallel, all);
   else
-    add_mlp(model, model.mlp_of(layer).intermediate / parallel.tp, true, false, all);
+    for (const Linear& linear : mlp_weights({model, layer, training_rank(parallel.tp)}).matrices)
+      all.push_back({linear.out, linear.in, linear.split});
   return all;
 }
 

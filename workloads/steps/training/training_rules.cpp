@@ -178,7 +178,7 @@ void require_dense_attention(const LlmConfig& model) {
   for (const LayerConfig& layer : model.layers) {
     const Mixer* mixer = mixer_of(model, layer);
     require(mixer == nullptr || mixer->trains(), "model",
-            std::string("unsupported: training of ") + to_string(layer.mixer) + ", which model '" +
+            "unsupported: training of " + std::string(layer.mixer.name) + ", which model '" +
                 model.name + "' has; inference is modelled");
   }
 }

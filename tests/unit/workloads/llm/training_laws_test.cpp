@@ -106,8 +106,8 @@ TEST_P(TrainedFamilies, ProductsOfAMixerReadEachOfItsMatricesOnce) {
       mixer->forward(steps, {model, layer, work});
       EXPECT_DOUBLE_EQ(
           product_flops(steps).all,
-          2.0 * 64 * static_cast<double>(mixer->parameters(model, layer, tp).matrices()))
-          << to_string(layer.mixer);
+          2.0 * 64 * static_cast<double>(mixer->weights(model, layer, tp).parameters().matrices()))
+          << layer.mixer.name;
     }
   }
 }
