@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -12,6 +13,7 @@
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/figures/statistics.h"
 #include "workloads/steps/training/muon.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::optimizer_test {
 namespace {
@@ -48,6 +50,37 @@ TEST(Muon, UpdatesAllMatricesOfALayerAndNothingElse) {
   LlmConfig experts = latent;
   experts.layers = {latent.layers.back()};
   EXPECT_EQ(vectors(experts, {.dp = 8, .ep = 8}), 2 * 7168 + 1536 + 512 + 256);
+}
+
+/// Matrices that a product joins are apart, as those of queries, keys and values: five of mixtures,
+/// of which version 6 of RWKV has a second matrix each.
+TEST(Muon, UpdatesTheMatricesOfEveryMixerThatTrains) {
+  for (const char* name : {"rwkv_6_7b", "rwkv_7_1_5b", "qwen3_next_80b_a3b", "nemotron_h_56b"}) {
+    const LlmConfig model = library_model(name);
+    for (const LayerConfig& layer : model.layers) {
+      const Mixer* mixer = mixer_of(model, layer);
+      if (mixer == nullptr) continue;
+      LayerConfig alone = layer;
+      alone.feeds = false;
+      double elements = 0;
+      for (const MuonMatrix& matrix : layer_matrices(model, alone, {.tp = 2}))
+        elements += matrix.elements();
+      EXPECT_EQ(elements,
+                static_cast<double>(mixer->weights(model, layer, 2).parameters().matrices()));
+    }
+  }
+  const LlmConfig rwkv = library_model("rwkv_6_7b");
+  const auto matrices = layer_matrices(rwkv, rwkv.layers.front(), {});
+  EXPECT_EQ(std::count(matrices.begin(), matrices.end(),
+                       MuonMatrix{rwkv.hidden, rwkv.rwkv.mix_rank, Split::kNone}),
+            5);
+}
+
+TEST(Muon, RefusesMatricesThatLayersShare) {
+  TrainingConfig config = config_of({.dp = 8}, OptimizerKind::kMuon);
+  EXPECT_THROW(build_training(library_model("zamba2_7b"), config), config::KeyError);
+  config.optimizer = OptimizerKind::kAdam;
+  EXPECT_NO_THROW(build_training(library_model("zamba2_7b"), config));
 }
 
 /// Rows are outputs: queries 64 x 64 and keys 32 x 64 split over tp, the gate and up of 192.

@@ -320,18 +320,15 @@ void LatentAttention::down_backward(StepList& steps, const LayerTask& task) cons
 }
 
 std::vector<LayerOp> LatentAttention::ops(const LayerTask& task) const {
-  using Pass = void (LatentAttention::*)(StepList&, const LayerTask&) const;
-  const auto own = [this](Pass pass) {
-    return [this, pass](StepList& steps, const LayerTask& of) { (this->*pass)(steps, of); };
+  const auto downs = [this](StepList& steps, const LayerTask& of) { down_backward(steps, of); };
+  const auto heads = [this](StepList& steps, const LayerTask& of) { heads_forward(steps, of); };
+  const auto heads_gradient = [this](StepList& steps, const LayerTask& of) {
+    heads_backward(steps, of);
   };
   const Linear output = output_of(task);
-  return {{down_forward, own(&LatentAttention::down_backward), {kept::attention_input}},
+  return {{down_forward, downs, {kept::attention_input}},
           latent_norm(task),
-          {own(&LatentAttention::heads_forward),
-           own(&LatentAttention::heads_backward),
-           {},
-           {kept::output_projection_input},
-           {kept::latents}},
+          {heads, heads_gradient, {}, {kept::output_projection_input}, {kept::latents}},
           absorbs(task) ? row_op(output, {kept::output_projection_input}) : core_output_op(output)};
 }
 

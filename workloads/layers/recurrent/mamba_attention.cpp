@@ -20,20 +20,24 @@ LayerOp::Emit add_both(const LayerTask& task, const char* name) {
 }
 
 // Training: attention gathers the input and leaves its sums in parts, Mamba reduces both.
-
-/// A pass of a mixer beside another one, which `place` tells.
-using Pass = void (Mixer::*)(StepList& steps, const LayerTask& task) const;
-
-LayerOp::Emit beside(const Mixer& mixer, Pass pass, bool BlockPlace::*place) {
-  return [=, &mixer](StepList& steps, const LayerTask& task) {
-    RankWork work = task.work;
-    work.place.*place = work.trains();
-    (mixer.*pass)(steps, {task.model, task.layer, work, task.forward});
-  };
+RankWork of_attention(RankWork work) {
+  work.place.partial_output = work.trains();
+  return work;
+}
+RankWork of_mamba(RankWork work) {
+  work.place.whole_input = work.trains();
+  return work;
 }
 
-LayerOp beside_other(const Mixer& mixer, bool BlockPlace::*place) {
-  return {beside(mixer, &Mixer::forward, place), beside(mixer, &Mixer::backward, place)};
+LayerOp mixer_op(const Mixer& mixer, RankWork (*own)(RankWork)) {
+  return {[=, &mixer](StepList& steps, const LayerTask& task) {
+            const RankWork work = own(task.work);
+            mixer.forward(steps, {task.model, task.layer, work, task.forward});
+          },
+          [=, &mixer](StepList& steps, const LayerTask& task) {
+            const RankWork work = own(task.work);
+            mixer.backward(steps, {task.model, task.layer, work, task.forward});
+          }};
 }
 
 const Mixer& attention() { return mixer_of(MixerKind::kAttention); }
@@ -65,8 +69,8 @@ class MambaAttention final : public Mixer {
     attention().require_split(model, layer, tp);
   }
   std::vector<LayerOp> ops(const LayerTask& task) const override {
-    const LayerOp attends = beside_other(attention(), &BlockPlace::partial_output);
-    const LayerOp scans = beside_other(mamba(), &BlockPlace::whole_input);
+    const LayerOp attends = mixer_op(attention(), of_attention);
+    const LayerOp scans = mixer_op(mamba(), of_mamba);
     const LayerOp sum{add_both(task, "mamba and attention addition"),
                       add_both(task, "mamba and attention addition backward")};
     if (task.work.trains()) return {attends, sum, scans};
@@ -83,5 +87,4 @@ const MambaAttention mamba_attention{};
 const AddedMixer added_mamba_attention(MixerKind::kMambaAttention, mamba_attention);
 
 }  // namespace
-
 }  // namespace orrery
