@@ -15,7 +15,7 @@ namespace {
 /// multiple of tp, as in Megatron-LM.
 Linear head_of(const LlmConfig& model, const RankWork& work) {
   const std::int64_t columns = (model.vocabulary + work.split.tp - 1) / work.split.tp;
-  if (work.batch.phase == Phase::kTraining || model.head == StoredFormat::kSixteenBit)
+  if (work.trains() || model.head == StoredFormat::kSixteenBit)
     return {"head", model.hidden, columns, unquantised(work.formats.precision)};
   const LayerConfig none;
   const LayerTask task{model, none, work};
@@ -170,8 +170,7 @@ void end_encoder(StepList& steps, const LlmConfig& model, const RankWork& work) 
 StepList embedding_forward(const LlmConfig& model, const RankWork& work) {
   const double bytes = activation_bytes(work.formats.precision);
   StepList steps;
-  if (work.batch.phase == Phase::kTraining)
-    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.trains()) steps.issued_in(work.software->host_time(GraphPart::kOther));
   // A token's row is on one of the tp ranks; all write their part of the sum.
   const int others = (model.positions > 0 ? 1 : 0) + (model.segments > 0 ? 1 : 0);
   steps.then(stream("embedding", KernelClass::kEmbedding, work.tokens(), model.hidden,
@@ -187,8 +186,7 @@ StepList embedding_backward(const LlmConfig& model, const RankWork& work) {
   const double bytes = activation_bytes(work.formats.precision);
   StepList steps;
   if (work.lora.trains && !work.lora.trains_embedding) return steps;  // frozen
-  if (work.batch.phase == Phase::kTraining)
-    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.trains()) steps.issued_in(work.software->host_time(GraphPart::kOther));
   std::size_t gradient = StepList::kStart;
   if (work.split.sp) {
     gradient = steps.for_weights(tensor_collective("embedding gradient all-gather",
@@ -207,11 +205,10 @@ StepList embedding_backward(const LlmConfig& model, const RankWork& work) {
 
 StepList head_forward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
-  const bool training = work.batch.phase == Phase::kTraining;
+  const bool training = work.trains();
   const std::int64_t rows = work.logit_rows();
   StepList steps;
-  if (work.batch.phase == Phase::kTraining)
-    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.trains()) steps.issued_in(work.software->host_time(GraphPart::kOther));
   if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
   if (is_encoder_alone(model)) {
     end_encoder(steps, model, work);
@@ -244,8 +241,7 @@ StepList head_backward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
   const Linear head = head_of(model, work);
   StepList steps;
-  if (work.batch.phase == Phase::kTraining)
-    steps.issued_in(work.software->host_time(GraphPart::kOther));
+  if (work.trains()) steps.issued_in(work.software->host_time(GraphPart::kOther));
   steps.tell_tensors(work.passes.tensors);
   for (const Kernel& kernel : loss_gradient_kernels(work, head.out)) steps.then(kernel);
   tell_loss_gradients(steps, model, work);

@@ -16,8 +16,6 @@
 namespace orrery {
 namespace {
 
-bool is_training(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
-
 /// Tokens whose second half of the layer (MLP or experts) is this rank's.
 std::int64_t second_half_rows(const LayerTask& task) {
   return task.scatters_attention() ? task.work.split_tokens() : task.work.tokens();
@@ -27,7 +25,7 @@ std::int64_t second_half_rows(const LayerTask& task) {
 void output_norm_forward(StepList& steps, const std::string& name, const LayerTask& task,
                          std::int64_t rows, KeptTensor input) {
   if (task.model.norms_per_layer < 4) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(stream(name, KernelClass::kNormalization, rows, task.model.hidden,
                     {bytes, bytes, vector_cost::kRmsNorm}));
   makes(steps, task, {input});
@@ -36,7 +34,7 @@ void output_norm_forward(StepList& steps, const std::string& name, const LayerTa
 void output_norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
                           KeptTensor input) {
   if (task.model.norms_per_layer < 4) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(stream(name, KernelClass::kNormalization, task.work.row_tokens(), task.model.hidden,
                     {2 * bytes, bytes, vector_cost::kNormBackward}));
   frees(steps, task, {input});
@@ -53,8 +51,7 @@ void feed_backward(StepList& steps, const LayerTask& task) {
 /// A norm of what an all-reduce has just added up, which is part of it where the engine has that.
 Kernel norm_of_sum(const std::string& name, const LayerTask& task, bool reduced) {
   Kernel kernel = norm_forward(name, task, task.work.row_tokens());
-  const double sum = real(task.work.row_tokens() * task.model.hidden) *
-                     activation_bytes(task.work.formats.precision);
+  const double sum = real(task.work.row_tokens() * task.model.hidden) * task.bytes();
   if (!reduced || task.work.split.tp == 1 || task.model.residual_streams > 1 ||
       Bytes(sum) > task.work.normed_all_reduce)
     return kernel;
@@ -177,11 +174,11 @@ void feed_half_backward(StepList& steps, const LayerTask& task) {
 }  // namespace
 
 void issued(StepList& steps, const LayerTask& task, GraphPart part) {
-  if (is_training(task)) steps.issued_in(task.work.software->host_time(part));
+  if (task.work.trains()) steps.issued_in(task.work.software->host_time(part));
 }
 
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
-  const bool residual = !is_training(task) && task.model.residual_streams == 1;
+  const bool residual = !task.work.trains() && task.model.residual_streams == 1;
   Kernel kernel = norm(name, task.work.normed_precision(),
                        {rows, task.model.hidden, task.model.norm_bias, residual});
   kernel.launches = task.work.launches(2 + (task.model.norm_bias ? 1 : 0) + (residual ? 1 : 0));
@@ -191,7 +188,7 @@ Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t
 void norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
                    std::int64_t rows, PastBlock past) {
   const TrainingSoftware& software = *task.work.software;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const std::int64_t hidden = task.model.hidden;
   if (software.norm_backward.value == NormBackward::kTwoPasses && !task.work.lora.trains) {
     steps.aside(stream(name + " of weights", KernelClass::kNormalization, rows, hidden,
@@ -214,7 +211,7 @@ Precision unquantised(Precision precision) {
 }
 
 Precision LayerTask::precision(StoredFormat stored) const {
-  if (work.batch.phase == Phase::kTraining) return work.formats.precision;
+  if (work.trains()) return work.formats.precision;
   if (stored == StoredFormat::kSixteenBit) return unquantised(work.formats.precision);
   if (stored == StoredFormat::kWideFourBit) return unquantised(work.formats.precision);
   if (stored == StoredFormat::kEightFloat)
@@ -225,7 +222,7 @@ Precision LayerTask::precision(StoredFormat stored) const {
 }
 
 WeightFormat LayerTask::weights(StoredFormat stored) const {
-  if (work.batch.phase == Phase::kTraining) return {.sparse = work.formats.sparse_weights};
+  if (work.trains()) return {.sparse = work.formats.sparse_weights};
   const auto widened = [this](std::int64_t bits) -> WeightFormat {
     return {bits, false, work.kernels.experts == ExpertKernels::kMarlin, model.scale_bits};
   };
@@ -288,12 +285,12 @@ namespace {
 /// second of three products, of keys; in 8 bits all, for products that scale are not among those
 /// whose results stay.
 Linear projected_again(const LayerTask& task, bool narrow) {
-  Linear qkv = attention_linears(task).front();
+  Linear qkv = mixer_of(task.model, task.layer)->weights(task).matrices.front();
   if (narrow) return qkv;
   const CoreShape shape = core_shape(task);
   qkv.name = "key";
   qkv.out = shape.kv_heads * shape.qk_dim;
-  qkv.adapted->parts = {{LoraModule::kKProj, qkv.out}};
+  qkv.parts = {{qkv.out, LoraModule::kKProj}};
   return qkv;
 }
 
@@ -307,24 +304,26 @@ StepList products_again(const LayerTask& task) {
   steps.then(norm_forward("attention norm", task, rows));
   column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
   if (const std::int64_t width = rotated_width(task); width > 0) steps.then(rotated(task, width));
-  row_forward(steps, w, attention_linears(task).back(), RowOutput::kReduced);
+  row_forward(steps, w, mixer_of(task.model, task.layer)->weights(task).matrices.back(),
+              RowOutput::kReduced);
   residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
   steps.then(norm_forward("mlp norm", task, rows));
   if (narrow) {
     mlp_inner_forward(steps, task);
     return steps;
   }
-  Linear up = mlp_linears(task).front();
+  Linear up = mlp_weights(task).matrices.front();
   up.out /= 2;
-  up.adapted->parts = {{LoraModule::kUpProj, up.out}};
+  up.parts = {{up.out, LoraModule::kUpProj}};
   if (task.model.mlp.gated) column_forward(steps, w, {up}, task.model.hidden);
-  steps.then(activation_forward("activation", task, w.tokens(), mlp_linears(task).back().in));
+  steps.then(
+      activation_forward("activation", task, w.tokens(), mlp_weights(task).matrices.back().in));
   return steps;
 }
 
 /// Norms and functions at the rates of the software of a training run.
 StepList at_rates(StepList steps, const RankWork& work) {
-  if (work.batch.phase != Phase::kTraining) return steps;
+  if (!work.trains()) return steps;
   steps.set_rate(KernelClass::kNormalization, work.software->norm_rate.value);
   steps.set_rate(KernelClass::kElementwise, work.software->elementwise_rate.value);
   return steps;
@@ -333,7 +332,7 @@ StepList at_rates(StepList steps, const RankWork& work) {
 }  // namespace
 
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
-  if (model.parallel_block && work.batch.phase == Phase::kTraining)
+  if (model.parallel_block && work.trains())
     return at_rates(parallel_block_forward({model, layer, work}), work);
   StepList steps = attention_half_forward(model, layer, work);
   if (layer.kind == LayerKind::kCross)

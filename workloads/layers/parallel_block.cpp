@@ -23,7 +23,7 @@ RankWork beside_attention(RankWork work) {
 /// The sum of what attention and MLP give, or of the gradients of their input, each in parts on the
 /// ranks of a tensor parallel group.
 void add_parts(StepList& steps, const LayerTask& task, const char* name) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
                     {2 * bytes, bytes, 1}));
 }

@@ -26,12 +26,16 @@ Elements operator*(std::int64_t count, const Elements& e) {
   return {count * e.matrices, count * e.vectors};
 }
 
+Elements elements_of(const PartWeights& weights) {
+  const PartParameters p = weights.parameters();
+  return {p.matrices(), p.total() - p.matrices()};
+}
+
 /// Elements of what mixes tokens, not split.
 Elements mixer(const LlmConfig& model, const LayerConfig& layer) {
   const Mixer* kind = mixer_of(model, layer);
   if (kind == nullptr) return {};
-  const PartParameters p = kind->parameters(model, layer, 1);
-  return {p.matrices(), p.total() - p.matrices()};
+  return elements_of(kind->weights(model, layer, 1));
 }
 
 Elements mlp(std::int64_t hidden, std::int64_t intermediate, bool gated, bool bias) {
@@ -93,8 +97,7 @@ std::int64_t streams_head_parameters(const LlmConfig& model) {
 ParameterCount count_parameters(const LlmConfig& model) {
   const std::int64_t norm = model.hidden * (model.norm_bias ? 2 : 1);
   const auto dense = [&model](const LayerConfig& layer) {
-    const MlpConfig own = model.mlp_of(layer);
-    return mlp(model.hidden, own.intermediate, own.gated, own.bias);
+    return elements_of(mlp_weights({model, layer, training_rank(1)}));
   };
   const Elements routed = moe(model, model.moe.experts);
   const Elements active = moe(model, model.moe.experts_per_token);

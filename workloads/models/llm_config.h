@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "workloads/models/vision_tower.h"
@@ -185,25 +186,46 @@ enum class StoredFormat : std::uint8_t {
   kWideFourBit,  ///< 4-bit weights that products widen beside others with operands of 8 bits
 };
 
-/// What mixes the tokens of a sequence in a layer.
-enum class MixerKind : std::uint8_t {
-  kAttention,  ///< attention of the model's kind (AttentionConfig)
-  kMamba1,
-  kMamba2,
-  kDeltaNet,
-  kKimiDelta,         ///< gated delta network with decays by column
-  kSparse,            ///< latent attention to the tokens that an indexer chooses
-  kSharedSparse,      ///< latent attention to those that the layer before has chosen
-  kBlockSparse,       ///< grouped attention to blocks that an indexer chooses
-  kWindowedKey,       ///< one key for all heads, of a window
-  kCompressed,        ///< such a window, and all entries of dense_ratio tokens
-  kCompressedSparse,  ///< such a window, and chosen entries of sparse_ratio tokens
-  kMambaAttention,    ///< kMamba2 and kAttention beside each other, which are added (Falcon-H1)
-  kTimeMix,           ///< RWKV's recurrence
-  kChannelMix,        ///< RWKV's MLP, which mixes a token with the one before it
-  kSharedBlock,       ///< Zamba2's attention and MLP with weights that layers share
-  kNone,              ///< the layer is an MLP, or experts, alone
+/// How a layer mixes its tokens: the name by which a file adds a Mixer (layers/parts/mixer.h).
+struct MixerKind {
+  std::string_view name = "attention";
+
+  bool operator==(const MixerKind&) const = default;
+
+  static const MixerKind kAttention;  ///< attention of the model's kind (AttentionConfig)
+  static const MixerKind kMamba1;
+  static const MixerKind kMamba2;
+  static const MixerKind kDeltaNet;
+  static const MixerKind kKimiDelta;     ///< gated delta network with decays by column
+  static const MixerKind kSparse;        ///< latent attention to tokens that an indexer chooses
+  static const MixerKind kSharedSparse;  ///< latent attention to the tokens of the layer before
+  static const MixerKind kBlockSparse;   ///< grouped attention to blocks that an indexer chooses
+  static const MixerKind kWindowedKey;   ///< one key for all heads, of a window
+  static const MixerKind kCompressed;    ///< such a window, and all entries of dense_ratio tokens
+  static const MixerKind kCompressedSparse;  ///< such a window, and chosen entries of sparse_ratio
+  static const MixerKind kMambaAttention;    ///< sum of kMamba2 and kAttention (Falcon-H1)
+  static const MixerKind kTimeMix;           ///< RWKV's recurrence
+  static const MixerKind kChannelMix;        ///< RWKV's MLP, which looks one token back
+  static const MixerKind kSharedBlock;  ///< Zamba2's attention and MLP, whose weights layers share
+  static const MixerKind kNone;         ///< the layer is an MLP, or experts, alone
 };
+
+inline constexpr MixerKind MixerKind::kAttention{"attention"};
+inline constexpr MixerKind MixerKind::kMamba1{"Mamba-1"};
+inline constexpr MixerKind MixerKind::kMamba2{"Mamba"};
+inline constexpr MixerKind MixerKind::kDeltaNet{"gated delta networks"};
+inline constexpr MixerKind MixerKind::kKimiDelta{"Kimi delta attention"};
+inline constexpr MixerKind MixerKind::kSparse{"sparse attention"};
+inline constexpr MixerKind MixerKind::kSharedSparse{"sparse attention by shared selections"};
+inline constexpr MixerKind MixerKind::kBlockSparse{"block-sparse attention"};
+inline constexpr MixerKind MixerKind::kWindowedKey{"attention to one windowed key"};
+inline constexpr MixerKind MixerKind::kCompressed{"compressed attention"};
+inline constexpr MixerKind MixerKind::kCompressedSparse{"compressed sparse attention"};
+inline constexpr MixerKind MixerKind::kMambaAttention{"Mamba beside attention"};
+inline constexpr MixerKind MixerKind::kTimeMix{"time mixing of RWKV"};
+inline constexpr MixerKind MixerKind::kChannelMix{"channel mixing of RWKV"};
+inline constexpr MixerKind MixerKind::kSharedBlock{"blocks that layers share"};
+inline constexpr MixerKind MixerKind::kNone{"no mixer"};
 
 /// Which tokens the attention of a layer sees.
 enum class LayerKind : std::uint8_t {

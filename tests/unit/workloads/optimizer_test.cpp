@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -12,13 +13,14 @@
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/figures/statistics.h"
 #include "workloads/steps/training/muon.h"
+#include "workloads/steps/training/training.h"
 
 namespace orrery::optimizer_test {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Split = MuonMatrix::Split;
+using Split = MatrixSplit;
 
 TrainingConfig config_of(const ParallelConfig& plan, OptimizerKind optimizer) {
   TrainingConfig config;
@@ -50,19 +52,49 @@ TEST(Muon, UpdatesAllMatricesOfALayerAndNothingElse) {
   EXPECT_EQ(vectors(experts, {.dp = 8, .ep = 8}), 2 * 7168 + 1536 + 512 + 256);
 }
 
+/// Matrices that a product joins are apart, as those of queries, keys and values: five of mixtures,
+/// of which version 6 of RWKV has a second matrix each.
+TEST(Muon, UpdatesTheMatricesOfEveryMixerThatTrains) {
+  for (const char* name : {"rwkv_6_7b", "rwkv_7_1_5b", "qwen3_next_80b_a3b", "nemotron_h_56b"}) {
+    const LlmConfig model = library_model(name);
+    for (const LayerConfig& layer : model.layers) {
+      const Mixer* mixer = mixer_of(model, layer);
+      if (mixer == nullptr) continue;
+      LayerConfig alone = layer;
+      alone.feeds = false;
+      double elements = 0;
+      for (const MuonMatrix& matrix : layer_matrices(model, alone, {.tp = 2}))
+        elements += matrix.elements();
+      EXPECT_EQ(elements,
+                static_cast<double>(mixer->weights(model, layer, 2).parameters().matrices()));
+    }
+  }
+  const LlmConfig rwkv = library_model("rwkv_6_7b");
+  const auto matrices = layer_matrices(rwkv, rwkv.layers.front(), {});
+  EXPECT_EQ(std::count(matrices.begin(), matrices.end(),
+                       MuonMatrix{rwkv.hidden, rwkv.rwkv.mix_rank, Split::kNone}),
+            5);
+}
+
+TEST(Muon, RefusesMatricesThatLayersShare) {
+  TrainingConfig config = config_of({.dp = 8}, OptimizerKind::kMuon);
+  EXPECT_THROW(build_training(library_model("zamba2_7b"), config), config::KeyError);
+  config.optimizer = OptimizerKind::kAdam;
+  EXPECT_NO_THROW(build_training(library_model("zamba2_7b"), config));
+}
+
 /// Rows are outputs: queries 64 x 64 and keys 32 x 64 split over tp, the gate and up of 192.
 TEST(Muon, TakesQueriesKeysValuesAndBothMatricesOfTheMlpApart) {
   const LlmConfig model = small_llama(1);
-  EXPECT_THAT(
-      layer_matrices(model, model.layers[0], {.tp = 2}),
-      ElementsAre(MuonMatrix{32, 64, Split::kOutputs}, MuonMatrix{16, 64, Split::kOutputs},
-                  MuonMatrix{16, 64, Split::kOutputs}, MuonMatrix{64, 32, Split::kInputs},
-                  MuonMatrix{192, 64, Split::kOutputs}, MuonMatrix{64, 96, Split::kInputs}));
+  EXPECT_THAT(layer_matrices(model, model.layers[0], {.tp = 2}),
+              ElementsAre(MuonMatrix{32, 64, Split::kColumns}, MuonMatrix{16, 64, Split::kColumns},
+                          MuonMatrix{16, 64, Split::kColumns}, MuonMatrix{64, 32, Split::kRows},
+                          MuonMatrix{192, 64, Split::kColumns}, MuonMatrix{64, 96, Split::kRows}));
 }
 
 /// Gram matrices are of the shorter side, or of the one that ranks have whole where they add up.
 TEST(Muon, ModesOfTensorParallelismGatherAddUpOrDoNeither) {
-  const MuonMatrix wide{32, 64, Split::kOutputs};
+  const MuonMatrix wide{32, 64, Split::kColumns};
   const NewtonSchulz alone = newton_schulz(wide, MuonTensorMode::kBlockwise, 4);
   EXPECT_EQ(alone.m, 32);
   EXPECT_EQ(alone.n, 64);

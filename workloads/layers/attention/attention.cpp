@@ -4,9 +4,9 @@
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/context_parallel.h"
-#include "workloads/layers/attention/latent_attention.h"
 #include "workloads/layers/attention/rotary_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
@@ -20,73 +20,55 @@ std::int64_t index_columns(const LayerTask& task) {
   return (core_shape(task).kv_heads + 1) * task.attention().indexer.head_dim;
 }
 
-/// Columns of queries, with those of their gates, keys and values; values that are keys have none.
-std::int64_t qkv_columns(const LayerTask& task) {
-  const CoreShape shape = core_shape(task);
-  const std::int64_t values = task.attention().values_of_keys ? 0 : shape.v_dim;
-  const std::int64_t queries = shape.query_heads * (task.attention().output_gate ? 2 : 1);
-  const bool training = task.work.batch.phase == Phase::kTraining;
-  return queries * shape.qk_dim + shape.kv_heads * (shape.qk_dim + values) +
-         (training ? 0 : index_columns(task));
-}
-
-/// Training: index queries and the index key by a matrix of their own, whose input is detached.
+/// Training: index queries and the index key by a product of their own, whose input is detached.
 Linear index_of(const LayerTask& task) {
-  return {"index projection", task.model.hidden, index_columns(task), task.work.formats.precision};
+  return mixer_matrix(task, "index projection", task.model.hidden, index_columns(task),
+                      MatrixSplit::kNone);
 }
 
-bool trains_index(const LayerTask& task) {
-  return task.work.batch.phase == Phase::kTraining && index_columns(task) > 0;
-}
+bool trains_index(const LayerTask& task) { return task.work.trains() && index_columns(task) > 0; }
 
-/// Queries, with those of their gates, keys and values, as Hugging Face checkpoints have them.
-std::vector<MatrixPart> qkv_parts(const LayerTask& task) {
+/// Queries, with those of their gates, keys and values; values that are keys have no columns.
+Linear qkv_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const AttentionConfig& a = task.attention();
-  std::vector<MatrixPart> parts = {
-      {LoraModule::kQProj, shape.query_heads * shape.qk_dim * (a.output_gate ? 2 : 1)},
-      {LoraModule::kKProj, shape.kv_heads * shape.qk_dim}};
-  if (!a.values_of_keys) parts.push_back({LoraModule::kVProj, shape.kv_heads * shape.v_dim});
-  return parts;
-}
-
-Linear qkv_of(const LayerTask& task) {
-  return {"qkv",
-          task.model.hidden,
-          qkv_columns(task),
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kQkvProj, 3, MatrixSplit::kColumns, qkv_parts(task)},
-          task.attention().qkv_bias ? Bias::kAdded : Bias::kNone};
+  const std::int64_t gates = a.output_gate ? 1 : 0;
+  const std::int64_t keys = shape.kv_heads * shape.qk_dim;
+  const std::int64_t values = a.values_of_keys ? 0 : shape.kv_heads * shape.v_dim;
+  const std::int64_t queries = shape.query_heads * shape.qk_dim * (1 + gates);
+  Linear qkv =
+      mixer_matrix(task, "qkv", task.model.hidden,
+                   queries + keys + values + (task.work.trains() ? 0 : index_columns(task)),
+                   MatrixSplit::kColumns);
+  qkv.adapted = AdaptedMatrix{LoraModule::kQkvProj, 3};
+  if (a.qkv_bias) qkv.bias = Bias::kAdded;
+  qkv.parts = {{queries, LoraModule::kQProj, 1 + gates}, {keys, LoraModule::kKProj}};
+  if (values > 0) qkv.parts.push_back({values, LoraModule::kVProj});
+  return qkv;
 }
 
 Linear output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return {"attention output",
-          shape.query_heads * shape.v_dim,
-          task.model.hidden,
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows},
-          task.attention().output_bias ? Bias::kPassedOn : Bias::kNone};
+  Linear output = mixer_matrix(task, "attention output", shape.query_heads * shape.v_dim,
+                               task.model.hidden, MatrixSplit::kRows);
+  output.adapted = AdaptedMatrix{LoraModule::kOProj};
+  if (task.attention().output_bias) output.bias = Bias::kPassedOn;
+  return output;
 }
 
 /// The gate of heads: a column for each, of which the sigmoid scales the outputs of its head.
 Linear gate_of(const LayerTask& task) {
-  return {.name = "attention gate",
-          .in = task.model.hidden,
-          .out = core_shape(task).query_heads,
-          .precision = task.work.formats.precision,
-          .weights = task.weights(task.layer.attention),
-          .shares_input = true};
+  Linear gate = mixer_matrix(task, "attention gate", task.model.hidden,
+                             core_shape(task).query_heads, MatrixSplit::kColumns);
+  gate.shares_input = true;
+  return gate;
 }
 
 /// Matrices that read the layer's input. In training the gate of heads reads what has been gathered
 /// for queries.
 std::vector<Linear> input_linears(const LayerTask& task) {
   std::vector<Linear> all = {qkv_of(task)};
-  if (task.attention().head_gate && task.work.batch.phase == Phase::kTraining)
-    all.push_back(gate_of(task));
+  if (task.attention().head_gate && task.work.trains()) all.push_back(gate_of(task));
   return all;
 }
 
@@ -96,7 +78,7 @@ void gate_heads(StepList& steps, const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.formats.precision);
   const Linear gate = gate_of(task);
-  if (w.batch.phase != Phase::kTraining)
+  if (!w.trains())
     steps.then(gemm(gate.name, gate.precision, {w.tokens(), gate.out, gate.in}, gate.weights));
   Kernel scaled = stream("attention gating", KernelClass::kElementwise, w.tokens(),
                          shape.query_heads * shape.v_dim, {bytes, bytes, 1});
@@ -150,7 +132,7 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t width = rotated_width(task);
   // Nothing of a sequence is kept that an encoder has read.
-  const bool caches = w.batch.phase != Phase::kTraining && task.layer.kind != LayerKind::kEncoder;
+  const bool caches = !w.trains() && task.layer.kind != LayerKind::kEncoder;
   if (width == 0 && !caches) return;
   Kernel kernel = width > 0
                       ? rotated(task, width)
@@ -170,15 +152,14 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
                               element_bytes(w.formats.kv_precision));
   }
   // Queries and keys, and both ways into the cache.
-  if (w.batch.phase != Phase::kTraining)
-    kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
+  if (!w.trains()) kernel.launches = w.launches((width > 0 ? 2 : 0) + (caches ? 2 : 0));
   steps.then(kernel);
 }
 
 void output_gate_forward(StepList& steps, const LayerTask& task) {
   if (!task.attention().output_gate) return;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(stream("attention gate", KernelClass::kElementwise, task.work.tokens(),
                     shape.query_heads * shape.v_dim, {2 * bytes, bytes, vector_cost::kSilu + 1}));
   makes(steps, task, {kept::attention_gate});
@@ -187,17 +168,12 @@ void output_gate_forward(StepList& steps, const LayerTask& task) {
 void output_gate_backward(StepList& steps, const LayerTask& task) {
   if (!task.attention().output_gate) return;
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(stream("attention gate backward", KernelClass::kElementwise, task.work.tokens(),
                     shape.query_heads * shape.v_dim,
                     {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 2}));
   uses(steps, task, {kept::attention_result});
   frees(steps, task, {kept::attention_gate});
-}
-
-std::vector<Linear> attention_linears(const LayerTask& task) {
-  if (task.attention().kind == AttentionKind::kLatent) return latent_linears(task);
-  return {qkv_of(task), output_of(task)};
 }
 
 SequenceCache GroupedAttention::cache(const LlmConfig& model, const LayerConfig& layer,
@@ -213,44 +189,23 @@ std::vector<KeyTerm> GroupedAttention::key_terms(const LlmConfig& model,
   return {{real(a.heads * (a.head_dim + a.value_dim())), 0}};
 }
 
-std::int64_t GroupedAttention::widest(const LayerTask& task) const { return qkv_columns(task); }
-
 void GroupedAttention::part_forward(StepList& steps, const LayerTask& task,
                                     const AttentionPart& part) const {
   context_core_forward(steps, task, part);
 }
 
-PartParameters GroupedAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                            int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t heads = a.heads / tp;
-  const std::int64_t query = heads * a.head_dim;
-  const std::int64_t key = local_kv_heads(a, tp) * a.head_dim;
-  const std::int64_t value = a.values_of_keys ? 0 : local_kv_heads(a, tp) * a.value_dim();
-  PartParameters p;
-  p.split = model.hidden * (query * (a.output_gate ? 2 : 1) + key + value + heads * a.value_dim());
-  if (a.head_gate) p.split += model.hidden * heads;
-  if (a.qkv_bias) p.split_vectors += query + key + value;
-  if (a.sinks) p.split_vectors += a.heads / tp;
-  if (a.output_bias) p.whole_vectors += model.hidden;
-  const bool scaled = a.qk_norm && a.norm_scales;
-  if (scaled && a.qk_norm_all_heads) p.split_vectors += query + key;
-  if (scaled && !a.qk_norm_all_heads) p.whole_vectors += 2 * a.head_dim;
-  return p;
-}
-
-/// Queries, keys and values apart (Megatron-Core arguments.py: muon_split_qkv).
-std::vector<PartMatrix> GroupedAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
-                                                   int tp) const {
-  using Split = PartMatrix::Split;
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t heads = a.heads / tp, kv_heads = local_kv_heads(a, tp);
-  std::vector<PartMatrix> all;
-  for (const std::int64_t width :
-       {heads * a.head_dim, kv_heads * a.head_dim, a.values_of_keys ? 0 : kv_heads * a.value_dim(),
-        a.output_gate ? heads * a.head_dim : 0, a.head_gate ? heads : 0})
-    if (width > 0) all.push_back({width, model.hidden, Split::kOutputs});
-  all.push_back({model.hidden, heads * a.value_dim(), Split::kInputs});
+PartWeights GroupedAttention::weights(const LayerTask& task) const {
+  const AttentionConfig& a = task.attention();
+  const CoreShape shape = core_shape(task);
+  PartWeights all{{qkv_of(task)}};
+  if (a.head_gate) all.matrices.push_back(gate_of(task));
+  all.matrices.push_back(output_of(task));
+  if (a.sinks) all.split_vectors += shape.query_heads;
+  if (!a.qk_norm || !a.norm_scales) return all;
+  if (a.qk_norm_all_heads)
+    all.split_vectors += (shape.query_heads + shape.kv_heads) * shape.qk_dim;
+  else
+    all.whole_vectors += 2 * shape.qk_dim;
   return all;
 }
 
@@ -264,50 +219,44 @@ void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& 
           {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
 }
 
-void GroupedAttention::forward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
+namespace {
+
+void project_heads(StepList& steps, const LayerTask& task) {
   std::vector<Linear> inputs = input_linears(task);
   if (trains_index(task)) inputs.push_back(index_of(task));
-  column_forward(steps, w, inputs, task.model.hidden);
-  makes(steps, task, {kept::attention_input});
-  if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
-    steps.then(stream("query-key norm", KernelClass::kNormalization, w.tokens(), normed,
-                      {bytes, bytes, vector_cost::kRmsNorm}));
-    makes(steps, task, {kept::unnormed_heads});
-  }
-  rotary_forward(steps, task);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  output_gate_forward(steps, task);
-  gate_heads(steps, task);
-  makes(steps, task, {kept::output_projection_input});
-  row_forward(steps, w, output_of(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+  column_forward(steps, task.work, inputs, task.model.hidden);
 }
 
-void GroupedAttention::backward(StepList& steps, const LayerTask& task) const {
+void project_heads_backward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
-  row_backward(steps, w, output_of(task));
-  if (!w.formats.narrow_inputs) uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::output_projection_input});
-  output_gate_backward(steps, task);
-  gate_heads_backward(steps, task);
-  core_backward(steps, task);
-  rotary_backward(steps, task);
-  if (const std::int64_t normed = normed_heads_width(task); normed > 0) {
-    steps.then(stream("query-key norm backward", KernelClass::kNormalization, w.tokens(), normed,
-                      {2 * bytes, bytes, vector_cost::kNormBackward}));
-    frees(steps, task, {kept::unnormed_heads});
-  }
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("attention norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
+  norm_again(steps, task, "attention norm");
   if (trains_index(task)) detached_backward(steps, w, index_of(task), w.tokens(), steps.cursor());
   column_backward(steps, w, input_linears(task), task.model.hidden);
-  frees(steps, task, {kept::attention_input});
+}
+
+/// Norms of queries and keys.
+LayerOp heads_norm(const LayerTask& task) {
+  const std::int64_t tokens = task.work.tokens(), width = normed_heads_width(task);
+  const double bytes = task.bytes();
+  if (width == 0) return {};
+  return {kernels({stream("query-key norm", KernelClass::kNormalization, tokens, width,
+                          {bytes, bytes, vector_cost::kRmsNorm})}),
+          kernels({stream("query-key norm backward", KernelClass::kNormalization, tokens, width,
+                          {2 * bytes, bytes, vector_cost::kNormBackward})}),
+          {kept::unnormed_heads}};
+}
+
+}  // namespace
+
+std::vector<LayerOp> GroupedAttention::ops(const LayerTask& task) const {
+  const auto core = [this](StepList& steps, const LayerTask& of) { core_backward(steps, of); };
+  return {{project_heads, project_heads_backward, {kept::attention_input}},
+          heads_norm(task),
+          {rotary_forward, rotary_backward},
+          {parts_forward(), core},
+          {gate_heads, gate_heads_backward},
+          {output_gate_forward, output_gate_backward, {}, {kept::output_projection_input}},
+          core_output_op(output_of(task))};
 }
 
 void GroupedAttention::core_backward(StepList& steps, const LayerTask& task) const {
@@ -327,9 +276,11 @@ std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer) {
   return text;
 }
 
-const Mixer& grouped_attention() {
-  static const GroupedAttention mixer;
-  return mixer;
-}
+namespace {
+
+const GroupedAttention grouped_attention{};
+const AddedMixer added_grouped_attention(MixerKind::kAttention, grouped_attention);
+
+}  // namespace
 
 }  // namespace orrery

@@ -54,7 +54,7 @@ Square square_of(const LayerTask& task) {
 /// maybe_multiply(grad.bmm(batch2), alpha), likewise for batch2).
 void scale_gradient(StepList& steps, const LayerTask& task, const char* name, std::int64_t rows) {
   if (task.work.software->attention_layout.value == Fusion::kFused) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(
       stream(name, KernelClass::kElementwise, rows, core_shape(task).qk_dim, {bytes, bytes, 1}));
 }
@@ -98,8 +98,7 @@ void stored_backward(StepList& steps, const LayerTask& task) {
 /// Copies where the software does not let products read and write parts of a tensor.
 void copy_layout(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
   const RankWork& w = task.work;
-  if (w.batch.phase != Phase::kTraining || w.software->attention_layout.value == Fusion::kFused)
-    return;
+  if (!w.trains() || w.software->attention_layout.value == Fusion::kFused) return;
   const double bytes = activation_bytes(w.formats.precision);
   Kernel copy = stream(name, KernelClass::kElementwise, w.tokens(), width, {bytes, bytes, 0});
   copy.rate = w.software->strided();
@@ -162,8 +161,7 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
   const double bytes = activation_bytes(w.formats.precision);
   AttentionCore core;
   core.kind = kind_of(task, part);
-  const bool narrow =
-      cached && w.batch.phase != Phase::kTraining && element_bytes(w.formats.kv_precision) < 2;
+  const bool narrow = cached && !w.trains() && element_bytes(w.formats.kv_precision) < 2;
   core.precision = attention_precision(core.kind, unquantised(w.formats.precision), narrow);
   core.wide_queries = narrow;
   core.sequences = part.sequences;
@@ -179,8 +177,8 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
   core.window = task.layer.window;
   core.causal = task.layer.kind != LayerKind::kEncoder && !w.place.to_encoder;
   core.biased = task.model.relative_positions > 0 && !w.place.to_encoder;
-  core.sinks = w.batch.phase == Phase::kTraining && task.model.attention.sinks;
-  if (w.batch.phase == Phase::kTraining) {
+  core.sinks = w.trains() && task.model.attention.sinks;
+  if (w.trains()) {
     core.skips_masked = w.software->causal_softmax.value == MaskedSoftmax::kTriangle;
     core.softmax_operators = w.software->causal_softmax.value == MaskedSoftmax::kOperators;
   }
@@ -195,8 +193,7 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
 Kernel attention_forward(const std::string& name, const AttentionCore& core, const RankWork& work) {
   Kernel kernel = flash_attention(name, core);
   add_sinks(kernel, core);
-  if (work.batch.phase == Phase::kTraining)
-    kernel.rate = work.software->attention_forward.value * dropout_rate(work);
+  if (work.trains()) kernel.rate = work.software->attention_forward.value * dropout_rate(work);
   return kernel;
 }
 

@@ -42,7 +42,7 @@ struct Partial {
 /// The sums of all ranks come together, and each scales its outputs to its share of them.
 void correct(StepList& steps, const LayerTask& task, const Partial& partial, Scope scope,
              int ranks) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(exchange("attention sums all-gather", TransferKind::kAllGather, scope,
                       kSumBytes * ranks * real(partial.tokens * partial.heads)));
   steps.then(stream("attention correction", KernelClass::kElementwise, partial.tokens,

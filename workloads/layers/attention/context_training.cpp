@@ -27,7 +27,7 @@ class SplitAttention {
       : steps_(steps),
         task_(task),
         split_(task.work.split.context),
-        bytes_(activation_bytes(task.work.formats.precision)),
+        bytes_(task.bytes()),
         core_(attention_core(task, part)) {
     core_.heads /= split_.heads;
     core_.kv_heads /= split_.heads;

@@ -15,6 +15,7 @@
 #include "workloads/layers/attention/latent_rotary.h"
 #include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/ops/kernels.h"
 
@@ -23,70 +24,70 @@ namespace {
 
 Linear down_of(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  std::vector<MatrixPart> parts = {{LoraModule::kKvAProj, a.kv_lora_rank + a.qk_rope_head_dim}};
-  if (a.q_lora_rank > 0) parts.insert(parts.begin(), {LoraModule::kQAProj, a.q_lora_rank});
-  return {"latent down",
-          task.model.hidden,
-          a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim,
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{std::nullopt, 1, MatrixSplit::kNone, std::move(parts)}};
+  const std::int64_t key_value = a.kv_lora_rank + a.qk_rope_head_dim;
+  Linear down = mixer_matrix(task, "latent down", task.model.hidden, a.q_lora_rank + key_value,
+                             MatrixSplit::kNone);
+  down.adapted = AdaptedMatrix{};
+  if (a.q_lora_rank > 0) down.parts.push_back({a.q_lora_rank, LoraModule::kQAProj});
+  down.parts.push_back({key_value, LoraModule::kKvAProj});
+  return down;
 }
 
 /// Whether a matrix of queries and one of keys and values make their latents, each with its norm.
 bool projects_apart(const LayerTask& task) {
-  const bool training = task.work.batch.phase == Phase::kTraining;
+  const bool training = task.work.trains();
   return training && task.work.software->latent_projections.value == Fusion::kApart;
 }
 
 /// Matrices that read the hidden state for latents: of queries, where these have some, and of keys
 /// and values, or both in one.
 std::vector<Linear> downs_of(const LayerTask& task) {
-  const AttentionConfig& a = task.model.attention;
   const Linear joined = down_of(task);
-  if (!projects_apart(task) || a.q_lora_rank == 0) return {joined};
-  Linear query = joined, key_value = joined;
-  query.name = "query latent down";
-  query.out = a.q_lora_rank;
-  query.adapted = AdaptedMatrix{LoraModule::kQAProj, 1, MatrixSplit::kNone};
-  key_value.name = "key-value latent down";
-  key_value.out = a.kv_lora_rank + a.qk_rope_head_dim;
-  key_value.adapted = AdaptedMatrix{LoraModule::kKvAProj, 1, MatrixSplit::kNone};
-  return {query, key_value};
+  if (!projects_apart(task) || joined.parts.size() == 1) return {joined};
+  const auto apart = [&](const char* name, const MatrixPart& part) {
+    Linear down = mixer_matrix(task, name, joined.in, part.out, joined.split);
+    down.adapted = AdaptedMatrix{part.module};
+    return down;
+  };
+  return {apart("query latent down", joined.parts[0]),
+          apart("key-value latent down", joined.parts[1])};
 }
 
 Linear key_value_of(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  return {"key-value up",
-          a.kv_lora_rank,
-          core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kKvBProj}};
+  Linear up = mixer_matrix(task, "key-value up", a.kv_lora_rank,
+                           core_shape(task).query_heads * (a.qk_nope_head_dim + a.v_head_dim),
+                           MatrixSplit::kColumns);
+  up.adapted = AdaptedMatrix{LoraModule::kKvBProj};
+  return up;
 }
 
 Linear output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return {"attention output",
-          shape.query_heads * shape.v_dim,
-          task.model.hidden,
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{LoraModule::kOProj, 1, MatrixSplit::kRows}};
+  Linear output = mixer_matrix(task, "attention output", shape.query_heads * shape.v_dim,
+                               task.model.hidden, MatrixSplit::kRows);
+  output.adapted = AdaptedMatrix{LoraModule::kOProj};
+  return output;
 }
 
 void down_forward(StepList& steps, const LayerTask& task) {
+  for (const Linear& down : downs_of(task))
+    local_forward(steps, task.work, down, task.work.row_tokens());
+}
+
+LayerOp latent_norm(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
-  const std::vector<Linear> downs = downs_of(task);
-  for (const Linear& down : downs) local_forward(steps, w, down, w.row_tokens());
-  makes(steps, task, {kept::attention_input});
-  Kernel norm = stream("latent norm", KernelClass::kNormalization, w.row_tokens(),
-                       a.q_lora_rank + a.kv_lora_rank, {bytes, bytes, vector_cost::kRmsNorm});
-  norm.launches = static_cast<std::int64_t>(downs.size());
-  steps.then(std::move(norm));
-  makes(steps, task, {kept::latent_norm_input, kept::latents});
+  const double bytes = task.bytes();
+  const auto norm = [&](const char* name, StreamCost cost) {
+    Kernel kernel = stream(name, KernelClass::kNormalization, task.work.row_tokens(),
+                           a.q_lora_rank + a.kv_lora_rank, cost);
+    kernel.launches = static_cast<std::int64_t>(downs_of(task).size());
+    return kernels({std::move(kernel)});
+  };
+  return {norm("latent norm", {bytes, bytes, vector_cost::kRmsNorm}),
+          norm("latent norm backward", {2 * bytes, bytes, vector_cost::kNormBackward}),
+          {kept::latent_norm_input},
+          {kept::latents}};
 }
 
 /// Rotates its part of queries and keys and writes both out with the part that is not rotated, for
@@ -100,7 +101,7 @@ Kernel assemble(const LayerTask& task, std::int64_t tokens) {
   if (task.attention().rotates)
     kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
                                 real(task.attention().qk_rope_head_dim) * vector_cost::kRotary);
-  if (w.batch.phase != Phase::kTraining) {
+  if (!w.trains()) {
     kernel.written += Bytes(real(tokens * task.attention().kv_elements_per_token()) *
                             element_bytes(w.formats.kv_precision));
   }
@@ -176,7 +177,7 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
   const std::int64_t keys = w.split.cp == 1 ? all.keys : gathered_keys(part, w);
   expand_latents(steps, w, up, keys);
   const AttentionPart own = own_part(part, w);
-  if (w.batch.phase == Phase::kTraining) {
+  if (w.trains()) {
     rotate_trained(steps, task, true);
   } else {
     steps.then(assemble(task, w.split.cp == 1 ? all.tokens : own.sequences * own.query));
@@ -187,8 +188,8 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
 /// Columns of the sigmoid gates of what heads give, from the layer's input.
 Linear gate_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
-  return {"attention gate projection", task.model.hidden, shape.query_heads * shape.v_dim,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  return mixer_matrix(task, "attention gate projection", task.model.hidden,
+                      shape.query_heads * shape.v_dim, MatrixSplit::kColumns);
 }
 
 }  // namespace
@@ -204,18 +205,11 @@ std::int64_t latent_width(const LayerTask& task) {
 Linear query_up(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
   const CoreShape shape = core_shape(task);
-  return {"query up",
-          a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          shape.query_heads * shape.qk_dim,
-          task.work.formats.precision,
-          task.weights(task.layer.attention),
-          AdaptedMatrix{a.q_lora_rank > 0 ? LoraModule::kQBProj : LoraModule::kQProj}};
-}
-
-std::vector<Linear> latent_linears(const LayerTask& task) {
-  std::vector<Linear> all = downs_of(task);
-  all.insert(all.end(), {query_up(task), key_value_of(task), output_of(task)});
-  return all;
+  const bool latent = a.q_lora_rank > 0;
+  Linear up = mixer_matrix(task, "query up", latent ? a.q_lora_rank : task.model.hidden,
+                           shape.query_heads * shape.qk_dim, MatrixSplit::kColumns);
+  up.adapted = AdaptedMatrix{latent ? LoraModule::kQBProj : LoraModule::kQProj};
+  return up;
 }
 
 void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens) {
@@ -267,52 +261,25 @@ void LatentAttention::part_forward(StepList& steps, const LayerTask& task,
                                : expanded_core(steps, task, part);
 }
 
-PartParameters LatentAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                           int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t heads = a.heads / tp;
-  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
-  const std::int64_t latents = a.q_lora_rank + a.kv_lora_rank;
-  PartParameters p;
-  p.split = query_in * heads * (a.qk_nope_head_dim + a.qk_rope_head_dim) +
-            a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim) +
-            heads * a.v_head_dim * model.hidden * (a.output_gate ? 2 : 1);
-  p.whole = model.hidden * (latents + a.qk_rope_head_dim);
-  p.whole_vectors = latents;
-  return p;
-}
-
-std::vector<PartMatrix> LatentAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
-                                                  int tp) const {
-  using Split = PartMatrix::Split;
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t heads = a.heads / tp;
-  const std::int64_t query_in = a.q_lora_rank > 0 ? a.q_lora_rank : model.hidden;
-  std::vector<PartMatrix> all;
-  if (a.q_lora_rank > 0) all.push_back({a.q_lora_rank, model.hidden});
-  all.push_back({heads * (a.qk_nope_head_dim + a.qk_rope_head_dim), query_in, Split::kOutputs});
-  all.push_back({a.kv_lora_rank + a.qk_rope_head_dim, model.hidden});
-  all.push_back({heads * (a.qk_nope_head_dim + a.v_head_dim), a.kv_lora_rank, Split::kOutputs});
-  if (a.output_gate) all.push_back({heads * a.v_head_dim, model.hidden, Split::kOutputs});
-  all.push_back({model.hidden, heads * a.v_head_dim, Split::kInputs});
+PartWeights LatentAttention::weights(const LayerTask& task) const {
+  const AttentionConfig& a = task.attention();
+  PartWeights all{downs_of(task)};
+  all.matrices.insert(all.matrices.end(), {query_up(task), key_value_of(task)});
+  if (a.output_gate) all.matrices.push_back(gate_of(task));
+  all.matrices.push_back(output_of(task));
+  all.whole_vectors = a.q_lora_rank + a.kv_lora_rank;  // norms of latents
   return all;
 }
 
-void LatentAttention::forward(StepList& steps, const LayerTask& task) const {
+void LatentAttention::heads_forward(StepList& steps, const LayerTask& task) const {
   const RankWork& w = task.work;
-  down_forward(steps, task);
   if (!absorbs(task)) cast(steps, w, key_value_of(task), Cast::kNormed, w.row_tokens());
   column_forward(steps, w, {query_up(task)}, latent_width(task));
   beside_queries(steps, task);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  if (task.attention().output_gate) {
-    column_forward(steps, w, {gate_of(task)}, task.model.hidden);
-    output_gate_forward(steps, task);
-  }
-  makes(steps, task, {kept::output_projection_input});
-  row_forward(steps, w, output_of(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+  parts_forward()(steps, task);
+  if (!task.attention().output_gate) return;
+  column_forward(steps, w, {gate_of(task)}, task.model.hidden);
+  output_gate_forward(steps, task);
 }
 
 void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) const {
@@ -334,26 +301,11 @@ void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) con
   column_backward(steps, w, {query_up(task), key_value_of(task)}, latent_width(task));
 }
 
-void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
+void LatentAttention::down_backward(StepList& steps, const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
   const RankWork& w = task.work;
   const double bytes = activation_bytes(w.formats.precision);
-  row_backward(steps, w, output_of(task));
-  if (!w.formats.narrow_inputs && !absorbs(task)) uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::output_projection_input});
-  heads_backward(steps, task);
-  frees(steps, task, {kept::latents});
-  const std::vector<Linear> downs = downs_of(task);
-  Kernel norm =
-      stream("latent norm backward", KernelClass::kNormalization, w.row_tokens(),
-             a.q_lora_rank + a.kv_lora_rank, {2 * bytes, bytes, vector_cost::kNormBackward});
-  norm.launches = static_cast<std::int64_t>(downs.size());
-  steps.then(std::move(norm));
-  frees(steps, task, {kept::latent_norm_input});
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("attention norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
+  norm_again(steps, task, "attention norm");
   beside_latents_backward(steps, task);
   const auto pass = [&](const char* name, std::int64_t width, StreamCost cost) {
     steps.then(stream(name, KernelClass::kElementwise, w.row_tokens(), width, cost));
@@ -361,16 +313,31 @@ void LatentAttention::backward(StepList& steps, const LayerTask& task) const {
   // The gradients of a split, of the latents of keys and values and of the rotary key.
   if (projects_apart(task))
     pass("latent gradient copy", a.kv_lora_rank + a.qk_rope_head_dim, {bytes, bytes, 0});
-  for (const Linear& down : downs) local_backward(steps, w, down, w.row_tokens());
+  for (const Linear& down : downs_of(task)) local_backward(steps, w, down, w.row_tokens());
   // Queries and keys have the hidden state as input.
   if (projects_apart(task))
     pass("latent input gradient add", task.model.hidden, {2 * bytes, bytes, 1});
-  frees(steps, task, {kept::attention_input});
 }
 
-const Mixer& latent_attention() {
-  static const LatentAttention mixer;
-  return mixer;
+std::vector<LayerOp> LatentAttention::ops(const LayerTask& task) const {
+  const auto downs = [this](StepList& steps, const LayerTask& of) { down_backward(steps, of); };
+  const auto heads = [this](StepList& steps, const LayerTask& of) { heads_forward(steps, of); };
+  const auto heads_gradient = [this](StepList& steps, const LayerTask& of) {
+    heads_backward(steps, of);
+  };
+  const Linear output = output_of(task);
+  return {{down_forward, downs, {kept::attention_input}},
+          latent_norm(task),
+          {heads, heads_gradient, {}, {kept::output_projection_input}, {kept::latents}},
+          absorbs(task) ? row_op(output, {kept::output_projection_input}) : core_output_op(output)};
 }
+
+namespace {
+
+const LatentAttention latent_attention{};
+const AddedMixer added_latent_attention(MixerKind::kAttention, latent_attention,
+                                        AttentionKind::kLatent);
+
+}  // namespace
 
 }  // namespace orrery

@@ -14,16 +14,12 @@ namespace orrery {
 class LatentAttention : public Mixer {
  public:
   std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   std::int64_t widest(const LayerTask& task) const override;
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 
@@ -36,15 +32,16 @@ class LatentAttention : public Mixer {
   virtual void heads_backward(StepList& steps, const LayerTask& task) const;
   /// Gradients of other matrices that read the layer's input, which is there.
   virtual void beside_latents_backward(StepList& /*steps*/, const LayerTask& /*task*/) const {}
+
+ private:
+  void heads_forward(StepList& steps, const LayerTask& task) const;
+  void down_backward(StepList& steps, const LayerTask& task) const;
 };
 
 /// The up-projection of queries, and the columns of all that up-projections take as input, as
 /// tensor parallel ranks gather them.
 Linear query_up(const LayerTask& task);
 std::int64_t latent_width(const LayerTask& task);
-
-/// Down-projections as they are launched, up-projections and the output projection.
-std::vector<Linear> latent_linears(const LayerTask& task);
 
 /// Queries of a part are brought into the latent space (the key up-projection is absorbed into
 /// them) and its latents written to the cache; after `attention`, results are brought back by the

@@ -14,7 +14,7 @@ namespace {
 /// @param read, written elements of a token
 Kernel copy_of(const LayerTask& task, const std::string& name, double read, double written,
                double rotated) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   return stream(name, KernelClass::kElementwise, task.work.tokens(), 1,
                 {read * bytes, written * bytes, rotated * vector_cost::kRotary});
 }

@@ -40,8 +40,7 @@ Kernel by_passes(const char* name, const RankWork& w, std::int64_t width, const 
 
 Kernel rotary(const char* name, const LayerTask& task, std::int64_t width, bool gradient) {
   const RankWork& w = task.work;
-  const RotaryKernels by =
-      w.batch.phase == Phase::kTraining ? w.software->rotary.value : RotaryKernels::kFused;
+  const RotaryKernels by = w.trains() ? w.software->rotary.value : RotaryKernels::kFused;
   if (by == RotaryKernels::kFused) return rotate(name, w.formats.precision, w.tokens(), width);
   if (by == RotaryKernels::kComplex) return by_passes(name, w, width, kComplex);
   return by_passes(name, w, width, gradient ? kHalvesBackward : kHalves);

@@ -6,14 +6,15 @@
 // those of vLLM (model_executor/models/zamba2.py), where adapters are products of their own; their
 // gradients follow from them, an estimate, for no published software trains the model. Gradients of
 // shared weights are added up over their uses, which all have to be on one pipeline stage.
-#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/grouped_attention.h"
 #include "workloads/layers/attention/rotary_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 
@@ -23,22 +24,60 @@ namespace {
 /// Columns that attention reads: the residual stream and the embeddings.
 std::int64_t joined_columns(const LlmConfig& model) { return 2 * model.hidden; }
 
-/// Columns of queries, keys and values on a rank.
-std::int64_t block_qkv_columns(const LlmConfig& model, const LayerConfig& layer, int tp) {
-  const AttentionConfig& a = model.attention_of(layer);
-  return (a.heads / tp + 2 * local_kv_heads(a, tp)) * a.head_dim;
+Linear block_qkv(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  const int tp = task.work.split.tp;
+  return mixer_matrix(task, "shared block qkv", joined_columns(task.model),
+                      (a.heads / tp + 2 * local_kv_heads(a, tp)) * a.head_dim,
+                      MatrixSplit::kColumns);
+}
+Linear block_attention_output(const LayerTask& task) {
+  const AttentionConfig& a = task.attention();
+  return mixer_matrix(task, "shared block attention output",
+                      a.heads / task.work.split.tp * a.head_dim, task.model.hidden,
+                      MatrixSplit::kRows);
+}
+Linear block_gate_up(const LayerTask& task) {
+  return mixer_matrix(task, "shared block gate-up", task.model.hidden,
+                      2 * (task.model.mlp.intermediate / task.work.split.tp),
+                      MatrixSplit::kColumns);
+}
+Linear block_down(const LayerTask& task) {
+  return mixer_matrix(task, "shared block down", task.model.mlp.intermediate / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
-/// Elements of the matrices that uses of a block share, on a rank.
-std::int64_t block_matrices(const LlmConfig& model, const LayerConfig& layer, int tp) {
-  const AttentionConfig& a = model.attention_of(layer);
-  return joined_columns(model) * block_qkv_columns(model, layer, tp) +
-         a.heads / tp * a.head_dim * model.hidden +
-         3 * model.hidden * (model.mlp.intermediate / tp);
+/// Matrices that uses of a block share.
+std::vector<Linear> block_linears(const LayerTask& task) {
+  return {block_qkv(task), block_attention_output(task), block_gate_up(task), block_down(task)};
 }
 
-Linear block_matrix(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out) {
-  return {name, in, out, task.work.formats.precision, task.weights(task.layer.attention)};
+/// The matrix behind each use.
+Linear block_output(const LayerTask& task) {
+  return mixer_matrix(task, "shared block output", task.model.hidden, task.model.hidden,
+                      MatrixSplit::kNone);
+}
+
+/// A pair of matrices beside a matrix of a block, or `count` pairs beside parts of its columns.
+struct BlockAdapter {
+  Linear down, up;
+  std::int64_t count = 1;
+};
+
+BlockAdapter block_adapter(const LayerTask& task, const std::string& name, const Linear& matrix,
+                           std::int64_t count) {
+  const std::int64_t rank = task.model.shared_block.adapter_rank;
+  return {mixer_matrix(task, name + " down", matrix.in, count * rank, MatrixSplit::kNone),
+          mixer_matrix(task, name + " up", rank, matrix.out, MatrixSplit::kColumns), count};
+}
+
+BlockAdapter mlp_adapter(const LayerTask& task) {
+  return block_adapter(task, "shared block mlp adapter", block_gate_up(task), 1);
+}
+
+/// Queries, keys and values have a pair each.
+BlockAdapter qkv_adapter(const LayerTask& task) {
+  return block_adapter(task, "shared block qkv adapter", block_qkv(task), 3);
 }
 
 class SharedBlock final : public GroupedAttention {
@@ -49,24 +88,13 @@ class SharedBlock final : public GroupedAttention {
            attention_sizes(model, layer) + ", MLP " + std::to_string(model.mlp.intermediate);
   }
   bool norms_input() const override { return true; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  /// Not said: several uses update one matrix.
-  std::vector<PartMatrix> matrices(const LlmConfig& /*model*/, const LayerConfig& /*layer*/,
-                                   int /*tp*/) const override {
-    return {};
-  }
+  PartWeights weights(const LayerTask& task) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override;
-  std::int64_t widest(const LayerTask& task) const override {
-    return std::max(block_qkv_columns(task.model, task.layer, task.work.split.tp),
-                    2 * task.model.mlp.intermediate / task.work.split.tp);
-  }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
     GroupedAttention::require_split(model, layer, tp);
     require_divides(model.mlp.intermediate, tp, "tp", "columns of the MLP");
   }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
 };
 
 // Tensors that forward passes leave.
@@ -76,12 +104,10 @@ Tensor block_rows(const char* name, const LayerTask& task, std::int64_t rows, st
   return kept::of_layer(name, task, real(rows * columns) * bytes);
 }
 
-double block_wide(const LayerTask& task) { return activation_bytes(task.work.formats.precision); }
-
 /// The residual stream beside the embeddings, in front of the norm and behind it.
 Tensor joined_input(const LayerTask& task) {
   return block_rows("shared block joined input", task, task.work.row_tokens(),
-                    joined_columns(task.model), block_wide(task));
+                    joined_columns(task.model), task.bytes());
 }
 Tensor joined_normed(const LayerTask& task) {
   return block_rows("shared block qkv input", task, task.work.row_tokens(),
@@ -89,7 +115,7 @@ Tensor joined_normed(const LayerTask& task) {
 }
 Tensor block_mlp_norm_input(const LayerTask& task) {
   return block_rows("shared block mlp norm input", task, task.work.row_tokens(), task.model.hidden,
-                    block_wide(task));
+                    task.bytes());
 }
 Tensor block_mlp_input(const LayerTask& task) {
   return block_rows("shared block mlp input", task, task.work.row_tokens(), task.model.hidden,
@@ -98,7 +124,7 @@ Tensor block_mlp_input(const LayerTask& task) {
 /// In front of the function of the MLP and behind it.
 Tensor block_function_input(const LayerTask& task) {
   return block_rows("shared block function input", task, task.work.tokens(),
-                    2 * (task.model.mlp.intermediate / task.work.split.tp), block_wide(task));
+                    2 * (task.model.mlp.intermediate / task.work.split.tp), task.bytes());
 }
 Tensor block_down_input(const LayerTask& task) {
   return block_rows("shared block down input", task, task.work.tokens(),
@@ -112,155 +138,135 @@ Tensor block_output_input(const LayerTask& task) {
 Tensor block_adapter_columns(const LayerTask& task) {
   const SharedBlockConfig& block = task.model.shared_block;
   return block_rows("shared block adapter columns", task, task.work.tokens(),
-                    (block.attention_adapters ? 4 : 1) * block.adapter_rank, block_wide(task));
+                    (block.attention_adapters ? 4 : 1) * block.adapter_rank, task.bytes());
 }
 
 /// Products with weights that count as another layer's.
 double SharedBlock::multiply_adds(const LlmConfig& model, const LayerConfig& layer) const {
-  return layer.shares_weights ? real(block_matrices(model, layer, 1)) : 0;
+  const RankWork whole;
+  double elements = 0;
+  if (layer.shares_weights)
+    for (const Linear& linear : block_linears({model, layer, whole}))
+      elements += real(linear.in * linear.out);
+  return elements;
 }
 
-PartParameters SharedBlock::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                       int tp) const {
-  const SharedBlockConfig& block = model.shared_block;
-  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / tp;
-  const std::int64_t qkv = block_qkv_columns(model, layer, tp);
-  PartParameters p;
-  if (!layer.shares_weights) {
-    p.split = block_matrices(model, layer, tp);
-    p.whole_vectors = joined + model.hidden;
+PartWeights SharedBlock::weights(const LayerTask& task) const {
+  const auto add_adapter = [](PartWeights& all, const BlockAdapter& adapter) {
+    all.matrices.insert(all.matrices.end(), {adapter.down, adapter.up});
+  };
+  PartWeights all;
+  if (!task.layer.shares_weights) {
+    all.matrices = block_linears(task);
+    all.whole_vectors = joined_columns(task.model) + task.model.hidden;
   }
-  // Adapters: their narrow sides are on every rank, queries, keys and values have one each.
-  p.whole = model.hidden * model.hidden + block.adapter_rank * model.hidden;
-  p.split += 2 * block.adapter_rank * inner;
-  if (block.attention_adapters) {
-    p.whole += 3 * block.adapter_rank * joined;
-    p.split += block.adapter_rank * qkv;
-  }
-  p.sixteen_bit = p.whole_vectors;
-  return p;
+  all.matrices.push_back(block_output(task));
+  if (task.model.shared_block.adapter_rank > 0) add_adapter(all, mlp_adapter(task));
+  if (task.model.shared_block.attention_adapters) add_adapter(all, qkv_adapter(task));
+  return all;
 }
 
-/// What an adapter adds to `width` columns behind a product of `in` columns: `count` pairs.
-void add_adapters(StepList& steps, const LayerTask& task, const char* name, std::int64_t in,
-                  std::int64_t width, std::int64_t count) {
-  const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t rank = task.model.shared_block.adapter_rank;
-  const std::string part = std::string("shared block ") + name + " adapter";
-  steps.then(gemm(part + " down", w.formats.precision, {w.tokens(), count * rank, in}));
-  steps.then(gemm(part + " up", w.formats.precision, {w.tokens(), width / count, rank, count}));
-  steps.then(stream(part + " addition", KernelClass::kElementwise, w.tokens(), width,
-                    {2 * bytes, bytes, 1}));
-}
-
-/// Their gradients, and the sum of that of their input with the matrix's.
-void adapters_backward(StepList& steps, const LayerTask& task, const char* name, std::int64_t in,
-                       std::int64_t width, std::int64_t count) {
-  const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t rank = task.model.shared_block.adapter_rank;
-  const std::string part = std::string("shared block ") + name + " adapter";
-  batched_backward(steps, w, part + " up", {w.tokens(), width / count, rank, count});
-  batched_backward(steps, w, part + " down", {w.tokens(), count * rank, in});
-  steps.then(stream(part + " gradient addition", KernelClass::kElementwise, w.tokens(), in,
-                    {2 * bytes, bytes, 1}));
+/// What an adapter adds to what its matrix gives. Its gradient is added to that of the matrix.
+LayerOp adapter_op(const LayerTask& task, const std::string& name, const BlockAdapter& adapter) {
+  const std::int64_t tokens = task.work.tokens();
+  const double bytes = task.bytes();
+  const Linear &down = adapter.down, &up = adapter.up;
+  const GemmShape first{tokens, down.out, down.in};
+  const GemmShape second{tokens, up.out / adapter.count, up.in, adapter.count};
+  const auto addition = [&](const char* what, std::int64_t width) {
+    return stream(name + what, KernelClass::kElementwise, tokens, width, {2 * bytes, bytes, 1});
+  };
+  const Kernel sum = addition(" gradient addition", down.in);
+  return {kernels({gemm(down.name, down.precision, first), gemm(up.name, up.precision, second),
+                   addition(" addition", up.out)}),
+          [=](StepList& steps, const LayerTask& of) {
+            batched_backward(steps, of.work, up.name, second);
+            batched_backward(steps, of.work, down.name, first);
+            steps.then(sum);
+          }};
 }
 
 /// How ranks add up a product of rows: training shares tokens out where sequences are split.
 RowOutput block_reduction(const RankWork& work) {
-  const bool scatters = work.batch.phase == Phase::kTraining && work.split.sp;
+  const bool scatters = work.trains() && work.split.sp;
   return scatters ? RowOutput::kScattered : RowOutput::kReduced;
 }
 
-void SharedBlock::forward(StepList& steps, const LayerTask& task) const {
+LayerOp block_norm(const LayerTask& task, const std::string& name, std::int64_t columns) {
   const RankWork& w = task.work;
-  const LlmConfig& model = task.model;
-  const AttentionConfig& a = task.attention();
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.split.tp;
-  const std::int64_t qkv = block_qkv_columns(model, task.layer, w.split.tp);
-  const std::int64_t rows = w.row_tokens();
-  steps.then(stream("shared block concatenation", KernelClass::kElementwise, rows, joined,
-                    {bytes, bytes, 0}));
-  makes(steps, task, {kept::layer_input, joined_input});
-  steps.then(norm("shared block input norm", w.normed_precision(), {rows, joined, false, false}));
-  column_forward(steps, w, {block_matrix(task, "shared block qkv", joined, qkv)}, joined);
-  makes(steps, task, {joined_normed});
-  if (model.shared_block.attention_adapters) add_adapters(steps, task, "qkv", joined, qkv, 3);
-  rotary_forward(steps, task);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  makes(steps, task, {kept::output_projection_input});
-  row_forward(steps, w,
-              block_matrix(task, "shared block attention output", a.heads / w.split.tp * a.head_dim,
-                           model.hidden),
-              block_reduction(w));
-  steps.then(
-      norm("shared block mlp norm", w.normed_precision(), {rows, model.hidden, false, false}));
-  makes(steps, task, {block_mlp_norm_input});
-  column_forward(steps, w, {block_matrix(task, "shared block gate-up", model.hidden, 2 * inner)},
-                 model.hidden);
-  makes(steps, task, {block_mlp_input});
-  if (model.shared_block.adapter_rank > 0)
-    add_adapters(steps, task, "mlp", model.hidden, 2 * inner, 1);
-  steps.then(activation("shared block activation", w.formats.precision, w.tokens(), inner, true));
-  makes(steps, task, {block_function_input, block_down_input, block_adapter_columns});
-  row_forward(steps, w, block_matrix(task, "shared block down", inner, model.hidden),
-              block_reduction(w));
-  local_forward(steps, w, block_matrix(task, "shared block output", model.hidden, model.hidden),
-                rows);
-  makes(steps, task, {block_output_input});
+  return {kernels({norm(name, w.normed_precision(), {w.row_tokens(), columns, false, false})}),
+          kernels({stream(name + " backward", KernelClass::kNormalization, w.row_tokens(), columns,
+                          {2 * bytes, bytes, vector_cost::kNormBackward})})};
 }
 
-void SharedBlock::backward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const LlmConfig& model = task.model;
-  const AttentionConfig& a = task.attention();
-  const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t joined = joined_columns(model), inner = model.mlp.intermediate / w.split.tp;
-  const std::int64_t qkv = block_qkv_columns(model, task.layer, w.split.tp), rows = w.row_tokens();
-  const auto norm_gradient = [&](const char* name, std::int64_t columns) {
-    steps.then(stream(name, KernelClass::kNormalization, rows, columns,
-                      {2 * bytes, bytes, vector_cost::kNormBackward}));
+/// The residual stream beside the embeddings, and the gradients of both, added to what they have.
+LayerOp join(const LayerTask& task) {
+  const double bytes = task.bytes();
+  const auto pass = [&](const char* name, StreamCost cost) {
+    return kernels({stream(name, KernelClass::kElementwise, task.work.row_tokens(),
+                           joined_columns(task.model), cost)});
   };
-  local_backward(steps, w, block_matrix(task, "shared block output", model.hidden, model.hidden),
-                 rows);
-  frees(steps, task, {block_output_input});
-  row_backward(steps, w, block_matrix(task, "shared block down", inner, model.hidden));
-  frees(steps, task, {block_down_input});
-  steps.then(activation_backward("shared block activation backward", task, w.tokens(), inner));
-  frees(steps, task, {block_function_input});
-  if (model.shared_block.adapter_rank > 0)
-    adapters_backward(steps, task, "mlp", model.hidden, 2 * inner, 1);
-  column_backward(steps, w, {block_matrix(task, "shared block gate-up", model.hidden, 2 * inner)},
-                  model.hidden);
-  frees(steps, task, {block_mlp_input});
-  norm_gradient("shared block mlp norm backward", model.hidden);
-  frees(steps, task, {block_mlp_norm_input});
-  row_backward(steps, w,
-               block_matrix(task, "shared block attention output",
-                            a.heads / w.split.tp * a.head_dim, model.hidden));
-  if (!w.formats.narrow_inputs) uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::output_projection_input});
-  core_backward(steps, task);
-  steps.then(rotated_backward(task, rotated_width(task)));
-  if (model.shared_block.attention_adapters) adapters_backward(steps, task, "qkv", joined, qkv, 3);
-  uses(steps, task, {block_adapter_columns});
-  column_backward(steps, w, {block_matrix(task, "shared block qkv", joined, qkv)}, joined);
-  frees(steps, task, {joined_normed, block_adapter_columns});
-  norm_gradient("shared block input norm backward", joined);
-  frees(steps, task, {joined_input});
-  // To the residual stream and the embeddings, added to what both have.
-  steps.then(stream("shared block gradient addition", KernelClass::kElementwise, rows, joined,
-                    {2 * bytes, bytes, 1}));
+  return {pass("shared block concatenation", {bytes, bytes, 0}),
+          pass("shared block gradient addition", {2 * bytes, bytes, 1}),
+          {},
+          {kept::layer_input, joined_input}};
 }
+
+void block_rotary_backward(StepList& steps, const LayerTask& task) {
+  steps.then(rotated_backward(task, rotated_width(task)));
+}
+
+LayerOp block_activation(const LayerTask& task) {
+  const RankWork& w = task.work;
+  const std::int64_t width = block_down(task).in;
+  return {
+      kernels(
+          {activation("shared block activation", w.formats.precision, w.tokens(), width, true)}),
+      kernels({activation_backward("shared block activation backward", task, w.tokens(), width)}),
+      {block_function_input},
+      {block_down_input, block_adapter_columns}};
+}
+
+std::vector<LayerOp> SharedBlock::ops(const LayerTask& task) const {
+  const SharedBlockConfig& block = task.model.shared_block;
+  const std::int64_t joined = joined_columns(task.model), hidden = task.model.hidden;
+  const RowOutput output = block_reduction(task.work);
+  const auto core = [this](StepList& steps, const LayerTask& of) { core_backward(steps, of); };
+  LayerOp qkv = column_op({block_qkv(task)}, joined, {block_adapter_columns});
+  qkv.keeps = {joined_normed};
+  LayerOp qkv_adapters, mlp_adapters;
+  if (block.attention_adapters)
+    qkv_adapters = adapter_op(task, "shared block qkv adapter", qkv_adapter(task));
+  if (block.adapter_rank > 0)
+    mlp_adapters = adapter_op(task, "shared block mlp adapter", mlp_adapter(task));
+  qkv_adapters.needs = {block_adapter_columns};
+  LayerOp input_norm = block_norm(task, "shared block input norm", joined);
+  input_norm.needs = {joined_input};
+  LayerOp mlp_norm = block_norm(task, "shared block mlp norm", hidden);
+  mlp_norm.keeps = {block_mlp_norm_input};
+  LayerOp gate_up = column_op({block_gate_up(task)}, hidden);
+  gate_up.keeps = {block_mlp_input};
+  LayerOp last = local_op(block_output(task));
+  last.keeps = {block_output_input};
+  return {join(task),
+          std::move(input_norm),
+          std::move(qkv),
+          std::move(qkv_adapters),
+          {rotary_forward, block_rotary_backward},
+          {parts_forward(), core, {}, {kept::output_projection_input}},
+          core_output_op(block_attention_output(task), output),
+          std::move(mlp_norm),
+          std::move(gate_up),
+          std::move(mlp_adapters),
+          block_activation(task),
+          row_op(block_down(task), {block_down_input}, output),
+          std::move(last)};
+}
+
+const SharedBlock shared_block{};
+const AddedMixer added_shared_block(MixerKind::kSharedBlock, shared_block);
 
 }  // namespace
-
-const Mixer& shared_block() {
-  static const SharedBlock mixer;
-  return mixer;
-}
 
 }  // namespace orrery

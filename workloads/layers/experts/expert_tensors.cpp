@@ -13,32 +13,28 @@ double shared_elements(const LayerTask& task) {
   return real(task.work.split_tokens()) * real(task.model.moe.shared_intermediate);
 }
 
-double activation_bytes_of(const LayerTask& task) {
-  return activation_bytes(task.work.formats.precision);
-}
-
 }  // namespace
 
 Tensor router_input(const LayerTask& task) {
   return of_modules(of_layer("router input", task,
                              real(task.work.split_tokens()) * real(task.model.hidden) *
-                                 (task.work.lora.trains ? 0 : activation_bytes_of(task))),
+                                 (task.work.lora.trains ? 0 : task.bytes())),
                     task, {RecomputeModule::kLayernorm});
 }
 
 Tensor router_scores(const LayerTask& task) {
-  return of_modules(of_layer("router scores", task,
-                             real(task.work.split_tokens()) * real(task.model.moe.experts) *
-                                 activation_bytes_of(task)),
-                    task, {RecomputeModule::kMoe});
+  return of_modules(
+      of_layer("router scores", task,
+               real(task.work.split_tokens()) * real(task.model.moe.experts) * task.bytes()),
+      task, {RecomputeModule::kMoe});
 }
 
 Tensor expert_norm_inputs(const LayerTask& task) {
   const double results = task.model.moe.norms > 0 ? 2 : 0;
-  return of_modules(of_layer("expert norm inputs", task,
-                             results * real(task.work.split_tokens() * task.model.hidden) *
-                                 activation_bytes_of(task)),
-                    task, {RecomputeModule::kMoe});
+  return of_modules(
+      of_layer("expert norm inputs", task,
+               results * real(task.work.split_tokens() * task.model.hidden) * task.bytes()),
+      task, {RecomputeModule::kMoe});
 }
 
 Tensor shared_input(const LayerTask& task) {
@@ -51,10 +47,9 @@ Tensor shared_input(const LayerTask& task) {
 }
 
 Tensor shared_function_input(const LayerTask& task) {
-  return of_modules(
-      of_layer("shared function input", task,
-               shared_elements(task) * function_columns(task) * activation_bytes_of(task)),
-      task, {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
+  return of_modules(of_layer("shared function input", task,
+                             shared_elements(task) * function_columns(task) * task.bytes()),
+                    task, {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
 }
 
 Tensor shared_down_input(const LayerTask& task) {
@@ -73,7 +68,7 @@ Tensor expert_input(const LayerTask& task) {
 Tensor expert_function_input(const LayerTask& task) {
   return of_modules(of_layer("expert function input", task,
                              routed_rows(task) * real(task.model.moe.intermediate) *
-                                 function_columns(task) * activation_bytes_of(task)),
+                                 function_columns(task) * task.bytes()),
                     task, {RecomputeModule::kMoe});
 }
 
@@ -87,10 +82,10 @@ Tensor expert_down_input(const LayerTask& task) {
 Tensor expert_outputs(const LayerTask& task) {
   const bool weighted = task.work.software->experts.gate_weights.value == GateWeights::kResults;
   const int copies = !weighted ? 0 : task.work.split.ep == 1 ? task.work.split.etp : 1;
-  return of_modules(of_layer("expert outputs", task,
-                             routed_rows(task) * real(task.model.expert_columns()) * copies *
-                                 activation_bytes_of(task)),
-                    task, {RecomputeModule::kMoe});
+  return of_modules(
+      of_layer("expert outputs", task,
+               routed_rows(task) * real(task.model.expert_columns()) * copies * task.bytes()),
+      task, {RecomputeModule::kMoe});
 }
 
 Tensor expert_sums(const LayerTask& task) {

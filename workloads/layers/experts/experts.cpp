@@ -22,19 +22,20 @@ std::int64_t function_inputs(const LayerTask& task) { return task.model.mlp.gate
 
 /// Whether narrow operands are made apart from what computes their values.
 bool casts(const LayerTask& task) {
-  return trains(task) && task.work.software->scaling(products(task)) != NarrowScaling::kFused &&
+  return task.work.trains() &&
+         task.work.software->scaling(products(task)) != NarrowScaling::kFused &&
          expert_software(task).functions.value != ExpertFunctions::kFused;
 }
 
 /// Whether products compute the function between them.
 bool products_do_all(const LayerTask& task) {
-  return trains(task) && expert_software(task).functions.value == ExpertFunctions::kProducts;
+  return task.work.trains() && expert_software(task).functions.value == ExpertFunctions::kProducts;
 }
 
 /// Launches of a kernel over the rows of all experts.
 std::int64_t launches(const LayerTask& task) {
   const bool each =
-      trains(task) && expert_software(task).launches.value == ExpertLaunches::kPerExpert;
+      task.work.trains() && expert_software(task).launches.value == ExpertLaunches::kPerExpert;
   return each ? local_experts(task) : 1;
 }
 
@@ -62,12 +63,12 @@ bool fills_apart(const LayerTask& task) {
 }
 
 void fill(StepList& steps, const LayerTask& task, const char* name) {
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   if (fills_apart(task)) pass(steps, task, name, task.model.expert_columns(), {bytes, bytes, 0});
 }
 
 bool biases_apart(const LayerTask& task) {
-  return trains(task) && expert_software(task).biases_apart.value && !products_do_all(task);
+  return task.work.trains() && expert_software(task).biases_apart.value && !products_do_all(task);
 }
 
 // Biases of the second matrices times the weights of gates: a product, its sum with the results,
@@ -75,14 +76,14 @@ bool biases_apart(const LayerTask& task) {
 // _apply_bias). Backwards products with either factor and their sums.
 void add_biases(StepList& steps, const LayerTask& task) {
   if (!biases_apart(task) || !task.model.moe.expert_bias) return;
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   pass(steps, task, "expert bias", task.model.expert_columns(), {3 * bytes, 3 * bytes, 2},
        2 * launches(task) + 1);
 }
 
 void bias_gradients(StepList& steps, const LayerTask& task) {
   if (!biases_apart(task) || !task.model.moe.expert_bias) return;
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   pass(steps, task, "expert bias gradient", task.model.expert_columns(), {4 * bytes, 2 * bytes, 4},
        4 * launches(task));
 }
@@ -92,21 +93,21 @@ void bias_gradients(StepList& steps, const LayerTask& task) {
 // look at their inputs again.
 void limit(StepList& steps, const LayerTask& task) {
   if (!biases_apart(task) || !task.model.moe.clamped) return;
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   pass(steps, task, "expert function limits", function_inputs(task) * split_width(task),
        {2 * bytes, 2 * bytes, 1}, 3);
 }
 
 void limit_gradients(StepList& steps, const LayerTask& task) {
   if (!biases_apart(task) || !task.model.moe.clamped) return;
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   pass(steps, task, "expert function limits backward", function_inputs(task) * split_width(task),
        {3 * bytes, 2 * bytes, 1}, 3);
 }
 
 /// Copies of what experts keep, from the buffers of all layers to pages, and back.
 void stash(StepList& steps, const LayerTask& task, const char* name) {
-  if (!trains(task) || !expert_software(task).stash.value) return;
+  if (!task.work.trains() || !expert_software(task).stash.value) return;
   const double bytes = (kept::expert_input(task).bytes + kept::expert_function_input(task).bytes +
                         kept::expert_down_input(task).bytes)
                            .base();
@@ -123,7 +124,7 @@ void cast(StepList& steps, const LayerTask& task, const std::string& name, std::
   operand.rows = expert_rows(task);
   operand.width = width;
   operand.precision = products(task);
-  operand.wide = wide_bytes(task);
+  operand.wide = task.bytes();
   const TrainingSoftware& software = *task.work.software;
   if (const auto largest = largest_value(software, operand)) steps.then(launched(*largest, task));
   for (Kernel& kernel : narrow_casts(software, operand)) {
@@ -235,7 +236,7 @@ std::size_t down_data_gradient(StepList& steps, const LayerTask& task) {
       backward_product(grouped_data_gradient("expert down", precision, expert_down(task)), task);
   if (products_do_all(task)) {
     const double inputs = real(function_inputs(task));
-    product.read += function_bytes(task, inputs, wide_bytes(task));
+    product.read += function_bytes(task, inputs, task.bytes());
     product.written = function_bytes(task, inputs, 2 * element_bytes(products(task)));
   }
   steps.then(product);

@@ -91,7 +91,7 @@ void shared_backward(StepList& steps, const LayerTask& task) {
 void expert_norms(StepList& steps, const LayerTask& task) {
   const std::int64_t norms = task.model.moe.norms;
   if (norms == 0) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   Kernel kernel = stream("expert norms", KernelClass::kNormalization, routed_tokens(task) * norms,
                          task.model.hidden, {bytes, bytes, vector_cost::kRmsNorm});
   kernel.launches = norms;
@@ -133,10 +133,10 @@ void route_forward(StepList& steps, const LayerTask& task) {
   issued(steps, task, GraphPart::kRouting);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
   makes(steps, task, {kept::router_input, kept::router_scores});
-  for (Kernel& kernel : expert_choice(rows, router.out, task.model.moe.experts_per_token,
-                                      activation_bytes(task.work.formats.precision)))
+  for (Kernel& kernel :
+       expert_choice(rows, router.out, task.model.moe.experts_per_token, task.bytes()))
     steps.then(std::move(kernel));
-  if (!trains(task)) {
+  if (!task.work.trains()) {
     // Kernels of SGLang's biased_grouped_topk_impl and fused_topk_native (layers/moe/topk.py):
     // sigmoid, bias, two top-k, sum, zeros, scatter, copy, cast, not, fill, top-k, gather, sum,
     // quotient; without groups softmax, top-k, sum, quotient.
@@ -191,8 +191,8 @@ void moe_forward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
   const std::size_t input = steps.cursor();
   const bool has_shared = task.model.moe.shared_intermediate > 0 && !shared_is_routed(task);
-  const bool before =
-      trains(task) && expert_software(task).shared_experts.value == SharedExperts::kBeforeDispatch;
+  const bool before = task.work.trains() &&
+                      expert_software(task).shared_experts.value == SharedExperts::kBeforeDispatch;
   std::vector<std::size_t> shared;
   const auto add_shared = [&] {
     issued(steps, task, before ? GraphPart::kRouting : GraphPart::kOther);

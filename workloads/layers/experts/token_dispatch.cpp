@@ -72,9 +72,8 @@ Kernel copy_rows(const std::string& name, const LayerTask& task, double bytes, d
 /// Rows of experts out of tokens, for the transfer that follows.
 void send_tokens(StepList& steps, const LayerTask& task, double payload) {
   next_turn(steps, task);
-  Kernel kernel =
-      permute_tokens(permuted_tokens(task), task.model.expert_columns(), copies_of(task),
-                     activation_bytes(task.work.formats.precision), payload);
+  Kernel kernel = permute_tokens(permuted_tokens(task), task.model.expert_columns(),
+                                 copies_of(task), task.bytes(), payload);
   if (sends_and_fetches(task)) {
     kernel.name = "dispatch send";
     kernel.rate = kSendRate;
@@ -94,7 +93,7 @@ void gather(StepList& steps, const std::string& name, const LayerTask& task, Pre
 }
 
 void reduce(StepList& steps, const std::string& name, const LayerTask& task) {
-  const double element = activation_bytes(task.work.formats.precision);
+  const double element = task.bytes();
   steps.then(
       LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter, Scope::kExpertTensor,
                       Bytes(real(shared_rows(task) * task.model.expert_columns()) * element)});
@@ -110,7 +109,7 @@ void all_to_all(StepList& steps, const std::string& name, const LayerTask& task,
 }
 
 TokenDispatcher dispatcher_of(const LayerTask& task) {
-  if (trains(task)) return expert_software(task).dispatcher.value;
+  if (task.work.trains()) return expert_software(task).dispatcher.value;
   return sends_tokens_once(task) ? TokenDispatcher::kFlex : TokenDispatcher::kExchange;
 }
 
@@ -156,7 +155,7 @@ double choice_bytes(const LayerTask& task, bool mask) {
 }
 
 double token_columns_bytes(const LayerTask& task) {
-  return real(task.model.expert_columns()) * activation_bytes(task.work.formats.precision);
+  return real(task.model.expert_columns()) * task.bytes();
 }
 
 /// Sorts copies that came from all ranks by their expert, or back.
@@ -190,15 +189,15 @@ Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_
 
 /// Format of tokens on their way to the experts.
 Precision sent_precision(const LayerTask& task) {
-  const bool wide =
-      trains(task) && expert_software(task).dispatch_format.value == DispatchFormat::kSixteenBit;
+  const bool wide = task.work.trains() &&
+                    expert_software(task).dispatch_format.value == DispatchFormat::kSixteenBit;
   return wide ? unquantised(task.work.formats.precision) : task.precision(task.layer.feed);
 }
 
 /// What the sum of a token's results, `copies` of them, does to gradients: of each a copy by the
 /// weight of its gate, whose own gradient needs the result.
 StreamCost spread_gradients(const LayerTask& task, double copies) {
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   const bool weighted = expert_software(task).gate_weights.value == GateWeights::kResults;
   return {bytes + (weighted ? copies * bytes : 0), copies * bytes, weighted ? 2 * copies : 0};
 }
@@ -211,7 +210,7 @@ void narrow_tokens(StepList& steps, const LayerTask& task, Precision sent) {
 }
 
 bool host_waits(const LayerTask& task) {
-  return trains(task) && expert_software(task).host_waits.value &&
+  return task.work.trains() && expert_software(task).host_waits.value &&
          task.work.passes.expert_capacity == 0;
 }
 
@@ -222,7 +221,7 @@ bool waits_before_dispatch(const LayerTask& task) {
 }
 
 void dispatch(StepList& steps, const LayerTask& task) {
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   const Precision sent = sent_precision(task);
   const double payload = std::min(bytes, element_bytes(sent));
   const std::int64_t hidden = task.model.expert_columns();
@@ -244,7 +243,7 @@ void dispatch(StepList& steps, const LayerTask& task) {
       if (sends_tokens_once(task)) narrow_tokens(steps, task, sent);
       exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
       if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
-      if (!trains(task)) return;  // behind what runs beside the dispatch
+      if (!task.work.trains()) return;  // behind what runs beside the dispatch
       break;
     case TokenDispatcher::kAllGather:
       gather_tokens(steps, "expert choices", task, choice_bytes(task, true));
@@ -259,7 +258,7 @@ void dispatch(StepList& steps, const LayerTask& task) {
 }
 
 void receive_dispatched(StepList& steps, const LayerTask& task) {
-  const double payload = std::min(wide_bytes(task), element_bytes(sent_precision(task)));
+  const double payload = std::min(task.bytes(), element_bytes(sent_precision(task)));
   if (sends_tokens_once(task)) steps.then(move_received("permute", task, payload, false));
   if (!sends_and_fetches(task)) return;
   next_turn(steps, task);
@@ -267,7 +266,7 @@ void receive_dispatched(StepList& steps, const LayerTask& task) {
 }
 
 void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside) {
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   if (sends_and_fetches(task)) steps.then(copy_rows("combine send", task, bytes, kResultRate));
   const TokenDispatcher dispatcher = dispatcher_of(task);
   const bool behind = permutes_behind(task);
@@ -303,7 +302,7 @@ void combine(StepList& steps, const LayerTask& task, const std::vector<std::size
 
 void add_results(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside) {
   if (beside.empty()) return;
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   steps.join(stream("shared expert add", KernelClass::kElementwise, routed_tokens(task),
                     task.model.hidden, {2 * bytes, bytes, 1}),
              beside);
@@ -311,7 +310,7 @@ void add_results(StepList& steps, const LayerTask& task, const std::vector<std::
 
 void combine_backward(StepList& steps, const LayerTask& task) {
   const Precision wide = unquantised(task.work.formats.precision);
-  const double bytes = wide_bytes(task), copies = real(task.model.moe.experts_per_token);
+  const double bytes = task.bytes(), copies = real(task.model.moe.experts_per_token);
   if (gathers_tokens(task)) gather(steps, "combine add backward", task, wide);
   const TokenDispatcher dispatcher = dispatcher_of(task);
   const bool behind = permutes_behind(task);
@@ -336,7 +335,7 @@ void combine_backward(StepList& steps, const LayerTask& task) {
 
 void dispatch_backward(StepList& steps, const LayerTask& task) {
   const Precision wide = unquantised(task.work.formats.precision);
-  const double bytes = wide_bytes(task);
+  const double bytes = task.bytes();
   const TokenDispatcher dispatcher = dispatcher_of(task);
   if (permutes_behind(task)) steps.then(move_received("permute backward", task, bytes, true));
   if (dispatcher == TokenDispatcher::kAllGather) {
@@ -355,7 +354,7 @@ void dispatch_backward(StepList& steps, const LayerTask& task) {
 }
 
 void permute_backward(StepList& steps, const LayerTask& task) {
-  const double bytes = wide_bytes(task), copies = real(task.model.moe.experts_per_token);
+  const double bytes = task.bytes(), copies = real(task.model.moe.experts_per_token);
   if (!permutes_behind(task))
     steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
   if (gathers_tokens(task)) reduce(steps, "permute backward", task);

@@ -24,8 +24,7 @@ constexpr int kScatterChunks = 4;
 }  // namespace
 
 bool in_chunks(const RankWork& work) {
-  return work.batch.phase == Phase::kTraining && work.split.sp && work.split.tp > 1 &&
-         work.software->has_user_buffers();
+  return work.trains() && work.split.sp && work.split.tp > 1 && work.software->has_user_buffers();
 }
 
 void fill_buffer(StepList& steps, const RankWork& work, const Linear& linear,

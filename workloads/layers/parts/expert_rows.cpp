@@ -22,8 +22,8 @@ bool gathers_rows(const LayerTask& task) {
 }
 
 bool sends_tokens_once(const LayerTask& task) {
-  return task.work.batch.phase != Phase::kTraining && task.work.batch.phase != Phase::kDecode &&
-         task.work.split.ep > 1 && !all_reduces(task);
+  return !task.work.trains() && task.work.batch.phase != Phase::kDecode && task.work.split.ep > 1 &&
+         !all_reduces(task);
 }
 
 bool shared_is_routed(const LayerTask& task) {
@@ -75,7 +75,7 @@ std::int64_t mean_expert_rows(const LayerTask& task) {
 
 /// Rows that fill those of each expert up to a multiple, half of one on average.
 double filling_rows(const LayerTask& task) {
-  if (!trains(task)) return 0;
+  if (!task.work.trains()) return 0;
   return real((expert_software(task).row_multiple.value - 1) * local_experts(task)) / 2;
 }
 
@@ -109,7 +109,7 @@ namespace {
 /// Rows of those that the router picks.
 std::int64_t picked_rows(const LayerTask& task) {
   const std::int64_t mean = mean_expert_rows(task);
-  return task.work.split.heaviest || trains(task)
+  return task.work.split.heaviest || task.work.trains()
              ? std::llround(real(mean) * skew_of(task) + filling_rows(task))
              : mean;
 }
@@ -193,7 +193,5 @@ GroupedShape expert_down(const LayerTask& task) {
 }
 
 const ExpertSoftware& expert_software(const LayerTask& task) { return task.work.software->experts; }
-
-bool trains(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 }  // namespace orrery

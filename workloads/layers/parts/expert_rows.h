@@ -10,10 +10,6 @@
 
 namespace orrery {
 
-/// Bytes of an element of a row before it is quantised for the experts.
-inline double wide_bytes(const LayerTask& task) {
-  return activation_bytes(task.work.formats.precision);
-}
 bool all_reduces(const LayerTask& task);
 /// Whether a part is computed again, but not with all of the experts.
 bool again_alone(const LayerTask& task, RecomputeModule part);
@@ -56,6 +52,5 @@ GroupedShape expert_down(const LayerTask& task);
 
 /// How the software of a training step does experts.
 const ExpertSoftware& expert_software(const LayerTask& task);
-bool trains(const LayerTask& task);
 
 }  // namespace orrery

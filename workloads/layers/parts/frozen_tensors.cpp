@@ -16,15 +16,12 @@ namespace {
 std::vector<double> frozen_matrices(const LayerTask& task) {
   std::vector<double> matrices;
   const auto add = [&](const Linear& linear) {
-    const bool pair = task.work.lora.frozen == FrozenFormat::kGptq && linear.adapted &&
+    const bool pair = task.work.lora.frozen == FrozenFormat::kGptq &&
                       linear.adapted->module == LoraModule::kGateUpProj && task.model.mlp.gated;
     for (int i = 0; i < (pair ? 2 : 1); ++i)
       matrices.push_back(real(linear.in * linear.out) / (pair ? 2 : 1));
   };
-  if (task.layer.mixer == MixerKind::kAttention)
-    for (const Linear& linear : attention_linears(task)) add(linear);
-  if (task.layer.feeds && !task.layer.moe)
-    for (const Linear& linear : mlp_linears(task)) add(linear);
+  for (const Linear& linear : adapted_linears(task)) add(linear);
   return matrices;
 }
 
@@ -46,8 +43,7 @@ Tensor widened_weights(const LayerTask& task) {
   double elements = 0;
   if (task.work.lora.trains && task.work.lora.frozen == FrozenFormat::kGptq)
     for (const double matrix : frozen_matrices(task)) elements += matrix;
-  return of_layer("widened weights", task,
-                  elements * activation_bytes(task.work.formats.precision));
+  return of_layer("widened weights", task, elements * task.bytes());
 }
 
 }  // namespace kept

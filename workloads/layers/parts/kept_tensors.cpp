@@ -64,6 +64,14 @@ Tensor of_layer(const char* name, const LayerTask& task, double bytes) {
   return {name, Bytes(bytes), again ? TensorRole::kWorking : TensorRole::kActivation};
 }
 
+Tensor of_tokens(const char* name, const LayerTask& task, double columns, double bytes) {
+  return of_layer(name, task, real(task.work.tokens()) * columns * bytes);
+}
+
+Tensor of_tokens(const char* name, const LayerTask& task, std::int64_t columns, double bytes) {
+  return of_tokens(name, task, real(columns), bytes);
+}
+
 }  // namespace kept
 
 namespace {
@@ -74,8 +82,6 @@ using kept::of_layer;
 using kept::of_modules;
 using kept::routed_rows;
 using kept::saves_by_operator;
-
-double bytes_of(const LayerTask& task) { return activation_bytes(task.work.formats.precision); }
 
 /// The share of a tensor that stays where every second product is computed again. In 8 bits
 /// products are computed again all, and their inputs stay in 16 bits: peaks are those of 16 bits
@@ -90,8 +96,8 @@ double kept_of(const LayerTask& task, double share) {
 /// norm is one operator.
 double norm_values(const LayerTask& task) {
   if (!saves_by_operator(task) || task.model.norm_bias) return 0;
-  const double wider = task.work.software->wide_norms.value ? 4 - bytes_of(task) : 0;
-  return wider + (task.work.lora.trains ? 0 : bytes_of(task));
+  const double wider = task.work.software->wide_norms.value ? 4 - task.bytes() : 0;
+  return wider + (task.work.lora.trains ? 0 : task.bytes());
 }
 
 /// [rows, hidden] of `element` bytes, where the layer has `there`.
@@ -199,7 +205,7 @@ void frees(StepList& steps, const LayerTask& task, std::initializer_list<KeptTen
 namespace kept {
 
 Tensor layer_input(const LayerTask& task) {
-  Tensor tensor = rows_of("layer input", task, bytes_of(task));
+  Tensor tensor = rows_of("layer input", task, task.bytes());
   // What is mixed of the layer's residuals is made again with all of it.
   if (!mixes_residuals(task))
     tensor.role = task.work.passes.input_again ? TensorRole::kWorking : TensorRole::kActivation;
@@ -208,7 +214,7 @@ Tensor layer_input(const LayerTask& task) {
 
 Tensor mlp_norm_input(const LayerTask& task) {
   // Parallel blocks have the layer's input in front of all norms.
-  return rows_of("mlp norm input", task, kept_of(task, 0) * bytes_of(task),
+  return rows_of("mlp norm input", task, kept_of(task, 0) * task.bytes(),
                  !task.model.parallel_block);
 }
 
@@ -223,11 +229,11 @@ Tensor mlp_norm_values(const LayerTask& task) {
 }
 
 Tensor attention_output_norm_input(const LayerTask& task) {
-  return rows_of("attention output norm input", task, bytes_of(task), has_output_norms(task));
+  return rows_of("attention output norm input", task, task.bytes(), has_output_norms(task));
 }
 
 Tensor mlp_output_norm_input(const LayerTask& task) {
-  return rows_of("mlp output norm input", task, bytes_of(task), has_output_norms(task));
+  return rows_of("mlp output norm input", task, task.bytes(), has_output_norms(task));
 }
 
 Tensor attention_residual_mask(const LayerTask& task) {
@@ -247,8 +253,7 @@ Tensor attention_input(const LayerTask& task) {
 Tensor latent_norm_input(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
   const double columns = real(a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim);
-  return of_layer("latent norm input", task,
-                  real(task.work.row_tokens()) * columns * bytes_of(task));
+  return of_layer("latent norm input", task, real(task.work.row_tokens()) * columns * task.bytes());
 }
 
 Tensor latents(const LayerTask& task) {
@@ -267,9 +272,8 @@ Tensor unnormed_heads(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
   const bool twice = a.qk_norm && a.value_norm && a.values_of_keys;
   const double columns = real(normed_heads_width(task) - (twice ? c.kv_heads * c.v_dim : 0));
-  const double element = bytes_of(task) + kept_of(task, 0) * norm_values(task);
-  return of_layer("queries and keys before norm", task,
-                  real(task.work.tokens()) * columns * element);
+  const double element = task.bytes() + kept_of(task, 0) * norm_values(task);
+  return of_tokens("queries and keys before norm", task, columns, element);
 }
 
 Tensor queries_keys_values(const LayerTask& task) {
@@ -287,19 +291,18 @@ Tensor queries_keys_values(const LayerTask& task) {
                      c.kv_heads == c.query_heads && !w.place.to_encoder;
   const double elements = real(w.tokens()) * real(c.query_heads * c.qk_dim * (whole ? 3 : 1)) +
                           keys * real(heads * columns);
-  return of_modules(of_layer("queries, keys and values", task, elements * bytes_of(task)), task,
+  return of_modules(of_layer("queries, keys and values", task, elements * task.bytes()), task,
                     {RecomputeModule::kMlaUpProj});
 }
 
 Tensor attention_sums(const LayerTask& task) {
   const double heads = task.work.flash_attention ? real(core_shape(task).query_heads) : 0;
-  return of_layer("attention sums", task, real(task.work.tokens()) * 4 * heads);
+  return of_tokens("attention sums", task, heads, 4);
 }
 
 Tensor attention_result(const LayerTask& task) {
-  const double element = task.work.flash_attention || gates_result(task) ? bytes_of(task) : 0;
-  return of_layer("attention result", task,
-                  real(task.work.tokens()) * real(result_columns(task)) * element);
+  const double element = task.work.flash_attention || gates_result(task) ? task.bytes() : 0;
+  return of_tokens("attention result", task, result_columns(task), element);
 }
 
 Tensor output_projection_input(const LayerTask& task) {
@@ -309,8 +312,7 @@ Tensor output_projection_input(const LayerTask& task) {
                       !gates_result(task) && !attends_to_latents(task);
   const double element =
       shared ? kept::dropped_bytes(w, {LoraModule::kOProj}) : input_bytes(w, {LoraModule::kOProj});
-  return of_layer("attention output input", task,
-                  real(w.tokens()) * real(result_columns(task)) * element);
+  return of_tokens("attention output input", task, result_columns(task), element);
 }
 
 Tensor attention_gate(const LayerTask& task) {
@@ -318,12 +320,11 @@ Tensor attention_gate(const LayerTask& task) {
   const std::int64_t columns = a.output_gate ? result_columns(task)
                                : a.head_gate ? core_shape(task).query_heads
                                              : 0;
-  return of_layer("attention gate", task,
-                  real(task.work.tokens()) * real(columns) * bytes_of(task));
+  return of_tokens("attention gate", task, columns, task.bytes());
 }
 
 Tensor probabilities(const LayerTask& task) {
-  return square_of("probabilities", task, bytes_of(task));
+  return square_of("probabilities", task, task.bytes());
 }
 
 Tensor attention_mask(const LayerTask& task) {
@@ -331,7 +332,7 @@ Tensor attention_mask(const LayerTask& task) {
 }
 
 Tensor dropped_probabilities(const LayerTask& task) {
-  return square_of("dropped probabilities", task, task.work.passes.dropout ? bytes_of(task) : 0);
+  return square_of("dropped probabilities", task, task.work.passes.dropout ? task.bytes() : 0);
 }
 
 Tensor adapter_columns(const LayerTask& task) {
@@ -342,12 +343,10 @@ Tensor adapter_columns(const LayerTask& task) {
     const CoreShape c = core_shape(task);
     elements += real(w.tokens()) * real(c.query_heads * c.qk_dim + c.kv_heads * c.v_dim);
   }
-  return of_layer("adapter columns", task, elements * bytes_of(task));
+  return of_layer("adapter columns", task, elements * task.bytes());
 }
 
-Tensor cross_norm_input(const LayerTask& task) {
-  return rows_of("norm input", task, bytes_of(task));
-}
+Tensor cross_norm_input(const LayerTask& task) { return rows_of("norm input", task, task.bytes()); }
 
 Tensor cross_input(const LayerTask& task) {
   return rows_of("query input", task, input_bytes(task.work));
@@ -355,14 +354,14 @@ Tensor cross_input(const LayerTask& task) {
 
 Tensor encoder_output(const LayerTask& task) {
   const RankWork of_encoder = encoder_work(task.work);
-  const double kept = task.work.passes.keeps_encoder_output ? bytes_of(task) : 0;
+  const double kept = task.work.passes.keeps_encoder_output ? task.bytes() : 0;
   return {"encoder output", Bytes(real(of_encoder.row_tokens() * task.model.hidden) * kept),
           TensorRole::kActivation};
 }
 
 Tensor encoder_norm_input(const LayerTask& task) {
   return {"encoder norm input",
-          Bytes(real(task.work.row_tokens() * task.model.hidden) * bytes_of(task)),
+          Bytes(real(task.work.row_tokens() * task.model.hidden) * task.bytes()),
           TensorRole::kActivation};
 }
 
@@ -379,20 +378,19 @@ Tensor mlp_function_input(const LayerTask& task) {
   const double share = kept_of(task, task.model.mlp.gated ? 0.5 : 1);
   return of_modules(
       of_layer("mlp function input", task,
-               share * real(task.work.tokens()) * width * function_columns(task) * bytes_of(task)),
+               share * real(task.work.tokens()) * width * function_columns(task) * task.bytes()),
       task, {RecomputeModule::kMlp});
 }
 
 Tensor down_input(const LayerTask& task) {
   const double width = real(task.mlp().intermediate) / task.work.split.tp;
   const double element = kept_of(task, 0) * input_bytes(task.work, {LoraModule::kDownProj});
-  return of_modules(of_layer("down input", task, real(task.work.tokens()) * width * element), task,
-                    {RecomputeModule::kMlp});
+  return of_modules(of_tokens("down input", task, width, element), task, {RecomputeModule::kMlp});
 }
 
 Tensor down_output(const LayerTask& task) {
   const bool kept = task.work.recomputes_products() && saves_by_operator(task);
-  return rows_of("down output", task, bytes_of(task), kept);
+  return rows_of("down output", task, task.bytes(), kept);
 }
 
 }  // namespace kept

@@ -35,6 +35,9 @@ namespace kept {
 
 /// A tensor of `bytes` that full recomputation makes again.
 Tensor of_layer(const char* name, const LayerTask& task, double bytes);
+/// A tensor of [tokens, columns] that full recomputation makes again.
+Tensor of_tokens(const char* name, const LayerTask& task, double columns, double bytes);
+Tensor of_tokens(const char* name, const LayerTask& task, std::int64_t columns, double bytes);
 /// Bytes an element of what matrix products read and keep for their weight gradients. Adapters of
 /// a frozen model keep it in 16 bits, each a copy of its own where it drops some. Frozen matrices
 /// keep it only if they are stored narrow and the software does so (keeps_frozen_inputs).

@@ -5,6 +5,7 @@
 
 #include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/part_weights.h"
 #include "workloads/layers/parts/rank_work.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/ops/step_list.h"
@@ -24,6 +25,9 @@ struct LayerTask {
   /// What the layer has where those of a model differ from each other.
   const AttentionConfig& attention() const { return model.attention_of(layer); }
   MlpConfig mlp() const { return model.mlp_of(layer); }
+
+  /// Bytes of an element of activations.
+  double bytes() const { return activation_bytes(work.formats.precision); }
 
   /// The same, computed again.
   LayerTask again() const { return {model, layer, work, Forward::kAgain}; }
@@ -61,9 +65,10 @@ Kernel attention_gradient(const std::string& name, const AttentionCore& core, co
 void attention_core_forward(StepList& steps, const LayerTask& task, const AttentionPart& part);
 void attention_core_backward(StepList& steps, const LayerTask& task);
 
-/// Matrices of attention that adapters may change, and of an MLP without experts.
-std::vector<Linear> attention_linears(const LayerTask& task);
-std::vector<Linear> mlp_linears(const LayerTask& task);
+/// An MLP without experts: the matrix in front of its function, and the one behind it.
+PartWeights mlp_weights(const LayerTask& task);
+/// Matrices of a layer that adapters may change: of its mixer and of an MLP without experts.
+std::vector<Linear> adapted_linears(const LayerTask& task);
 
 // From the normed input of a layer to its output before the residual, and back.
 /// From the residual stream behind self-attention to that behind attention to the encoder.

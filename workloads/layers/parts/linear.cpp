@@ -28,15 +28,13 @@ void quantise_input(StepList& steps, const RankWork& work, const Linear& linear,
   steps.then(kernel(linear.name + " input quantisation", linear.precision, rows, linear.in));
 }
 
-bool trains(const RankWork& work) { return work.batch.phase == Phase::kTraining; }
-
 /// Rate of products of MXFP8 over that of products with a scale a tensor, which were measured: 12
 /// of a layer of 4,096 columns take 7.161 ms of Transformer Engine on a B300, those 6.812 (8f2e635
 /// docs/examples/gemm_profiling, 2026, operands cast before). Of experts nothing is known.
 constexpr double kBlockProducts = 6.812 / 7.161;
 
 Kernel at_rate_of_scales(const RankWork& work, Kernel product) {
-  const bool blocks = trains(work) && product.kind == KernelClass::kGemm &&
+  const bool blocks = work.trains() && product.kind == KernelClass::kGemm &&
                       product.precision == Precision::kFp8 &&
                       work.software->scaling(product.precision) == NarrowScaling::kBlocks;
   if (blocks) product.rate *= kBlockProducts;
@@ -55,7 +53,7 @@ Kernel launched_product(const RankWork& work, const Linear& linear, std::int64_t
 
 void cast(StepList& steps, const RankWork& work, const Linear& linear, Cast what,
           std::int64_t rows) {
-  if (!trains(work)) return;
+  if (!work.trains()) return;
   const NarrowScaling scaling = work.software->scaling(linear.precision);
   if (scaling == NarrowScaling::kFused) return;
   const bool gradient = what == Cast::kGradient || what == Cast::kGatheredGradient;
@@ -84,7 +82,7 @@ namespace {
 
 /// Whether operands of a product are gathered in its own format, not in that of activations.
 bool gathers_narrow(const RankWork& work, const Linear& linear) {
-  return trains(work) && work.software->fp8_gathers.value &&
+  return work.trains() && work.software->fp8_gathers.value &&
          work.software->scaling(linear.precision) != NarrowScaling::kFused;
 }
 
@@ -108,7 +106,7 @@ LayerCollective operand_gather(const std::string& name, const RankWork& work, co
 /// neither can be made of the other (Transformer Engine, pytorch/module/base.py:
 /// grad_output_preprocess sets the usage of both before gather_along_first_dim).
 double copies_of_gradients(const RankWork& work, const Linear& linear) {
-  const bool narrow = trains(work) && work.software->fp8_gathers.value;
+  const bool narrow = work.trains() && work.software->fp8_gathers.value;
   return narrow && work.software->scaling(linear.precision) == NarrowScaling::kBlocks ? 2 : 1;
 }
 
@@ -126,7 +124,7 @@ std::vector<Kernel> ordered(const RankWork& work, const Linear& linear, const st
 
 /// The kernel that adds a bias, where the product does not.
 void add_bias(StepList& steps, const RankWork& work, const Linear& linear) {
-  if (linear.bias != Bias::kAdded || work.batch.phase != Phase::kTraining ||
+  if (linear.bias != Bias::kAdded || !work.trains() ||
       work.software->bias_addition.value == Fusion::kFused)
     return;
   const double bytes = activation_bytes(work.formats.precision);
@@ -150,7 +148,7 @@ void sum_bias_gradient(StepList& steps, const RankWork& work, const Linear& line
 /// The gradient of a matrix's input.
 Kernel input_gradient(const RankWork& work, const Linear& linear, std::int64_t rows) {
   return gradient_product(work, data_gradient(linear.name, linear.precision, shape_of(linear, rows),
-                                              trains(work) ? linear.weights : WeightFormat{}));
+                                              work.trains() ? linear.weights : WeightFormat{}));
 }
 
 void add_input_gradients(StepList& steps, const RankWork& work, const Linear& linear) {

@@ -13,21 +13,22 @@
 
 namespace orrery {
 
-/// How a tensor parallel group splits a matrix: by columns, by rows, or not at all.
-enum class MatrixSplit : std::uint8_t { kColumns, kRows, kNone };
+/// How a tensor parallel group splits a matrix: not at all, by columns, by rows, or into parts that
+/// ranks have whole.
+enum class MatrixSplit : std::uint8_t { kNone, kColumns, kRows, kParts };
 
-/// One of the matrices that a product joins, and its columns on a rank.
+/// Matrices that a product joins and that checkpoints have apart.
 struct MatrixPart {
-  LoraModule module = LoraModule::kQkvProj;
-  std::int64_t out = 0;
+  std::int64_t out = 0;  ///< columns of a rank
+  std::optional<LoraModule>
+      module{};            ///< the name that adapters know; none: they leave it as it is
+  std::int64_t count = 1;  ///< matrices, of equal columns
 };
 
-/// What adapters know a matrix as.
+/// The name of a matrix for adapters.
 struct AdaptedMatrix {
   std::optional<LoraModule> module;  ///< none: adapters know its parts alone
   std::int64_t packed = 1;           ///< matrices packed into it, each with an adapter of its own
-  MatrixSplit split = MatrixSplit::kColumns;
-  std::vector<MatrixPart> parts = {};  ///< matrices that have names of their own
 };
 
 /// Which kernel adds the bias of a matrix.
@@ -47,6 +48,9 @@ struct Linear {
   Bias bias = Bias::kNone;
   /// Its input is that of the matrix before it: their gradients of it are added up.
   bool shares_input = false;
+  MatrixSplit split = MatrixSplit::kNone;
+  std::vector<MatrixPart> parts = {};  ///< none: it is one matrix
+  std::int64_t sixteen_bit = 0;        ///< columns of `out` that are never quantised
 };
 
 /// A frozen matrix in few bits is widened before each product that reads it; no step else.

@@ -88,16 +88,6 @@ void trained_forward(StepList& steps, const RankWork& work, const Adapter& adapt
                     {2 * bytes, bytes, 1}));
 }
 
-std::vector<Linear> adapted_linears(const LlmConfig& model, const LayerConfig& layer,
-                                    const RankWork& work) {
-  const LayerTask task{model, layer, work};
-  std::vector<Linear> all;
-  if (layer.mixer == MixerKind::kAttention) all = attention_linears(task);
-  if (layer.moe || !layer.feeds) return all;
-  for (Linear& linear : mlp_linears(task)) all.push_back(std::move(linear));
-  return all;
-}
-
 /// What matrices of a model are called for adapters.
 struct MatrixNames {
   std::set<LoraModule> known;       ///< names of matrices, packed ones and their parts
@@ -112,11 +102,11 @@ MatrixNames matrix_names(const LlmConfig& model) {
   };
   for (LayerConfig layer : model.layers) {
     layer.feeds = layer.feeds && !model.has_moe();
-    for (const Linear& linear : adapted_linears(model, layer, RankWork())) {
+    for (const Linear& linear : adapted_linears({model, layer, RankWork()})) {
       if (!linear.adapted) continue;
       if (linear.adapted->module) add(*linear.adapted->module, true);
-      for (const MatrixPart& part : linear.adapted->parts)
-        add(part.module, !linear.adapted->module);
+      for (const MatrixPart& part : linear.parts)
+        if (part.module) add(*part.module, !linear.adapted->module);
     }
   }
   return names;
@@ -131,6 +121,16 @@ std::string targets_text(const std::vector<std::string>& names) {
 
 }  // namespace
 
+std::vector<Linear> adapted_linears(const LayerTask& task) {
+  std::vector<Linear> all;
+  if (const Mixer* mixer = mixer_of(task.model, task.layer)) all = mixer->weights(task).matrices;
+  std::erase_if(all, [](const Linear& linear) { return !linear.adapted; });
+  if (task.layer.moe || !task.layer.feeds) return all;
+  const std::vector<Linear> mlp = mlp_weights(task).matrices;
+  all.insert(all.end(), mlp.begin(), mlp.end());
+  return all;
+}
+
 const char* to_string(LoraModule module) {
   for (const auto& [value, name] : config::EnumNames<LoraModule>::values)
     if (value == module) return name;
@@ -142,9 +142,9 @@ std::vector<Adapter> adapters_of(const RankWork& work, const Linear& linear) {
   if (linear.adapted->module && work.lora.changes_module(*linear.adapted->module))
     return {{linear.name, linear.in, linear.out}};
   std::vector<Adapter> all;
-  for (const MatrixPart& part : linear.adapted->parts)
-    if (work.lora.changes_module(part.module))
-      all.push_back({to_string(part.module), linear.in, part.out});
+  for (const MatrixPart& part : linear.parts)
+    if (part.module && work.lora.changes_module(*part.module))
+      all.push_back({to_string(*part.module), linear.in, part.out});
   return all;
 }
 
@@ -253,11 +253,11 @@ double frozen_bytes(FrozenFormat format, double trained) {
 RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
                                   const RankWork& work) {
   RankParameters all;
-  for (const Linear& linear : adapted_linears(model, layer, work)) {
+  for (const Linear& linear : adapted_linears({model, layer, work})) {
     for (const Adapter& adapter : adapters_of(work, linear)) {
       const std::int64_t in = adapter.in * work.lora.rank, out = work.lora.rank * adapter.out;
-      (linear.adapted->split == MatrixSplit::kRows ? all.split : all.whole) += in;
-      (linear.adapted->split == MatrixSplit::kColumns ? all.split : all.whole) += out;
+      (linear.split == MatrixSplit::kRows ? all.split : all.whole) += in;
+      (linear.split == MatrixSplit::kColumns ? all.split : all.whole) += out;
     }
   }
   all.sixteen_bit = all.total();
@@ -266,10 +266,10 @@ RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& lay
 
 double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   std::int64_t elements = 0;
-  for (const Linear& linear : adapted_linears(model, layer, work)) {
+  for (const Linear& linear : adapted_linears({model, layer, work})) {
     const auto adapters = static_cast<std::int64_t>(adapters_of(work, linear).size());
     if (adapters == 0) continue;
-    const bool whole = linear.adapted->split == MatrixSplit::kNone;
+    const bool whole = linear.split == MatrixSplit::kNone;
     elements += adapters * (whole ? work.row_tokens() : work.tokens()) * work.lora.rank;
   }
   return real(elements);
@@ -277,14 +277,14 @@ double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const R
 
 StepList adapters_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   StepList steps;
-  for (const Linear& linear : adapted_linears(model, layer, work))
+  for (const Linear& linear : adapted_linears({model, layer, work}))
     adapter_forward(steps, work, linear, work.tokens());
   return steps;
 }
 
 Bytes layer_adapter_bytes(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   Bytes bytes;
-  for (const Linear& linear : adapted_linears(model, layer, work))
+  for (const Linear& linear : adapted_linears({model, layer, work}))
     if (is_adapted(work, linear)) bytes += Bytes(elements(work, linear) * kAdapterBytes);
   return bytes;
 }
@@ -296,8 +296,8 @@ void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& mod
     const bool known = kind == MixerKind::kAttention || kind == MixerKind::kNone ||
                        kind == MixerKind::kMamba2 || kind == MixerKind::kDeltaNet;
     require(known, "lora",
-            std::string("adapters of ") + to_string(kind) + " are not modelled: model '" +
-                model.name + "' has it");
+            "adapters of " + std::string(kind.name) + " are not modelled: model '" + model.name +
+                "' has it");
   }
   const bool of_mlp = std::any_of(modules.begin(), modules.end(), [](LoraModule module) {
     return module == LoraModule::kDownProj ||

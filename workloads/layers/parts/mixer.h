@@ -5,23 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/parts/part_weights.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/ops/step_list.h"
 
 namespace orrery {
-
-/// Parameters of a part of a layer that one tensor parallel rank holds, by who else holds them.
-struct PartParameters {
-  std::int64_t split = 0;          ///< elements of matrices that the group splits
-  std::int64_t split_vectors = 0;  ///< biases, weights of norms and of convolutions, likewise
-  std::int64_t whole = 0;          ///< elements of matrices that every rank holds
-  std::int64_t whole_vectors = 0;
-  std::int64_t sixteen_bit = 0;  ///< those of all these that are never quantised
-
-  std::int64_t matrices() const { return split + whole; }
-  std::int64_t total() const { return matrices() + split_vectors + whole_vectors; }
-};
 
 /// What a rank holds of a sequence between steps of inference, in one layer.
 struct SequenceCache {
@@ -34,14 +24,6 @@ struct SequenceCache {
 struct KeyTerm {
   double each = 0;        ///< multiply-adds of a token for each key
   std::int64_t most = 0;  ///< keys that count at most; 0: all
-};
-
-/// A weight of [outputs, inputs] of a part, as optimizers of whole matrices take it: what a rank
-/// has of it, and how tensor parallel ranks split it.
-struct PartMatrix {
-  enum class Split : std::uint8_t { kNone, kOutputs, kInputs };
-  std::int64_t outputs = 0, inputs = 0;
-  Split split = Split::kNone;
 };
 
 /// What mixes the tokens of a sequence in a layer. A kind is a file with one such object, which
@@ -57,14 +39,10 @@ class Mixer {
   virtual std::string sizes(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
     return {};
   }
-  /// @param tp ranks that split it; 1: all of it
-  virtual PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                                    int tp) const = 0;
-  /// The matrices of parameters(); empty: not said, so that such optimizers refuse it.
-  virtual std::vector<PartMatrix> matrices(const LlmConfig& /*model*/, const LayerConfig& /*layer*/,
-                                           int /*tp*/) const {
-    return {};
-  }
+  /// Its weights, as products of the step read them.
+  virtual PartWeights weights(const LayerTask& task) const = 0;
+  /// The weights as training has them on one of tp ranks.
+  PartWeights weights(const LlmConfig& model, const LayerConfig& layer, int tp) const;
   virtual SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
   /// Multiply-adds of one token between the matrices, whatever it sees.
   virtual double multiply_adds(const LlmConfig& /*model*/, const LayerConfig& /*layer*/) const {
@@ -75,8 +53,8 @@ class Mixer {
                                          const LayerConfig& /*layer*/) const {
     return {};
   }
-  /// Most columns of an activation between two of its kernels, on one rank.
-  virtual std::int64_t widest(const LayerTask& task) const = 0;
+  /// Most columns of an activation between two of its kernels, on one rank: those of a matrix.
+  virtual std::int64_t widest(const LayerTask& task) const;
   /// @throws config::KeyError where tp ranks cannot split it
   virtual void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const = 0;
 
@@ -85,20 +63,38 @@ class Mixer {
   virtual bool norms_input() const { return false; }
   /// Whether its backward pass is modelled.
   virtual bool trains() const { return true; }
-  /// From the normed input of the layer to its output before the residual, and back.
-  virtual void forward(StepList& steps, const LayerTask& task) const = 0;
-  virtual void backward(StepList& steps, const LayerTask& task) const = 0;
-  /// What belongs to one part of a step of inference, between the projections of all tokens. No
-  /// collectives but those of context parallel ranks.
+  /// From the normed input of the layer to its output before the residual.
+  virtual std::vector<LayerOp> ops(const LayerTask& task) const = 0;
+  void forward(StepList& steps, const LayerTask& task) const;
+  void backward(StepList& steps, const LayerTask& task) const;
+  /// The work on one part of the batch, between the projections of all tokens. No collectives but
+  /// those of context parallel ranks.
   virtual void part_forward(StepList& steps, const LayerTask& task,
                             const AttentionPart& part) const = 0;
+
+ protected:
+  /// part_forward() of all parts, which begin a turn.
+  LayerOp::Emit parts_forward() const;
 };
 
-/// What mixes the tokens in a layer; null where nothing does.
-const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);
+/// A matrix of a mixer, in the format that the layer stores: in x out elements of a rank.
+Linear mixer_matrix(const LayerTask& task, std::string name, std::int64_t in, std::int64_t out,
+                    MatrixSplit split);
+/// A matrix that is never quantised.
+Linear sixteen_bit_matrix(const LayerTask& task, std::string name, std::int64_t in,
+                          std::int64_t out, MatrixSplit split);
 
-/// "Mamba", "gated delta networks".
-const char* to_string(MixerKind kind);
+/// A mixer that its file adds: `const AddedMixer added_mamba1(MixerKind::kMamba1, mamba1);`
+struct AddedMixer {
+  /// @param attention distinguishes the mixers of kAttention
+  AddedMixer(MixerKind kind, const Mixer& mixer, AttentionKind attention = AttentionKind::kGrouped);
+};
+
+/// The mixer of a layer; null if nothing mixes its tokens.
+const Mixer* mixer_of(const LlmConfig& model, const LayerConfig& layer);
+/// The mixer of a kind; of kAttention grouped attention.
+const Mixer& mixer_of(MixerKind kind);
+
 /// The first kind of a model's layers that is not attention over all tokens or a window: what plans
 /// that are known of attention alone refuse by name; empty: there is none.
 std::string unlike_attention(const LlmConfig& model);
@@ -107,22 +103,5 @@ bool holds_states(const LlmConfig& model);
 
 /// Sizes of attention of any kind: heads, columns, what is cached, windows and chunks.
 std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer);
-
-const Mixer& grouped_attention();
-const Mixer& latent_attention();
-const Mixer& sparse_attention();
-const Mixer& shared_sparse_attention();
-const Mixer& block_sparse_attention();
-const Mixer& windowed_key_attention();
-const Mixer& compressed_attention();
-const Mixer& compressed_sparse_attention();
-const Mixer& mamba1();
-const Mixer& mamba2();
-const Mixer& mamba_attention();
-const Mixer& time_mix();
-const Mixer& channel_mix();
-const Mixer& shared_block();
-const Mixer& delta_net();
-const Mixer& kimi_delta();
 
 }  // namespace orrery

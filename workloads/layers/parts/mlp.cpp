@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
@@ -14,75 +15,93 @@ Bias bias_of(const LayerTask& task) { return task.model.mlp.bias ? Bias::kPassed
 Linear up_of(const LayerTask& task) {
   const MlpConfig mlp = task.mlp();
   const std::int64_t width = mlp.intermediate / task.work.split.tp;
-  std::vector<MatrixPart> parts = {{LoraModule::kUpProj, width}};
-  if (mlp.gated) parts.insert(parts.begin(), {LoraModule::kGateProj, width});
-  return {mlp.gated ? "gate-up" : "up",
-          task.model.hidden,
-          width * (mlp.gated ? 2 : 1),
-          task.precision(task.layer.feed),
-          task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1, MatrixSplit::kColumns,
-                        std::move(parts)},
-          bias_of(task)};
+  Linear up{mlp.gated ? "gate-up" : "up", task.model.hidden, width * (mlp.gated ? 2 : 1),
+            task.precision(task.layer.feed), task.weights(task.layer.feed)};
+  up.adapted = AdaptedMatrix{LoraModule::kGateUpProj, mlp.gated ? 2 : 1};
+  up.bias = bias_of(task);
+  up.split = MatrixSplit::kColumns;
+  if (mlp.gated) up.parts.push_back({width, LoraModule::kGateProj});
+  up.parts.push_back({width, LoraModule::kUpProj});
+  return up;
 }
 
 Linear down_of(const LayerTask& task) {
-  return {"down",
-          task.mlp().intermediate / task.work.split.tp,
-          task.model.hidden,
-          task.precision(task.layer.feed),
-          task.weights(task.layer.feed),
-          AdaptedMatrix{LoraModule::kDownProj, 1, MatrixSplit::kRows},
-          bias_of(task)};
+  Linear down{"down", task.mlp().intermediate / task.work.split.tp, task.model.hidden,
+              task.precision(task.layer.feed), task.weights(task.layer.feed)};
+  down.adapted = AdaptedMatrix{LoraModule::kDownProj};
+  down.bias = bias_of(task);
+  down.split = MatrixSplit::kRows;
+  return down;
 }
 
 }  // namespace
 
-std::vector<Linear> mlp_linears(const LayerTask& task) { return {up_of(task), down_of(task)}; }
+PartWeights mlp_weights(const LayerTask& task) { return {{up_of(task), down_of(task)}}; }
 
-void mlp_inner_forward(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  column_forward(steps, w, {up_of(task)}, task.model.hidden);
-  makes(steps, task, {kept::mlp_input});
-  Kernel function = activation_forward("activation", task, w.tokens(), down_of(task).in);
-  if (w.batch.phase != Phase::kTraining)
-    function.launches = w.launches(task.model.mlp.gated ? 2 : 1);
-  steps.then(std::move(function));
-  makes(steps, task, {kept::mlp_function_input, kept::down_input});
+namespace {
+
+Kernel mlp_function(const LayerTask& task) {
+  Kernel function = activation_forward("activation", task, task.work.tokens(), down_of(task).in);
+  if (!task.work.trains()) function.launches = task.work.launches(task.model.mlp.gated ? 2 : 1);
+  return function;
 }
 
-void mlp_forward(StepList& steps, const LayerTask& task) {
+/// The norm is computed again in front of the whole MLP, or of its first gradient.
+void up_backward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  mlp_inner_forward(steps, task);
-  row_forward(steps, w, down_of(task), w.split.sp ? RowOutput::kScattered : RowOutput::kReduced);
-  makes(steps, task, {kept::down_output});
-}
-
-void mlp_backward(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  const bool norm = w.recomputes(RecomputeModule::kLayernorm);
-  const bool whole = w.recomputes(RecomputeModule::kMlp);
-  if (whole) {
-    if (norm) steps.then(norm_forward("mlp norm", task, w.row_tokens()));
-    mlp_forward(steps, task.again());
-  }
-  row_backward(steps, w, down_of(task));
-  frees(steps, task, {kept::down_input, kept::down_output});
-  steps.then(activation_backward("activation backward", task, w.tokens(), down_of(task).in));
-  frees(steps, task, {kept::mlp_function_input});
-  if (norm && !whole) {
+  if (w.recomputes(RecomputeModule::kLayernorm) && !w.recomputes(RecomputeModule::kMlp)) {
     steps.then(norm_forward("mlp norm", task, w.row_tokens()));
     makes(steps, task.again(), {kept::mlp_input});
   }
   column_backward(steps, w, {up_of(task)}, task.model.hidden);
-  frees(steps, task, {kept::mlp_input});
+}
+
+/// Up to the input of the last product.
+std::vector<LayerOp> mlp_inner_ops(const LayerTask& task) {
+  LayerOp up = column_op({up_of(task)}, task.model.hidden);
+  up.gradient = up_backward;
+  up.keeps = {kept::mlp_input};
+  return {std::move(up),
+          {kernels({mlp_function(task)}),
+           kernels({activation_backward("activation backward", task, task.work.tokens(),
+                                        down_of(task).in)}),
+           {kept::mlp_function_input},
+           {kept::down_input}}};
+}
+
+std::vector<LayerOp> mlp_ops(const LayerTask& task) {
+  std::vector<LayerOp> all = mlp_inner_ops(task);
+  all.push_back(row_op(down_of(task), {kept::down_input, kept::down_output},
+                       task.work.split.sp ? RowOutput::kScattered : RowOutput::kReduced));
+  all.back().makes = {kept::down_output};
+  return all;
+}
+
+}  // namespace
+
+void mlp_inner_forward(StepList& steps, const LayerTask& task) {
+  run_forward(steps, task, mlp_inner_ops(task));
+}
+
+void mlp_forward(StepList& steps, const LayerTask& task) {
+  run_forward(steps, task, mlp_ops(task));
+}
+
+void mlp_backward(StepList& steps, const LayerTask& task) {
+  const RankWork& w = task.work;
+  if (w.recomputes(RecomputeModule::kMlp)) {
+    if (w.recomputes(RecomputeModule::kLayernorm))
+      steps.then(norm_forward("mlp norm", task, w.row_tokens()));
+    mlp_forward(steps, task.again());
+  }
+  run_backward(steps, task, mlp_ops(task));
 }
 
 namespace {
 
 /// Whether the function of a gate and the product with it are operators of their own.
 bool gates_apart(const LayerTask& task) {
-  return task.work.batch.phase == Phase::kTraining && task.model.mlp.gated &&
+  return task.work.trains() && task.model.mlp.gated &&
          task.work.software->gated_activation.value == Fusion::kApart;
 }
 
@@ -106,7 +125,7 @@ Kernel gate_apart(const LayerTask& task, Kernel function) {
 
 Kernel activation_backward(const std::string& name, const LayerTask& task, std::int64_t rows,
                            std::int64_t width) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const double flops = 2 * vector_cost::kSilu + 4;
   StreamCost cost{2 * bytes, bytes, 2 * vector_cost::kGelu};
   if (task.model.mlp.gated) cost = {3 * bytes, 2 * bytes, flops};
@@ -118,7 +137,7 @@ Kernel activation_backward(const std::string& name, const LayerTask& task, std::
 }
 
 Kernel compiled(Kernel kernel, const RankWork& work) {
-  if (work.batch.phase == Phase::kTraining) kernel.rate *= work.software->compiled();
+  if (work.trains()) kernel.rate *= work.software->compiled();
   return kernel;
 }
 

@@ -21,18 +21,13 @@ std::int64_t padded_vocabulary_rows(const LlmConfig& model, int tp) {
   return (model.vocabulary + tp - 1) / tp;
 }
 
+RankParameters of_part(const PartParameters& p, std::int64_t biases) {
+  return {p.split + p.split_vectors, p.whole + p.whole_vectors, 0, p.sixteen_bit, 2, biases};
+}
+
 RankParameters mlp(const LlmConfig& model, const LayerConfig& layer, int tp) {
-  const MlpConfig m = model.mlp_of(layer);
-  const std::int64_t inputs = m.gated ? 2 : 1;
-  RankParameters p;
-  p.split = (inputs + 1) * model.hidden * (m.intermediate / tp);
-  if (m.bias) {
-    p.split += inputs * (m.intermediate / tp);
-    p.whole = model.hidden;
-  }
-  p.matrices = 2;
-  p.vectors = m.bias ? 2 : 0;
-  return p;
+  return of_part(mlp_weights({model, layer, training_rank(tp)}).parameters(),
+                 model.mlp_of(layer).bias ? 2 : 0);
 }
 
 /// Parameters of all shared experts, with their gate, and of what brings tokens to the width of
@@ -66,11 +61,10 @@ RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
 RankParameters mixer(const LlmConfig& model, const LayerConfig& layer, int tp) {
   const Mixer* kind = mixer_of(model, layer);
   if (kind == nullptr) return {};
-  const PartParameters p = kind->parameters(model, layer, tp);
   const AttentionConfig& a = model.attention_of(layer);
   const std::int64_t biases =
       layer.mixer == MixerKind::kAttention ? (a.qkv_bias ? 1 : 0) + (a.output_bias ? 1 : 0) : 0;
-  return {p.split + p.split_vectors, p.whole + p.whole_vectors, 0, p.sixteen_bit, 2, biases};
+  return of_part(kind->weights(model, layer, tp).parameters(), biases);
 }
 
 RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
@@ -256,14 +250,13 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
   for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
     for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
       const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
-      const RankParameters mixes = mixer(model, layer, parallel.tp);
-      bytes += saved(layer, layer.attention, mixes.total() - mixes.sixteen_bit);
+      bytes += saved(layer, layer.attention, mixer(model, layer, parallel.tp).quantised());
       if (!layer.feeds) continue;
       if (layer.moe) {
         bytes += saved(layer, layer.feed, moe(model, parallel).experts);
         bytes += saved(layer, layer.shared, shared_experts(model));
       } else {
-        bytes += saved(layer, layer.feed, mlp(model, layer, parallel.tp).total());
+        bytes += saved(layer, layer.feed, mlp(model, layer, parallel.tp).quantised());
       }
     }
   }

@@ -26,6 +26,7 @@ struct RankParameters {
 
   std::int64_t dense() const { return split + whole; }
   std::int64_t total() const { return split + whole + experts; }
+  std::int64_t quantised() const { return total() - sixteen_bit; }
   RankParameters& operator+=(const RankParameters& other);
   RankParameters operator-(const RankParameters& other) const;
 };

@@ -96,6 +96,12 @@ std::vector<AttentionPart> TokenBatch::attention_kernels() const {
   return merged;
 }
 
+RankWork training_rank(int tp) {
+  RankWork work;
+  work.split.tp = tp;
+  return work;
+}
+
 RankWork encoder_work(RankWork work) {
   work.batch.query = work.batch.context = work.batch.encoder;
   return work;

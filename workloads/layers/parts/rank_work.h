@@ -84,6 +84,7 @@ struct RankWork {
   std::int64_t launches(std::int64_t operations) const {
     return is_on(kernels.operators_apart) ? operations : 1;
   }
+  bool trains() const { return batch.phase == Phase::kTraining; }
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return batch.tokens(); }
   /// Tokens of this rank where the group splits them (the largest share).
@@ -97,6 +98,9 @@ struct RankWork {
   Precision normed_precision() const;
   Precision function_precision(Precision precision) const;
 };
+
+/// Training on one of tp ranks, for what its tokens do not matter to.
+RankWork training_rank(int tp);
 
 /// The work of a rank on the tokens of the encoder.
 RankWork encoder_work(RankWork work);

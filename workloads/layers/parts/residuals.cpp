@@ -8,8 +8,8 @@ namespace orrery {
 
 void residual_forward(StepList& steps, const std::string& name, const LayerTask& task,
                       std::int64_t rows, KeptTensor mask) {
-  if (task.work.batch.phase != Phase::kTraining || task.model.residual_streams > 1) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  if (!task.work.trains() || task.model.residual_streams > 1) return;
+  const double bytes = task.bytes();
   const bool dropout = task.work.passes.dropout;
   const StreamCost cost{2 * bytes, bytes + (dropout ? 1 : 0),
                         1 + (dropout ? vector_cost::kDropout : 0)};
@@ -21,7 +21,7 @@ void residual_forward(StepList& steps, const std::string& name, const LayerTask&
 void residual_backward(StepList& steps, const std::string& name, const LayerTask& task,
                        KeptTensor mask) {
   if (!task.work.passes.dropout || task.model.residual_streams > 1) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(compiled(stream(name, KernelClass::kElementwise, task.work.row_tokens(),
                              task.model.hidden, {bytes + 1, bytes, 1}),
                       task.work));
@@ -47,8 +47,7 @@ Flops sinkhorn_flops(const LayerTask& task) {
 
 Tensor copies_of_rows(const char* name, const LayerTask& task, double copies) {
   return kept::of_layer(name, task,
-                        copies * real(task.work.row_tokens() * task.model.hidden) *
-                            activation_bytes(task.work.formats.precision));
+                        copies * real(task.work.row_tokens() * task.model.hidden) * task.bytes());
 }
 
 double residual_inputs(const LayerTask& task) {
@@ -112,7 +111,7 @@ double residual_copies(const LlmConfig& model, std::int64_t next_layer) {
 void hyper_connection_in(StepList& steps, const LayerTask& task) {
   const std::int64_t streams = task.model.residual_streams, rows = task.work.row_tokens();
   if (streams == 1) return;
-  const double bytes = activation_bytes(task.work.formats.precision), all = real(streams);
+  const double bytes = task.bytes(), all = real(streams);
   const Linear weights = connection_weights(task);
   steps.then(gemm(weights.name, weights.precision, {rows, weights.out, weights.in}));
   Kernel mixture = stream("hyper connection in", KernelClass::kElementwise, rows, task.model.hidden,
@@ -126,7 +125,7 @@ void hyper_connection_in(StepList& steps, const LayerTask& task) {
 
 void hyper_connection_out_backward(StepList& steps, const LayerTask& task) {
   if (task.model.residual_streams == 1) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const double all = real(task.model.residual_streams);
   steps.then(stream("hyper connection out backward", KernelClass::kElementwise,
                     task.work.row_tokens(), task.model.hidden,
@@ -136,7 +135,7 @@ void hyper_connection_out_backward(StepList& steps, const LayerTask& task) {
 
 void hyper_connection_in_backward(StepList& steps, const LayerTask& task) {
   if (task.model.residual_streams == 1) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const double all = real(task.model.residual_streams);
   Kernel mixture =
       stream("hyper connection in backward", KernelClass::kElementwise, task.work.row_tokens(),
@@ -153,15 +152,14 @@ void hyper_connection_in_backward(StepList& steps, const LayerTask& task) {
 void hyper_connection_out(StepList& steps, const LayerTask& task, std::int64_t rows) {
   const double streams = real(task.model.residual_streams);
   if (task.model.residual_streams == 1) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   steps.then(stream("hyper connection out", KernelClass::kElementwise, rows, task.model.hidden,
                     {(1 + streams) * bytes, streams * bytes, 2 * streams * (1 + streams)}));
 }
 
 void residual_mixture(StepList& steps, const LayerTask& task) {
   if (task.layer.sources == 0) return;
-  const double bytes = activation_bytes(task.work.formats.precision),
-               sources = real(task.layer.sources);
+  const double bytes = task.bytes(), sources = real(task.layer.sources);
   steps.then(stream("residual mixture", KernelClass::kElementwise, task.work.row_tokens(),
                     task.model.hidden,
                     {sources * bytes, bytes, sources * (vector_cost::kRmsNorm + 4)}));
@@ -169,8 +167,7 @@ void residual_mixture(StepList& steps, const LayerTask& task) {
 
 void residual_mixture_backward(StepList& steps, const LayerTask& task) {
   if (task.layer.sources == 0) return;
-  const double bytes = activation_bytes(task.work.formats.precision),
-               sources = real(task.layer.sources);
+  const double bytes = task.bytes(), sources = real(task.layer.sources);
   steps.then(stream(
       "residual mixture backward", KernelClass::kElementwise, task.work.row_tokens(),
       task.model.hidden,

@@ -6,9 +6,12 @@
 // In inference (vLLM, model_executor/models/qwen3_next.py) the narrow projection of decays and
 // steps is a product of its own that is never quantised, kernels read heads where they lie, prompts
 // leave their last states and new tokens update them in place.
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
@@ -21,61 +24,55 @@ namespace {
 /// and q S (Megatron-LM, training.py, num_floating_point_operations, core 0.16).
 constexpr double kDeltaMultiplyAdds = 4;
 
-bool trains_delta(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
-
+/// Training joins steps and decays of heads to it.
 Linear delta_input(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
-  const std::int64_t gates = trains_delta(task) ? net.gates() : 0;
-  return {"delta input", task.model.hidden,
-          (net.conv_channels() + net.values() + gates) / task.work.split.tp,
-          task.work.formats.precision, task.weights(task.layer.attention)};
-}
-
-/// Steps and decays of heads.
-Linear delta_gate_input(const LayerTask& task) {
-  return {"delta gate input", task.model.hidden, task.model.delta_net.gates() / task.work.split.tp,
-          unquantised(task.work.formats.precision)};
+  const int tp = task.work.split.tp;
+  const std::int64_t gates = task.work.trains() ? net.gates() / tp : 0;
+  Linear input =
+      mixer_matrix(task, "delta input", task.model.hidden,
+                   (net.conv_channels() + net.values()) / tp + gates, MatrixSplit::kColumns);
+  input.sixteen_bit = gates;
+  return input;
 }
 
 std::vector<Linear> delta_inputs(const LayerTask& task) {
-  if (trains_delta(task)) return {delta_input(task)};
-  return {delta_input(task), delta_gate_input(task)};
+  if (task.work.trains()) return {delta_input(task)};
+  return {delta_input(task), sixteen_bit_matrix(task, "delta gate input", task.model.hidden,
+                                                task.model.delta_net.gates() / task.work.split.tp,
+                                                MatrixSplit::kColumns)};
 }
 
 Linear delta_output(const LayerTask& task) {
-  return {"delta output", task.model.delta_net.values() / task.work.split.tp, task.model.hidden,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  return mixer_matrix(task, "delta output", task.model.delta_net.values() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 DeltaShape delta_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  DeltaShape s = delta_shape(task.model.delta_net, task.work.split.tp, sequences, query,
-                             activation_bytes(task.work.formats.precision));
-  if (trains_delta(task)) s.product_keys = s.wide_keys();
+  DeltaShape s =
+      delta_shape(task.model.delta_net, task.work.split.tp, sequences, query, task.bytes());
+  if (task.work.trains()) s.product_keys = s.wide_keys();
   return s;
 }
 
 /// All tokens of a training step, or of the norm of a step of inference.
 DeltaShape delta_shape_of(const LayerTask& task) {
-  if (!trains_delta(task)) return delta_shape_of(task, task.work.tokens(), 1);
+  if (!task.work.trains()) return delta_shape_of(task, task.work.tokens(), 1);
   const AttentionPart all = task.work.batch.attention_parts().front();
   return delta_shape_of(task, all.sequences, all.query);
 }
 
 // Tensors that forward passes leave.
 
-Tensor delta_rows(const char* name, const LayerTask& task, std::int64_t columns, double bytes) {
-  return kept::of_layer(name, task, real(delta_shape_of(task).tokens() * columns) * bytes);
-}
-
 Tensor delta_convolved(const LayerTask& task) {
   const DeltaShape s = delta_shape_of(task);
-  return delta_rows("delta convolution input", task, s.channels(), s.bytes);
+  return kept::of_tokens("delta convolution input", task, s.channels(), s.bytes);
 }
 
 /// With the projections of steps and decays.
 Tensor delta_gate(const LayerTask& task) {
   const DeltaShape s = delta_shape_of(task);
-  return delta_rows("delta gate", task, s.values() + 2 * s.heads, s.bytes);
+  return kept::of_tokens("delta gate", task, s.values() + 2 * s.heads, s.bytes);
 }
 
 /// Queries and keys of length 1 before they are copied for value heads, with what they were
@@ -105,12 +102,12 @@ Tensor delta_result(const LayerTask& task) {
 /// Behind the norm, in front of the gate.
 Tensor delta_normed(const LayerTask& task) {
   const DeltaShape s = delta_shape_of(task);
-  return delta_rows("delta normed result", task, s.values(), s.bytes);
+  return kept::of_tokens("delta normed result", task, s.values(), s.bytes);
 }
 
 Tensor delta_output_input(const LayerTask& task) {
-  return delta_rows("delta output input", task, delta_shape_of(task).values(),
-                    kept::input_bytes(task.work));
+  return kept::of_tokens("delta output input", task, delta_shape_of(task).values(),
+                         kept::input_bytes(task.work));
 }
 
 /// What backward passes have at once of what they compute again: w, u, new values, states of
@@ -124,19 +121,18 @@ Tensor delta_again(const LayerTask& task) {
 }
 
 /// `launches` copies of [tokens, width] in all.
-void delta_copies(StepList& steps, const LayerTask& task, const char* name, std::int64_t width,
-                  std::int64_t launches) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+Kernel delta_copies(const LayerTask& task, const char* name, std::int64_t width,
+                    std::int64_t launches) {
+  const double bytes = task.bytes();
   Kernel kernel =
       stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0});
   kernel.launches = launches;
-  steps.then(std::move(kernel));
+  return kernel;
 }
 
 /// Queries and keys of each key head to its value heads, or the sums of their gradients.
-void copy_keys(StepList& steps, const LayerTask& task, bool backward) {
-  const DeltaShape s = delta_shape_of(task);
-  if (s.heads == s.key_heads) return;
+std::vector<Kernel> copy_keys(const DeltaShape& s, bool backward) {
+  if (s.heads == s.key_heads) return {};
   const double narrow = real(2 * s.tokens() * s.keys()) * s.bytes;
   const double wide = real(2 * s.tokens() * s.wide_keys()) * s.bytes;
   Kernel kernel = stream(backward ? "delta key copies backward" : "delta key copies",
@@ -144,51 +140,71 @@ void copy_keys(StepList& steps, const LayerTask& task, bool backward) {
   kernel.read = Bytes(backward ? wide : narrow);
   kernel.written = Bytes(backward ? narrow : wide);
   kernel.launches = 2;
-  steps.then(std::move(kernel));
+  return {kernel};
+}
+
+std::vector<Kernel> decays_and_triangles(const DeltaShape& s) {
+  std::vector<Kernel> all = {delta_gates(s)};
+  for (Kernel& kernel : delta_triangles(s)) all.push_back(std::move(kernel));
+  return all;
+}
+
+/// The gradient of the chunked rule, which computes states again.
+void delta_rule_gradient(StepList& steps, const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  steps.then(delta_chunk_values(s));
+  makes(steps, task.again(), {delta_again});
+  steps.then(delta_states(s));
+  for (Kernel& kernel : delta_backward(s)) steps.then(std::move(kernel));
+  frees(steps, task, {delta_again});
+}
+
+/// Training between the projections. Gradients of decays run behind those of keys.
+std::vector<LayerOp> delta_training(const LayerTask& task) {
+  const DeltaShape s = delta_shape_of(task);
+  const std::int64_t taps = task.model.delta_net.conv_kernel, channels = s.channels();
+  const auto copies = [&](const char* name, std::int64_t width, std::int64_t launches) {
+    return kernels({delta_copies(task, name, width, launches)});
+  };
+  return {{copies("delta convolution layout", channels, 1),
+           copies("delta convolution layout backward", channels, 1)},
+          {kernels({conv_forward(s, taps)}), kernels({conv_backward(s, taps)}), {delta_convolved}},
+          {copies("delta head layout", channels + s.values(), 4),
+           copies("delta head layout backward", channels + s.values(), 4)},
+          {{}, kernels({delta_gates_backward(s)}), {delta_gate}},
+          {kernels({unit_keys(s)}), kernels({unit_keys_backward(s)}), {delta_unit_keys}},
+          {kernels(copy_keys(s, false)), kernels(copy_keys(s, true))},
+          {kernels(decays_and_triangles(s)), {}, {}, {delta_rule_inputs}},
+          {kernels({delta_chunk_values(s), delta_states(s), delta_outputs(s)}),
+           delta_rule_gradient,
+           {},
+           {delta_result},
+           {delta_rule_inputs}}};
 }
 
 class DeltaNet final : public Mixer {
  public:
   std::string name() const override { return "delta"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kDeltaMultiplyAdds * real(model.delta_net.states());
   }
-  std::int64_t widest(const LayerTask& task) const override { return delta_input(task).out; }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
-
- private:
-  static void train_forward(StepList& steps, const LayerTask& task);
 };
 
-PartParameters DeltaNet::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                    int tp) const {
-  const DeltaNetConfig& net = model.delta_net;
-  const std::int64_t gates = model.hidden * net.gates() / tp;
-  PartParameters p;
-  p.split = model.hidden * (net.conv_channels() + 2 * net.values()) / tp + gates;
+PartWeights DeltaNet::weights(const LayerTask& task) const {
+  const DeltaNetConfig& net = task.model.delta_net;
+  PartWeights all{delta_inputs(task)};
+  all.matrices.push_back(delta_output(task));
   // Taps of the convolution, A and the bias of decays by head; the norm is one of all heads.
-  p.split_vectors = (net.conv_channels() * net.conv_kernel + 2 * net.value_heads) / tp;
-  p.whole_vectors = net.value_dim;
-  p.sixteen_bit = gates + p.split_vectors + p.whole_vectors;
-  return p;
-}
-
-/// The input projection is one (Megatron-Core: in_proj).
-std::vector<PartMatrix> DeltaNet::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                           int tp) const {
-  using Split = PartMatrix::Split;
-  const DeltaNetConfig& net = model.delta_net;
-  return {{(net.conv_channels() + net.values() + net.gates()) / tp, model.hidden, Split::kOutputs},
-          {model.hidden, net.values() / tp, Split::kInputs}};
+  all.split_vectors =
+      (net.conv_channels() * net.conv_kernel + 2 * net.value_heads) / task.work.split.tp;
+  all.whole_vectors = net.value_dim;
+  return all;
 }
 
 SequenceCache DeltaNet::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
@@ -217,75 +233,25 @@ void DeltaNet::part_forward(StepList& steps, const LayerTask& task,
   for (Kernel& kernel : chunks) steps.then(std::move(kernel));
 }
 
-void DeltaNet::train_forward(StepList& steps, const LayerTask& task) {
+std::vector<LayerOp> DeltaNet::ops(const LayerTask& task) const {
   const DeltaShape s = delta_shape_of(task);
-  delta_copies(steps, task, "delta convolution layout", s.channels(), 1);
-  steps.then(conv_forward(s, task.model.delta_net.conv_kernel));
-  makes(steps, task, {delta_convolved});
-  delta_copies(steps, task, "delta head layout", s.channels() + s.values(), 4);
-  makes(steps, task, {delta_gate});
-  steps.then(unit_keys(s));
-  makes(steps, task, {delta_unit_keys});
-  copy_keys(steps, task, false);
-  steps.then(delta_gates(s));
-  for (Kernel& kernel : delta_triangles(s)) steps.then(std::move(kernel));
-  makes(steps, task, {delta_rule_inputs});
-  steps.then(delta_chunk_values(s));
-  steps.then(delta_states(s));
-  steps.then(delta_outputs(s));
-  makes(steps, task, {delta_result});
+  std::vector<LayerOp> all = {input_op(delta_inputs(task), "delta norm")};
+  if (task.work.trains())
+    for (LayerOp& op : delta_training(task)) all.push_back(std::move(op));
+  else
+    all.push_back({parts_forward()});
+  all.push_back({kernels({gated_norm(s)}),
+                 kernels({gated_norm_backward(s)}),
+                 {delta_normed},
+                 {delta_output_input},
+                 {delta_result}});
+  all.push_back(row_op(delta_output(task), {delta_output_input}));
+  return all;
 }
 
-void DeltaNet::forward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  column_forward(steps, w, delta_inputs(task), task.model.hidden);
-  makes(steps, task, {kept::attention_input});
-  if (trains_delta(task)) {
-    train_forward(steps, task);
-  } else {
-    next_turn(steps, task);
-    for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  }
-  steps.then(gated_norm(delta_shape_of(task)));
-  makes(steps, task, {delta_normed, delta_output_input});
-  row_forward(steps, w, delta_output(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
-}
-
-void DeltaNet::backward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const DeltaShape s = delta_shape_of(task);
-  row_backward(steps, w, delta_output(task));
-  frees(steps, task, {delta_output_input});
-  steps.then(gated_norm_backward(s));
-  frees(steps, task, {delta_normed, delta_result});
-  steps.then(delta_chunk_values(s));
-  makes(steps, task.again(), {delta_again});
-  steps.then(delta_states(s));
-  for (Kernel& kernel : delta_backward(s)) steps.then(std::move(kernel));
-  frees(steps, task, {delta_again, delta_rule_inputs});
-  copy_keys(steps, task, true);
-  steps.then(unit_keys_backward(s));
-  frees(steps, task, {delta_unit_keys});
-  steps.then(delta_gates_backward(s));
-  frees(steps, task, {delta_gate});
-  delta_copies(steps, task, "delta head layout backward", s.channels() + s.values(), 4);
-  steps.then(conv_backward(s, task.model.delta_net.conv_kernel));
-  frees(steps, task, {delta_convolved});
-  delta_copies(steps, task, "delta convolution layout backward", s.channels(), 1);
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("delta norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
-  column_backward(steps, w, {delta_input(task)}, task.model.hidden);
-  frees(steps, task, {kept::attention_input});
-}
+const DeltaNet delta_net{};
+const AddedMixer added_delta_net(MixerKind::kDeltaNet, delta_net);
 
 }  // namespace
-
-const Mixer& delta_net() {
-  static const DeltaNet mixer;
-  return mixer;
-}
 
 }  // namespace orrery

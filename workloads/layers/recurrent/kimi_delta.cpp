@@ -12,6 +12,7 @@
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/kimi_delta_kernels.h"
@@ -29,47 +30,53 @@ std::int64_t narrow_columns(const DeltaNetConfig& net) { return net.decay_rank +
 /// Queries, keys, values and, where their gates have one matrix, gates.
 Linear kimi_input(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
-  const std::int64_t gate = net.gate_rank == 0 ? net.values() : 0;
-  return {"delta input", task.model.hidden, (net.conv_channels() + gate) / task.work.split.tp,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  const int tp = task.work.split.tp;
+  const std::int64_t values = net.gate_rank == 0 ? 2 : 1;
+  Linear input = mixer_matrix(task, "delta input", task.model.hidden,
+                              (2 * net.keys() + values * net.values()) / tp, MatrixSplit::kColumns);
+  input.parts = {{.out = 2 * net.keys() / tp, .count = 2},
+                 {.out = values * net.values() / tp, .count = values}};
+  return input;
 }
 
 Linear kimi_output(const LayerTask& task) {
-  return {"delta output", task.model.delta_net.values() / task.work.split.tp, task.model.hidden,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  return mixer_matrix(task, "delta output", task.model.delta_net.values() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 DeltaShape kimi_shape(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return delta_shape(task.model.delta_net, task.work.split.tp, sequences, query,
-                     activation_bytes(task.work.formats.precision));
+  return delta_shape(task.model.delta_net, task.work.split.tp, sequences, query, task.bytes());
 }
 
-bool trains_kimi(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
-
-/// Steps of heads, beside the columns of kimi_input().
+/// Steps of heads, which read what kimi_input() reads.
 Linear kimi_steps(const LayerTask& task) {
-  return {.name = "delta step input",
-          .in = task.model.hidden,
-          .out = task.model.delta_net.value_heads / task.work.split.tp,
-          .precision = unquantised(task.work.formats.precision),
-          .shares_input = true};
+  Linear steps = sixteen_bit_matrix(task, "delta step input", task.model.hidden,
+                                    task.model.delta_net.value_heads / task.work.split.tp,
+                                    MatrixSplit::kColumns);
+  steps.shares_input = true;
+  return steps;
 }
 
 Linear kimi_narrow(const LayerTask& task) {
-  return {"delta narrow input", task.model.hidden, narrow_columns(task.model.delta_net),
-          task.work.formats.precision};
+  const DeltaNetConfig& net = task.model.delta_net;
+  Linear narrow = mixer_matrix(task, "delta narrow input", task.model.hidden, narrow_columns(net),
+                               MatrixSplit::kNone);
+  narrow.parts = {{net.decay_rank}};
+  if (net.gate_rank > 0) narrow.parts.push_back({net.gate_rank});
+  return narrow;
 }
 
 /// From the narrow columns to decays of all columns of keys and, where they have two matrices,
 /// gates.
 std::vector<Linear> kimi_ups(const LayerTask& task) {
   const DeltaNetConfig& net = task.model.delta_net;
-  std::vector<Linear> all = {{"delta decay up", net.decay_rank,
-                              net.value_heads * net.key_dim / task.work.split.tp,
-                              task.work.formats.precision}};
+  const int tp = task.work.split.tp;
+  std::vector<Linear> all = {mixer_matrix(task, "delta decay up", net.decay_rank,
+                                          net.value_heads * net.key_dim / tp,
+                                          MatrixSplit::kColumns)};
   if (net.gate_rank > 0)
-    all.push_back({"delta gate up", net.gate_rank, net.values() / task.work.split.tp,
-                   task.work.formats.precision});
+    all.push_back(mixer_matrix(task, "delta gate up", net.gate_rank, net.values() / tp,
+                               MatrixSplit::kColumns));
   return all;
 }
 
@@ -81,18 +88,14 @@ DeltaShape kimi_shape(const LayerTask& task) {
 
 // Tensors that forward passes leave.
 
-Tensor kimi_rows(const char* name, const LayerTask& task, std::int64_t columns, double bytes) {
-  return kept::of_layer(name, task, real(task.work.tokens() * columns) * bytes);
-}
-
 Tensor kimi_narrow_columns(const LayerTask& task) {
-  return kimi_rows("delta narrow columns", task, narrow_columns(task.model.delta_net),
-                   kept::input_bytes(task.work));
+  return kept::of_tokens("delta narrow columns", task, narrow_columns(task.model.delta_net),
+                         kept::input_bytes(task.work));
 }
 
 Tensor kimi_convolved(const LayerTask& task) {
   const DeltaShape s = kimi_shape(task);
-  return kimi_rows("delta convolution input", task, s.channels(), s.bytes);
+  return kept::of_tokens("delta convolution input", task, s.channels(), s.bytes);
 }
 
 /// As they are projected, and steps in fp32 besides.
@@ -114,7 +117,7 @@ Tensor kimi_rule_inputs(const LayerTask& task) {
 
 Tensor kimi_gate(const LayerTask& task) {
   const DeltaShape s = kimi_shape(task);
-  return kimi_rows("delta gate", task, s.values(), s.bytes);
+  return kept::of_tokens("delta gate", task, s.values(), s.bytes);
 }
 
 /// With the fp32 deviation of each head.
@@ -125,8 +128,8 @@ Tensor kimi_result(const LayerTask& task) {
 }
 
 Tensor kimi_output_input(const LayerTask& task) {
-  return kimi_rows("delta output input", task, kimi_shape(task).values(),
-                   kept::input_bytes(task.work));
+  return kept::of_tokens("delta output input", task, kimi_shape(task).values(),
+                         kept::input_bytes(task.work));
 }
 
 /// What backward passes compute again: fp32 decays, w, queries and keys times decays, u and new
@@ -143,59 +146,29 @@ Tensor kimi_chunk_tensors(const LayerTask& task) {
 class KimiDelta final : public Mixer {
  public:
   std::string name() const override { return "delta"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kKimiMultiplyAdds * real(model.delta_net.states());
   }
-  std::int64_t widest(const LayerTask& task) const override { return kimi_input(task).out; }
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.delta_net.value_heads, tp, "tp", "heads of Kimi delta attention");
   }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
-
- private:
-  static void train_forward(StepList& steps, const LayerTask& task);
 };
 
-PartParameters KimiDelta::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                     int tp) const {
-  const DeltaNetConfig& net = model.delta_net;
-  const std::int64_t gate = net.gate_rank == 0 ? model.hidden : net.gate_rank;
-  const std::int64_t steps = model.hidden * net.value_heads;
-  PartParameters p;
-  p.split = (model.hidden * (net.conv_channels() + net.values()) + gate * net.values() +
-             net.decay_rank * net.value_heads * net.key_dim + steps) /
-            tp;
-  p.whole = model.hidden * narrow_columns(net);
+PartWeights KimiDelta::weights(const LayerTask& task) const {
+  const DeltaNetConfig& net = task.model.delta_net;
+  PartWeights all{{kimi_input(task), kimi_steps(task), kimi_narrow(task)}};
+  for (Linear& up : kimi_ups(task)) all.matrices.push_back(std::move(up));
+  all.matrices.push_back(kimi_output(task));
   // Taps, A by head and a bias of decays by column; the norm is one of all heads.
-  p.split_vectors =
-      (net.conv_channels() * net.conv_kernel + net.value_heads * (1 + net.key_dim)) / tp;
-  p.whole_vectors = net.value_dim;
-  p.sixteen_bit = steps / tp + p.split_vectors + p.whole_vectors;
-  return p;
-}
-
-std::vector<PartMatrix> KimiDelta::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                            int tp) const {
-  using Split = PartMatrix::Split;
-  const DeltaNetConfig& net = model.delta_net;
-  const std::int64_t keys = net.keys() / tp, values = net.values() / tp;
-  const bool narrow = net.gate_rank > 0;
-  std::vector<PartMatrix> all;
-  for (const std::int64_t width : {keys, keys, values, narrow ? 0 : values, net.value_heads / tp})
-    if (width > 0) all.push_back({width, model.hidden, Split::kOutputs});
-  all.push_back({net.decay_rank, model.hidden});
-  all.push_back({net.value_heads / tp * net.key_dim, net.decay_rank, Split::kOutputs});
-  if (narrow) all.push_back({net.gate_rank, model.hidden});
-  if (narrow) all.push_back({values, net.gate_rank, Split::kOutputs});
-  all.push_back({model.hidden, values, Split::kInputs});
+  all.split_vectors =
+      (net.conv_channels() * net.conv_kernel + net.value_heads * (1 + net.key_dim)) /
+      task.work.split.tp;
+  all.whole_vectors = net.value_dim;
   return all;
 }
 
@@ -220,85 +193,88 @@ void KimiDelta::part_forward(StepList& steps, const LayerTask& task,
   for (Kernel& kernel : chunks) steps.then(std::move(kernel));
 }
 
-void KimiDelta::train_forward(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  const DeltaShape s = kimi_shape(task);
-  local_forward(steps, w, kimi_narrow(task), w.row_tokens());
-  column_forward(steps, w, kimi_ups(task), narrow_columns(task.model.delta_net));
+// Training: narrow matrices on each rank's own tokens, and those that read gathered tokens.
+void kimi_project(StepList& steps, const LayerTask& task) {
+  local_forward(steps, task.work, kimi_narrow(task), task.work.row_tokens());
+  column_forward(steps, task.work, kimi_ups(task), narrow_columns(task.model.delta_net));
   makes(steps, task, {kimi_narrow_columns});
-  column_forward(steps, w, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
-  makes(steps, task, {kept::attention_input, kimi_convolved, kimi_gates, kimi_gate});
-  steps.then(conv_forward(s, task.model.delta_net.conv_kernel));
-  steps.then(kimi_decays(s));
-  steps.then(unit_keys(s));
-  for (Kernel& kernel : kimi_chunks(s)) steps.then(std::move(kernel));
-  makes(steps, task, {kimi_rule_inputs, kimi_result});
-  steps.then(gated_norm(s));
-  makes(steps, task, {kimi_output_input});
-  row_forward(steps, w, kimi_output(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+  column_forward(steps, task.work, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
 }
 
-void KimiDelta::backward(StepList& steps, const LayerTask& task) const {
+void kimi_project_backward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  const DeltaShape s = kimi_shape(task);
   const double bytes = activation_bytes(w.formats.precision);
-  row_backward(steps, w, kimi_output(task));
-  frees(steps, task, {kimi_output_input});
-  steps.then(gated_norm_backward(s));
-  frees(steps, task, {kimi_gate, kimi_result});
-  for (Kernel& kernel : kimi_again(s)) steps.then(std::move(kernel));
-  makes(steps, task.again(), {kimi_chunk_tensors});
-  for (Kernel& kernel : kimi_backward(s)) steps.then(std::move(kernel));
-  frees(steps, task, {kimi_chunk_tensors, kimi_gates});
-  steps.then(unit_keys_backward(s));
-  frees(steps, task, {kimi_rule_inputs});
-  steps.then(conv_backward(s, task.model.delta_net.conv_kernel));
-  frees(steps, task, {kimi_convolved});
   column_backward(steps, w, kimi_ups(task), narrow_columns(task.model.delta_net));
   frees(steps, task, {kimi_narrow_columns});
-  if (w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("delta norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
+  norm_again(steps, task, "delta norm");
   local_backward(steps, w, kimi_narrow(task), w.row_tokens());
   column_backward(steps, w, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
   steps.then(stream("delta input gradient add", KernelClass::kElementwise, w.row_tokens(),
                     task.model.hidden, {2 * bytes, bytes, 1}));
-  frees(steps, task, {kept::attention_input});
 }
 
-void KimiDelta::forward(StepList& steps, const LayerTask& task) const {
-  if (trains_kimi(task)) {
-    train_forward(steps, task);
-    return;
-  }
-  const DeltaNetConfig& net = task.model.delta_net;
-  const RankWork& w = task.work;
-  const WeightFormat weights = task.weights(task.layer.attention);
-  const std::int64_t tokens = w.tokens();
-  column_forward(steps, w, {kimi_input(task)}, task.model.hidden);
-  steps.then(gemm("delta step input", unquantised(w.formats.precision),
-                  {tokens, net.value_heads / w.split.tp, task.model.hidden}));
-  steps.then(gemm("delta narrow input", w.formats.precision,
-                  {tokens, narrow_columns(net), task.model.hidden}, weights));
-  steps.then(gemm("delta decay up", w.formats.precision,
-                  {tokens, net.value_heads * net.key_dim / w.split.tp, net.decay_rank}, weights));
-  if (net.gate_rank > 0)
-    steps.then(gemm("delta gate up", w.formats.precision,
-                    {tokens, net.values() / w.split.tp, net.gate_rank}, weights));
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  steps.then(gated_norm(kimi_shape(task, tokens, 1)));
-  row_forward(steps, w, kimi_output(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+/// The gradient of the chunked rule, which computes decays and states again.
+void kimi_rule_gradient(StepList& steps, const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  for (Kernel& kernel : kimi_again(s)) steps.then(std::move(kernel));
+  makes(steps, task.again(), {kimi_chunk_tensors});
+  for (Kernel& kernel : kimi_backward(s)) steps.then(std::move(kernel));
+  frees(steps, task, {kimi_chunk_tensors});
 }
+
+std::vector<LayerOp> kimi_training(const LayerTask& task) {
+  const DeltaShape s = kimi_shape(task);
+  const std::int64_t taps = task.model.delta_net.conv_kernel;
+  return {{kimi_project,
+           kimi_project_backward,
+           {kept::attention_input},
+           {kimi_convolved, kimi_gates, kimi_gate}},
+          {kernels({conv_forward(s, taps)}),
+           kernels({conv_backward(s, taps)}),
+           {},
+           {},
+           {kimi_convolved}},
+          {kernels({kimi_decays(s), unit_keys(s)}),
+           kernels({unit_keys_backward(s)}),
+           {},
+           {},
+           {kimi_rule_inputs}},
+          {kernels(kimi_chunks(s)),
+           kimi_rule_gradient,
+           {},
+           {kimi_rule_inputs, kimi_result},
+           {kimi_gates}},
+          {kernels({gated_norm(s)}),
+           kernels({gated_norm_backward(s)}),
+           {},
+           {kimi_output_input},
+           {kimi_gate, kimi_result}},
+          row_op(kimi_output(task), {kimi_output_input})};
+}
+
+/// Inference: products beside the one of queries, keys and values.
+std::vector<Kernel> kimi_products(const LayerTask& task) {
+  std::vector<Linear> linears = {kimi_steps(task), kimi_narrow(task)};
+  for (Linear& up : kimi_ups(task)) linears.push_back(std::move(up));
+  std::vector<Kernel> all;
+  for (const Linear& linear : linears)
+    all.push_back(gemm(linear.name, linear.precision, {task.work.tokens(), linear.out, linear.in},
+                       linear.weights));
+  return all;
+}
+
+std::vector<LayerOp> KimiDelta::ops(const LayerTask& task) const {
+  if (task.work.trains()) return kimi_training(task);
+  return {input_op({kimi_input(task)}, "delta norm"),
+          {kernels(kimi_products(task))},
+          {parts_forward()},
+          {kernels({gated_norm(kimi_shape(task, task.work.tokens(), 1))})},
+          row_op(kimi_output(task))};
+}
+
+const KimiDelta kimi_delta{};
+const AddedMixer added_kimi_delta(MixerKind::kKimiDelta, kimi_delta);
 
 }  // namespace
-
-const Mixer& kimi_delta() {
-  static const KimiDelta mixer;
-  return mixer;
-}
 
 }  // namespace orrery

@@ -8,9 +8,12 @@
 // sequences one after the other, Megatron their tokens: several sequences are copied. Prompts in
 // inference run the same kernels with the gate in the norm and leave the last states; new tokens
 // update states in place.
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/mamba_kernels.h"
@@ -26,24 +29,23 @@ constexpr double kStateBytes = 4;
 constexpr double kMultiplyAdds = 3.5;
 
 Linear input_of(const LayerTask& task) {
-  return {"mamba input", task.model.hidden,
-          on_rank(task.model.mamba, task.work.split.tp).projected(), task.work.formats.precision,
-          task.weights(task.layer.attention)};
+  return mixer_matrix(task, "mamba input", task.model.hidden,
+                      on_rank(task.model.mamba, task.work.split.tp).projected(),
+                      MatrixSplit::kColumns);
 }
 
 Linear output_of(const LayerTask& task) {
-  return {"mamba output", task.model.mamba.inner() / task.work.split.tp, task.model.hidden,
-          task.work.formats.precision, task.weights(task.layer.attention)};
+  return mixer_matrix(task, "mamba output", task.model.mamba.inner() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 ScanShape shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return scan_shape(task.model.mamba, task.work.split.tp, sequences, query,
-                    activation_bytes(task.work.formats.precision));
+  return scan_shape(task.model.mamba, task.work.split.tp, sequences, query, task.bytes());
 }
 
 /// All tokens of a training step, or of the norm of a step of inference.
 ScanShape shape_of(const LayerTask& task) {
-  if (task.work.batch.phase != Phase::kTraining) return shape_of(task, task.work.tokens(), 1);
+  if (!task.work.trains()) return shape_of(task, task.work.tokens(), 1);
   const AttentionPart all = task.work.batch.attention_parts().front();
   return shape_of(task, all.sequences, all.query);
 }
@@ -52,9 +54,7 @@ ScanShape shape_of(const LayerTask& task) {
 
 Tensor projected(const LayerTask& task) {
   const double columns = real(input_of(task).out);
-  return kept::of_layer(
-      "mamba projected", task,
-      real(task.work.tokens()) * columns * activation_bytes(task.work.formats.precision));
+  return kept::of_layer("mamba projected", task, real(task.work.tokens()) * columns * task.bytes());
 }
 
 /// With the fp32 deviation of each group of the norm behind it.
@@ -90,8 +90,8 @@ Tensor again(const LayerTask& task) {
 
 /// Several sequences of [tokens, sequences, width] to [sequences, tokens, width], or back.
 void transpose(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
-  if (task.work.batch.phase != Phase::kTraining || task.work.batch.sequences == 1) return;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  if (!task.work.trains() || task.work.batch.sequences == 1) return;
+  const double bytes = task.bytes();
   steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0}));
 }
 
@@ -111,7 +111,7 @@ void add_squares(StepList& steps, const LayerTask& task) {
 /// Behind the scan: in inference the gate, too, which training's scan has multiplied by.
 void norm_outputs(StepList& steps, const LayerTask& task) {
   const ScanShape s = shape_of(task);
-  const bool trains = task.work.batch.phase == Phase::kTraining;
+  const bool trains = task.work.trains();
   if (task.model.mamba.norm) add_squares(steps, task);
   if (task.model.mamba.norm)
     steps.then(trains ? group_norm(s) : gated_norm(s));
@@ -127,45 +127,28 @@ class Mamba2 final : public Mixer {
     return " " + std::to_string(m.heads) + " x " + std::to_string(m.head_dim) + " with states of " +
            std::to_string(m.state);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
   }
-  std::int64_t widest(const LayerTask& task) const override { return input_of(task).out; }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 };
 
-PartParameters Mamba2::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                  int tp) const {
-  const MambaConfig m = on_rank(model.mamba, tp);
-  PartParameters p;
-  p.split = model.hidden * (m.projected() + m.inner());
+PartWeights Mamba2::weights(const LayerTask& task) const {
+  const MambaConfig m = on_rank(task.model.mamba, task.work.split.tp);
+  PartWeights all{{input_of(task), output_of(task)}};
   // Taps and biases of the convolution, weights of the norm where there is one; A, D and the bias
   // of dt by head.
   const std::int64_t taps = m.conv_channels() * (m.conv_kernel + (m.conv_bias ? 1 : 0));
-  p.split_vectors = taps + (m.norm ? m.inner() : 0) + 3 * m.heads;
-  if (m.projection_bias) {
-    p.split_vectors += m.projected();
-    p.whole_vectors = model.hidden;
-  }
-  p.sixteen_bit = p.split_vectors + p.whole_vectors;
-  return p;
-}
-
-std::vector<PartMatrix> Mamba2::matrices(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                         int tp) const {
-  using Split = PartMatrix::Split;
-  const MambaConfig m = on_rank(model.mamba, tp);
-  return {{m.projected(), model.hidden, Split::kOutputs},
-          {model.hidden, m.inner(), Split::kInputs}};
+  all.split_vectors = taps + (m.norm ? m.inner() : 0) + 3 * m.heads;
+  if (!m.projection_bias) return all;
+  all.split_vectors += m.projected();
+  all.whole_vectors = task.model.hidden;
+  return all;
 }
 
 SequenceCache Mamba2::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
@@ -189,7 +172,7 @@ void Mamba2::part_forward(StepList& steps, const LayerTask& task, const Attentio
   }
   steps.then(conv_forward(s, taps));
   std::vector<Kernel> kernels = scan_states(s);
-  if (task.work.batch.phase != Phase::kTraining) {
+  if (!task.work.trains()) {
     // The last states are kept, and where a prompt goes on those of its earlier tokens read.
     const Bytes states(real(s.sequences * s.states()) * kStateBytes);
     Kernel& passing = kernels.at(2);
@@ -197,40 +180,15 @@ void Mamba2::part_forward(StepList& steps, const LayerTask& task, const Attentio
     if (part.context > part.query) passing.read += states;
   }
   then_all(steps, std::move(kernels));
-  const bool trains = task.work.batch.phase == Phase::kTraining;
+  const bool trains = task.work.trains();
   steps.then(trains ? gated_scan_outputs(s) : scan_outputs(s));
 }
 
-void Mamba2::forward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  const ScanShape s = shape_of(task);
-  column_forward(steps, w, {input_of(task)}, task.model.hidden);
-  // Attention beside it has the same input, and keeps it.
-  if (!w.place.whole_input) makes(steps, task, {kept::attention_input});
-  makes(steps, task, {projected});
-  transpose(steps, task, "mamba input transposed", input_of(task).out);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  makes(steps, task, {scanned});
-  transpose(steps, task, "mamba output transposed", s.inner());
-  makes(steps, task, {gated});
-  norm_outputs(steps, task);
-  makes(steps, task, {output_input});
-  row_forward(steps, w, output_of(task),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
-}
-
-void Mamba2::backward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
+/// From inputs behind the convolution to the gradients of what was projected; all between is
+/// computed again.
+void scan_gradients(StepList& steps, const LayerTask& task) {
   const std::int64_t taps = task.model.mamba.conv_kernel;
   const ScanShape s = shape_of(task);
-  row_backward(steps, w, output_of(task));
-  frees(steps, task, {output_input});
-  if (task.model.mamba.norm) {
-    add_squares(steps, task);
-    steps.then(group_norm_backward(s));
-  }
-  frees(steps, task, {gated});
   steps.then(conv_forward(s, taps));
   makes(steps, task.again(), {again});
   then_all(steps, scan_states(s));
@@ -239,21 +197,36 @@ void Mamba2::backward(StepList& steps, const LayerTask& task) const {
   then_all(steps, scan_backward(s));
   frees(steps, task, {again});
   steps.then(conv_backward(s, taps));
-  frees(steps, task, {projected});
-  transpose(steps, task, "mamba input gradient transposed", input_of(task).out);
-  if (!w.place.whole_input && w.recomputes(RecomputeModule::kLayernorm)) {
-    steps.then(norm_forward("mamba norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::attention_input});
-  }
-  column_backward(steps, w, {input_of(task)}, task.model.hidden);
-  if (!w.place.whole_input) frees(steps, task, {kept::attention_input});
 }
+
+void norm_gradients(StepList& steps, const LayerTask& task) {
+  if (!task.model.mamba.norm) return;
+  add_squares(steps, task);
+  steps.then(group_norm_backward(shape_of(task)));
+}
+
+LayerOp::Emit transposed(const char* name, std::int64_t width) {
+  return [=](StepList& steps, const LayerTask& task) { transpose(steps, task, name, width); };
+}
+
+std::vector<LayerOp> Mamba2::ops(const LayerTask& task) const {
+  const std::int64_t inner = shape_of(task).inner(), columns = input_of(task).out;
+  LayerOp input = input_op({input_of(task)}, "mamba norm");
+  if (task.work.place.whole_input)  // attention beside it has the same input, and keeps it
+    input = column_op({input_of(task)}, task.model.hidden);
+  input.makes.push_back(projected);
+  return {std::move(input),
+          {transposed("mamba input transposed", columns),
+           transposed("mamba input gradient transposed", columns)},
+          {parts_forward(), scan_gradients, {}, {scanned}, {projected}},
+          {transposed("mamba output transposed", inner), {}, {}, {gated}},
+          {norm_outputs, norm_gradients, {}, {output_input}, {gated}},
+          row_op(output_of(task), {output_input})};
+}
+
+const Mamba2 mamba2{};
+const AddedMixer added_mamba2(MixerKind::kMamba2, mamba2);
 
 }  // namespace
-
-const Mixer& mamba2() {
-  static const Mamba2 mixer;
-  return mixer;
-}
 
 }  // namespace orrery

@@ -3,8 +3,11 @@
 // follows from steps, B and C of its token. Kernels are those of mamba_ssm's selective scan
 // (csrc/selective_scan/selective_scan_fwd_kernel.cuh) and of its update of states; tensor parallel
 // ranks split channels as vLLM does (layers/mamba/mamba_mixer.py): steps, B and C are added up.
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/scan_kernels.h"
@@ -24,9 +27,21 @@ constexpr double kSoftplusFlops = 4;
 /// Columns of low-rank steps, B and C.
 std::int64_t selected_columns(const MambaConfig& m) { return m.step_rank + 2 * m.state; }
 
-Linear selective_matrix(const LayerTask& task, const char* name, std::int64_t in,
-                        std::int64_t out) {
-  return {name, in, out, task.work.formats.precision, task.weights(task.layer.attention)};
+Linear selective_input(const LayerTask& task) {
+  return mixer_matrix(task, "mamba input", task.model.hidden,
+                      2 * task.model.mamba.inner() / task.work.split.tp, MatrixSplit::kColumns);
+}
+Linear selection(const LayerTask& task) {
+  return mixer_matrix(task, "mamba selection", task.model.mamba.inner() / task.work.split.tp,
+                      selected_columns(task.model.mamba), MatrixSplit::kRows);
+}
+Linear selective_steps(const LayerTask& task) {
+  return mixer_matrix(task, "mamba steps", task.model.mamba.step_rank,
+                      task.model.mamba.inner() / task.work.split.tp, MatrixSplit::kColumns);
+}
+Linear selective_output(const LayerTask& task) {
+  return mixer_matrix(task, "mamba output", task.model.mamba.inner() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 class Mamba1 final : public Mixer {
@@ -36,8 +51,7 @@ class Mamba1 final : public Mixer {
     return " of " + std::to_string(model.mamba.inner()) + " channels with states of " +
            std::to_string(model.mamba.state);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     const MambaConfig& m = model.mamba;
     return {0, real(m.inner() / tp * (m.state + m.conv_kernel - 1)) * kChannelStateBytes};
@@ -45,41 +59,35 @@ class Mamba1 final : public Mixer {
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kSelectiveFlops / 2 * real(model.mamba.inner() * model.mamba.state);
   }
-  std::int64_t widest(const LayerTask& task) const override {
-    return 2 * task.model.mamba.inner() / task.work.split.tp;
-  }
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.mamba.inner(), tp, "tp", "channels of Mamba");
   }
   bool trains() const override { return false; }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& /*steps*/, const LayerTask& /*task*/) const override {}
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 };
 
-PartParameters Mamba1::parameters(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                  int tp) const {
-  const MambaConfig& m = model.mamba;
-  const std::int64_t inner = m.inner() / tp;
-  PartParameters p;
-  p.split = inner * (3 * model.hidden + selected_columns(m) + m.step_rank);
+PartWeights Mamba1::weights(const LayerTask& task) const {
+  const MambaConfig& m = task.model.mamba;
+  const std::int64_t inner = m.inner() / task.work.split.tp;
+  PartWeights all{
+      {selective_input(task), selection(task), selective_steps(task), selective_output(task)}};
   // Taps and biases of the convolution, biases of steps, D; decays of every element of a state.
-  p.split_vectors = inner * (m.conv_kernel + (m.conv_bias ? 1 : 0) + 2 + m.state);
+  all.split_vectors = inner * (m.conv_kernel + (m.conv_bias ? 1 : 0) + 2 + m.state);
   if (m.projection_bias) {
-    p.split_vectors += 2 * inner;
-    p.whole_vectors = model.hidden;
+    all.split_vectors += 2 * inner;
+    all.whole_vectors = task.model.hidden;
   }
-  if (m.selection_norms && m.norm) p.whole_vectors += selected_columns(m);
-  p.sixteen_bit = p.split_vectors + p.whole_vectors;
-  return p;
+  if (m.selection_norms && m.norm) all.whole_vectors += selected_columns(m);
+  return all;
 }
 
 /// Scans of prompts: a thread block for each channel and sequence, chunks of 2,048 tokens at once.
 /// They read inputs, steps and gates; where a prompt goes on, its states too.
 Kernel selective_scan(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.split.tp;
   const double states = real(part.sequences * inner * m.state) * kChannelStateBytes;
   Kernel kernel =
@@ -96,7 +104,7 @@ Kernel selective_scan(const LayerTask& task, const AttentionPart& part) {
 /// New tokens of a decode: states are read and written for each.
 Kernel channel_update(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const std::int64_t tokens = part.sequences * part.query, inner = m.inner() / task.work.split.tp;
   Kernel kernel = scan_pass("mamba state update", tokens, inner * m.state,
                             {kChannelStateBytes, kChannelStateBytes, 6});
@@ -109,7 +117,7 @@ Kernel channel_update(const LayerTask& task, const AttentionPart& part) {
 /// Causal convolution with SiLU over the inputs of a part; decodes look back at kept inputs.
 Kernel selective_convolution(const LayerTask& task, const AttentionPart& part) {
   const MambaConfig& m = task.model.mamba;
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const std::int64_t inner = m.inner() / task.work.split.tp;
   const bool decodes = part.phase == Phase::kDecode;
   Kernel kernel = scan_pass(decodes ? "mamba convolution update" : "mamba convolution",
@@ -131,31 +139,33 @@ void Mamba1::part_forward(StepList& steps, const LayerTask& task, const Attentio
   steps.then(state_pass(task, part));
 }
 
-void Mamba1::forward(StepList& steps, const LayerTask& task) const {
+void select_by_channel(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  const MambaConfig& m = task.model.mamba;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t hidden = task.model.hidden, inner = m.inner() / w.split.tp;
-  column_forward(steps, w, {selective_matrix(task, "mamba input", hidden, 2 * inner)}, hidden);
-  for (const AttentionPart& part : w.batch.attention_kernels())
-    steps.then(selective_convolution(task, part));
-  row_forward(steps, w, selective_matrix(task, "mamba selection", inner, selected_columns(m)),
-              RowOutput::kReduced);
-  if (m.selection_norms)
-    steps.then(scan_pass("mamba selection norm", w.tokens(), selected_columns(m),
+  row_forward(steps, w, selection(task), RowOutput::kReduced);
+  if (task.model.mamba.selection_norms)
+    steps.then(scan_pass("mamba selection norm", w.tokens(), selected_columns(task.model.mamba),
                          {bytes, bytes, vector_cost::kRmsNorm}));
-  local_forward(steps, w, selective_matrix(task, "mamba steps", m.step_rank, inner), w.tokens());
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) steps.then(state_pass(task, part));
-  row_forward(steps, w, selective_matrix(task, "mamba output", inner, hidden),
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+  local_forward(steps, w, selective_steps(task), w.tokens());
 }
+
+std::vector<LayerOp> Mamba1::ops(const LayerTask& task) const {
+  std::vector<Kernel> convolutions, passes;
+  for (const AttentionPart& part : task.work.batch.attention_kernels()) {
+    convolutions.push_back(selective_convolution(task, part));
+    passes.push_back(state_pass(task, part));
+  }
+  return {input_op({selective_input(task)}, "mamba norm"),
+          {kernels(std::move(convolutions))},
+          {select_by_channel},
+          {next_turn},
+          {kernels(std::move(passes))},
+          row_op(selective_output(task))};
+}
+
+const Mamba1 mamba1{};
+const AddedMixer added_mamba1(MixerKind::kMamba1, mamba1);
 
 }  // namespace
-
-const Mixer& mamba1() {
-  static const Mamba1 mixer;
-  return mixer;
-}
 
 }  // namespace orrery

@@ -4,7 +4,6 @@
 // parallel ranks by itself (vLLM, model_executor/models/falcon_h1.py); in training they share the
 // gathered input and one reduction, as parallel blocks of Megatron-Core do, an estimate, for no
 // published software trains them. Scales of muP are part of other kernels.
-#include <algorithm>
 #include <vector>
 
 #include "workloads/layers/parts/mixer.h"
@@ -13,89 +12,79 @@
 namespace orrery {
 namespace {
 
-PartParameters operator+(const PartParameters& a, const PartParameters& b) {
-  return {a.split + b.split, a.split_vectors + b.split_vectors, a.whole + b.whole,
-          a.whole_vectors + b.whole_vectors, a.sixteen_bit + b.sixteen_bit};
-}
-
 /// The sum of what both give, or of the gradients of their input.
-void add_both(StepList& steps, const LayerTask& task, const char* name) {
-  const double bytes = activation_bytes(task.work.formats.precision);
-  steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
-                    {2 * bytes, bytes, 1}));
+LayerOp::Emit add_both(const LayerTask& task, const char* name) {
+  const double bytes = task.bytes();
+  return kernels({stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
+                         {2 * bytes, bytes, 1})});
 }
 
-/// Training: attention gathers the input and leaves its sums in parts, Mamba reduces both.
+// Training: attention gathers the input and leaves its sums in parts, Mamba reduces both.
 RankWork of_attention(RankWork work) {
-  work.place.partial_output = work.batch.phase == Phase::kTraining;
+  work.place.partial_output = work.trains();
   return work;
 }
 RankWork of_mamba(RankWork work) {
-  work.place.whole_input = work.batch.phase == Phase::kTraining;
+  work.place.whole_input = work.trains();
   return work;
 }
+
+LayerOp mixer_op(const Mixer& mixer, RankWork (*own)(RankWork)) {
+  return {[=, &mixer](StepList& steps, const LayerTask& task) {
+            const RankWork work = own(task.work);
+            mixer.forward(steps, {task.model, task.layer, work, task.forward});
+          },
+          [=, &mixer](StepList& steps, const LayerTask& task) {
+            const RankWork work = own(task.work);
+            mixer.backward(steps, {task.model, task.layer, work, task.forward});
+          }};
+}
+
+const Mixer& attention() { return mixer_of(MixerKind::kAttention); }
+const Mixer& mamba() { return mixer_of(MixerKind::kMamba2); }
 
 class MambaAttention final : public Mixer {
  public:
   std::string name() const override { return "mamba attention"; }
   std::string sizes(const LlmConfig& model, const LayerConfig& layer) const override {
-    return ":" + mamba2().sizes(model, layer) + " beside" + attention_sizes(model, layer);
+    return ":" + mamba().sizes(model, layer) + " beside" + attention_sizes(model, layer);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override {
-    return mamba2().parameters(model, layer, tp) + grouped_attention().parameters(model, layer, tp);
-  }
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override {
-    std::vector<PartMatrix> all = grouped_attention().matrices(model, layer, tp);
-    for (const PartMatrix& matrix : mamba2().matrices(model, layer, tp)) all.push_back(matrix);
-    return all;
+  PartWeights weights(const LayerTask& task) const override {
+    PartWeights all = attention().weights(task);
+    return all += mamba().weights(task);
   }
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
-    SequenceCache both = grouped_attention().cache(model, layer, tp);
-    both.state_bytes += mamba2().cache(model, layer, tp).state_bytes;
+    SequenceCache both = attention().cache(model, layer, tp);
+    both.state_bytes += mamba().cache(model, layer, tp).state_bytes;
     return both;
   }
   double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override {
-    return mamba2().multiply_adds(model, layer);
+    return mamba().multiply_adds(model, layer);
   }
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override {
-    return grouped_attention().key_terms(model, layer);
-  }
-  std::int64_t widest(const LayerTask& task) const override {
-    return std::max(mamba2().widest(task), grouped_attention().widest(task));
+    return attention().key_terms(model, layer);
   }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
-    mamba2().require_split(model, layer, tp);
-    grouped_attention().require_split(model, layer, tp);
+    mamba().require_split(model, layer, tp);
+    attention().require_split(model, layer, tp);
   }
-  void forward(StepList& steps, const LayerTask& task) const override {
-    const RankWork attends = of_attention(task.work), scans = of_mamba(task.work);
-    grouped_attention().forward(steps, {task.model, task.layer, attends, task.forward});
-    if (task.work.batch.phase == Phase::kTraining)
-      add_both(steps, task, "mamba and attention addition");
-    mamba2().forward(steps, {task.model, task.layer, scans, task.forward});
-    if (task.work.batch.phase != Phase::kTraining)
-      add_both(steps, task, "mamba and attention addition");
-  }
-  void backward(StepList& steps, const LayerTask& task) const override {
-    const RankWork attends = of_attention(task.work), scans = of_mamba(task.work);
-    mamba2().backward(steps, {task.model, task.layer, scans, task.forward});
-    add_both(steps, task, "mamba and attention addition backward");
-    grouped_attention().backward(steps, {task.model, task.layer, attends, task.forward});
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    const LayerOp attends = mixer_op(attention(), of_attention);
+    const LayerOp scans = mixer_op(mamba(), of_mamba);
+    const LayerOp sum{add_both(task, "mamba and attention addition"),
+                      add_both(task, "mamba and attention addition backward")};
+    if (task.work.trains()) return {attends, sum, scans};
+    return {attends, scans, sum};
   }
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override {
-    grouped_attention().part_forward(steps, task, part);
-    mamba2().part_forward(steps, task, part);
+    attention().part_forward(steps, task, part);
+    mamba().part_forward(steps, task, part);
   }
 };
 
+const MambaAttention mamba_attention{};
+const AddedMixer added_mamba_attention(MixerKind::kMambaAttention, mamba_attention);
+
 }  // namespace
-
-const Mixer& mamba_attention() {
-  static const MambaAttention mixer;
-  return mixer;
-}
-
 }  // namespace orrery

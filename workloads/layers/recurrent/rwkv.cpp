@@ -10,6 +10,7 @@
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/rwkv_kernels.h"
@@ -31,18 +32,46 @@ std::vector<std::int64_t> low_ranks(const RwkvConfig& r, const LayerConfig& laye
   return ranks;
 }
 
-/// Matrices that are never quantised, of all ranks.
-Kernel whole_product(const LayerTask& task, const char* name, std::int64_t in, std::int64_t out,
-                     std::int64_t batch = 1) {
-  return gemm(name, unquantised(task.work.formats.precision), {task.work.tokens(), out, in, batch});
+/// A pair of low-rank matrices: the first is whole on each rank.
+Linear rank_down(const LayerTask& task, std::int64_t rank) {
+  return sixteen_bit_matrix(task, "time mix rank down", task.model.hidden, rank,
+                            MatrixSplit::kNone);
+}
+Linear rank_up(const LayerTask& task, std::int64_t rank) {
+  return sixteen_bit_matrix(task, "time mix rank up", rank,
+                            task.model.rwkv.width() / task.work.split.tp, MatrixSplit::kColumns);
+}
+
+/// Version 6: the pair that mixtures follow from, with a second matrix for each mixture.
+Linear mixtures_down(const LayerTask& task) {
+  return sixteen_bit_matrix(task, "time mix mixtures down", task.model.hidden,
+                            kMixtures * task.model.rwkv.mix_rank, MatrixSplit::kNone);
+}
+Linear mixtures_up(const LayerTask& task) {
+  Linear up = sixteen_bit_matrix(task, "time mix mixtures up", task.model.rwkv.mix_rank,
+                                 kMixtures * task.model.hidden, MatrixSplit::kNone);
+  up.parts = {{.out = up.out, .count = kMixtures}};
+  return up;
+}
+
+/// Sizes of the products of a matrix, one for each of its parts.
+GemmShape product_of(const LayerTask& task, const Linear& linear) {
+  const std::int64_t batch = linear.parts.empty() ? 1 : linear.parts.front().count;
+  return {task.work.tokens(), linear.out / batch, linear.in, batch};
+}
+
+Kernel whole_product(const LayerTask& task, const Linear& linear) {
+  return gemm(linear.name, linear.precision, product_of(task, linear));
+}
+
+Linear time_output(const LayerTask& task) {
+  return mixer_matrix(task, "time mix output", task.model.rwkv.width() / task.work.split.tp,
+                      task.model.hidden, MatrixSplit::kRows);
 }
 
 WkvShape wkv_shape_of(const LayerTask& task, std::int64_t sequences, std::int64_t query) {
-  return wkv_shape(task.model.rwkv, task.work.split.tp, sequences, query,
-                   activation_bytes(task.work.formats.precision));
+  return wkv_shape(task.model.rwkv, task.work.split.tp, sequences, query, task.bytes());
 }
-
-bool trains_rwkv(const LayerTask& task) { return task.work.batch.phase == Phase::kTraining; }
 
 /// All tokens of a training step.
 WkvShape trained_wkv(const LayerTask& task) {
@@ -63,9 +92,8 @@ Tensor time_mix_inputs(const LayerTask& task) {
   const double learned = r.version == 6 ? 1 + kMixtures : 0;
   const double columns =
       r.version == 6 ? real(task.work.tokens()) * real(2 * kMixtures * r.mix_rank) : 0;
-  return kept::of_layer(
-      "time mix inputs", task,
-      (rows * (1 + real(time_mixtures(r)) + learned) + columns) * rwkv_wide(task));
+  return kept::of_layer("time mix inputs", task,
+                        (rows * (1 + real(time_mixtures(r)) + learned) + columns) * task.bytes());
 }
 
 /// Receptances, keys, values, gates, and the columns of low-rank pairs: in front of their function
@@ -75,7 +103,7 @@ Tensor time_mix_columns(const LayerTask& task) {
   const double width = real(r.width() / task.work.split.tp);
   double columns = (r.version < 7 ? 4 : 3 + 4) * width;
   for (const std::int64_t rank : low_ranks(r, task.layer)) columns += 2 * real(rank) + width;
-  return rwkv_rows("time mix columns", task, columns, rwkv_wide(task));
+  return kept::of_tokens("time mix columns", task, columns, task.bytes());
 }
 
 /// With what the recurrence leaves.
@@ -86,14 +114,14 @@ Tensor time_mix_result(const LayerTask& task) {
 }
 
 Tensor time_mix_output_input(const LayerTask& task) {
-  return rwkv_rows("time mix output input", task,
-                   real(task.model.rwkv.width() / task.work.split.tp),
-                   kept::input_bytes(task.work));
+  return kept::of_tokens("time mix output input", task,
+                         real(task.model.rwkv.width() / task.work.split.tp),
+                         kept::input_bytes(task.work));
 }
 
 Tensor embedding_norm_input(const LayerTask& task) {
   const double rows = task.layer.first ? real(task.work.row_tokens() * task.model.hidden) : 0;
-  return kept::of_layer("time mix embedding norm input", task, rows * rwkv_wide(task));
+  return kept::of_layer("time mix embedding norm input", task, rows * task.bytes());
 }
 
 class TimeMix final : public Mixer {
@@ -102,8 +130,7 @@ class TimeMix final : public Mixer {
   std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return " " + std::to_string(model.rwkv.heads) + " x " + std::to_string(model.rwkv.head_dim);
   }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     return {0, real(model.rwkv.states()) * kWkvStateBytes / tp + shift_bytes(model)};
   }
@@ -116,11 +143,10 @@ class TimeMix final : public Mixer {
   void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
     require_divides(model.rwkv.heads, tp, "tp", "heads of RWKV");
   }
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override;
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override {
-    if (trains_rwkv(task)) {
+    if (task.work.trains()) {
       steps.then(wkv_training(trained_wkv(task)));
       return;
     }
@@ -129,28 +155,37 @@ class TimeMix final : public Mixer {
   }
 };
 
-PartParameters TimeMix::parameters(const LlmConfig& model, const LayerConfig& layer, int tp) const {
-  const RwkvConfig& r = model.rwkv;
-  // Receptance, key, value, output, and a gate where that is one matrix.
-  const std::int64_t matrices = r.version < 7 ? 5 : 4;
-  const std::int64_t width = r.width() / tp;
-  PartParameters p;
-  p.split = matrices * model.hidden * width;
-  std::int64_t narrow = 2 * kMixtures * r.mix_rank * model.hidden;
-  for (const std::int64_t rank : low_ranks(r, layer)) {
-    narrow += rank * model.hidden;
-    p.split += rank * width;
-    p.sixteen_bit += rank * width;
+/// Receptance, key, value, and a gate where that is one matrix.
+std::vector<Linear> time_columns(const LayerTask& task) {
+  std::vector<Linear> columns;
+  for (const char* name :
+       {"time mix receptance", "time mix key", "time mix value", "time mix gate"}) {
+    if (task.model.rwkv.version >= 7 && columns.size() == 3) break;
+    columns.push_back(mixer_matrix(task, name, task.model.hidden,
+                                   task.model.rwkv.width() / task.work.split.tp,
+                                   MatrixSplit::kColumns));
   }
-  p.whole = narrow;
+  return columns;
+}
+
+PartWeights TimeMix::weights(const LayerTask& task) const {
+  const RwkvConfig& r = task.model.rwkv;
+  const bool first = task.layer.first;
+  PartWeights all{time_columns(task)};
+  for (const std::int64_t rank : low_ranks(r, task.layer)) {
+    all.matrices.push_back(rank_down(task, rank));
+    all.matrices.push_back(rank_up(task, rank));
+  }
+  if (r.version == 6) {
+    all.matrices.push_back(mixtures_down(task));
+    all.matrices.push_back(mixtures_up(task));
+  }
+  all.matrices.push_back(time_output(task));
   // Weights of mixtures, and of the norm behind the embeddings; decays, bonuses and the norm of
   // heads by column. Version 7: biases of decays, rates and values, three scales of keys.
-  const std::int64_t mixed = r.version == 5 ? 4 : 6;
-  p.whole_vectors = (mixed + (layer.first ? 2 : 0)) * model.hidden;
-  const std::int64_t by_column = r.version < 7 ? 4 : layer.first ? 7 : 8;
-  p.split_vectors = by_column * width;
-  p.sixteen_bit += p.whole + p.whole_vectors + p.split_vectors;
-  return p;
+  all.whole_vectors = ((r.version == 5 ? 4 : 6) + (first ? 2 : 0)) * task.model.hidden;
+  all.split_vectors = (r.version < 7 ? 4 : first ? 7 : 8) * (r.width() / task.work.split.tp);
+  return all;
 }
 
 /// What the products read: mixtures of each token with the one before.
@@ -166,10 +201,10 @@ void mix_inputs(StepList& steps, const LayerTask& task) {
   }
   steps.then(token_shift("time mix first mixture", w.row_tokens(), hidden, 1, bytes));
   const std::int64_t columns = kMixtures * r.mix_rank;
-  steps.then(whole_product(task, "time mix mixtures down", hidden, columns));
+  steps.then(whole_product(task, mixtures_down(task)));
   steps.then(stream("time mix mixtures function", KernelClass::kElementwise, w.tokens(), columns,
                     {bytes, bytes, 1}));
-  steps.then(whole_product(task, "time mix mixtures up", r.mix_rank, hidden, kMixtures));
+  steps.then(whole_product(task, mixtures_up(task)));
   steps.then(
       token_shift("time mix inputs", w.row_tokens(), hidden, kMixtures, bytes, /*learned=*/true));
 }
@@ -184,92 +219,86 @@ void mix_inputs_backward(StepList& steps, const LayerTask& task) {
                                   time_mixtures(r), bytes, learned));
   if (!learned) return;
   const std::int64_t columns = kMixtures * r.mix_rank;
-  batched_backward(steps, w, "time mix mixtures up", {w.tokens(), hidden, r.mix_rank, kMixtures});
+  const Linear up = mixtures_up(task), down = mixtures_down(task);
+  batched_backward(steps, w, up.name, product_of(task, up));
   steps.then(stream("time mix mixtures function backward", KernelClass::kElementwise, w.tokens(),
                     columns, {2 * bytes, bytes, 2}));
-  batched_backward(steps, w, "time mix mixtures down", {w.tokens(), columns, hidden});
+  batched_backward(steps, w, down.name, product_of(task, down));
   steps.then(
       token_shift_backward("time mix first mixture backward", w.row_tokens(), hidden, 1, bytes));
 }
 
-/// Receptance, key, value, and a gate where that is one matrix.
-std::vector<Linear> time_columns(const LayerTask& task) {
-  const std::int64_t hidden = task.model.hidden,
-                     width = task.model.rwkv.width() / task.work.split.tp;
-  std::vector<Linear> columns;
-  columns.reserve(4);
-  for (const char* name : {"time mix receptance", "time mix key", "time mix value"})
-    columns.push_back(rwkv_matrix(task, name, hidden, width));
-  if (task.model.rwkv.version < 7)
-    columns.push_back(rwkv_matrix(task, "time mix gate", hidden, width));
-  return columns;
-}
-
-void TimeMix::forward(StepList& steps, const LayerTask& task) const {
+void low_rank_pairs(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  if (task.layer.first) {
-    steps.then(norm_forward("embedding norm", task, w.row_tokens()));
-    makes(steps, task, {embedding_norm_input});
-  }
-  const RwkvConfig& r = task.model.rwkv;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t hidden = task.model.hidden, width = r.width() / w.split.tp;
-  mix_inputs(steps, task);
-  makes(steps, task, {time_mix_inputs});
-  column_forward(steps, w, time_columns(task), hidden);
-  for (const std::int64_t rank : low_ranks(r, task.layer)) {
-    steps.then(whole_product(task, "time mix rank down", hidden, rank));
+  for (const std::int64_t rank : low_ranks(task.model.rwkv, task.layer)) {
+    steps.then(whole_product(task, rank_down(task, rank)));
     steps.then(stream("time mix rank function", KernelClass::kElementwise, w.tokens(), rank,
                       {bytes, bytes, 1}));
-    steps.then(whole_product(task, "time mix rank up", rank, width));
+    steps.then(whole_product(task, rank_up(task, rank)));
   }
-  // Keys of length 1 times rates, values between those of the first layer and their own: one
-  // kernel where the package compiles it.
-  if (r.version == 7)
-    steps.then(stream("time mix keys", KernelClass::kElementwise, w.tokens(), width,
-                      {5 * bytes, 4 * bytes, 12}));
-  makes(steps, task, {time_mix_columns});
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  makes(steps, task, {time_mix_result});
-  steps.then(wkv_norm(wkv_shape_of(task, w.tokens(), 1)));
-  makes(steps, task, {time_mix_output_input});
-  row_forward(steps, w, rwkv_matrix(task, "time mix output", width, hidden), rwkv_reduction(w));
 }
 
-void TimeMix::backward(StepList& steps, const LayerTask& task) const {
+void low_rank_gradients(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
-  const RwkvConfig& r = task.model.rwkv;
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t hidden = task.model.hidden, width = r.width() / w.split.tp;
-  row_backward(steps, w, rwkv_matrix(task, "time mix output", width, hidden));
-  frees(steps, task, {time_mix_output_input});
-  steps.then(wkv_norm_backward(wkv_shape_of(task, w.tokens(), 1)));
-  steps.then(wkv_backward(trained_wkv(task)));
-  frees(steps, task, {time_mix_result});
-  if (r.version == 7)
-    steps.then(stream("time mix keys backward", KernelClass::kElementwise, w.tokens(), width,
-                      {9 * bytes, 5 * bytes, 24}));
-  for (const std::int64_t rank : low_ranks(r, task.layer)) {
-    batched_backward(steps, w, "time mix rank up", {w.tokens(), width, rank});
+  for (const std::int64_t rank : low_ranks(task.model.rwkv, task.layer)) {
+    const Linear up = rank_up(task, rank), down = rank_down(task, rank);
+    batched_backward(steps, w, up.name, product_of(task, up));
     steps.then(stream("time mix rank function backward", KernelClass::kElementwise, w.tokens(),
                       rank, {2 * bytes, bytes, 2}));
-    batched_backward(steps, w, "time mix rank down", {w.tokens(), rank, hidden});
+    batched_backward(steps, w, down.name, product_of(task, down));
   }
-  column_backward(steps, w, time_columns(task), hidden);
-  frees(steps, task, {time_mix_columns});
-  mix_inputs_backward(steps, task);
-  frees(steps, task, {time_mix_inputs});
-  if (!task.layer.first) return;
-  norm_backward(steps, "embedding norm backward", task, w.row_tokens(), PastBlock::kNothing);
-  frees(steps, task, {embedding_norm_input});
 }
+
+/// Version 7: keys of length 1 times rates, values between those of the first layer and their own:
+/// one kernel where the package compiles it.
+LayerOp time_keys(const LayerTask& task) {
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
+  const std::int64_t width = task.model.rwkv.width() / w.split.tp;
+  LayerOp keys{.makes = {time_mix_columns}};
+  if (task.model.rwkv.version < 7) return keys;
+  keys.forward = kernels({stream("time mix keys", KernelClass::kElementwise, w.tokens(), width,
+                                 {5 * bytes, 4 * bytes, 12})});
+  keys.gradient = kernels({stream("time mix keys backward", KernelClass::kElementwise, w.tokens(),
+                                  width, {9 * bytes, 5 * bytes, 24})});
+  return keys;
+}
+
+void embedding_norm(StepList& steps, const LayerTask& task) {
+  steps.then(norm_forward("embedding norm", task, task.work.row_tokens()));
+}
+
+void embedding_norm_backward(StepList& steps, const LayerTask& task) {
+  norm_backward(steps, "embedding norm backward", task, task.work.row_tokens(),
+                PastBlock::kNothing);
+}
+
+void recurrence_backward(StepList& steps, const LayerTask& task) {
+  steps.then(wkv_backward(trained_wkv(task)));
+}
+
+std::vector<LayerOp> TimeMix::ops(const LayerTask& task) const {
+  const WkvShape s = wkv_shape_of(task, task.work.tokens(), 1);
+  std::vector<LayerOp> all;
+  if (task.layer.first)
+    all.push_back({embedding_norm, embedding_norm_backward, {embedding_norm_input}});
+  all.insert(
+      all.end(),
+      {{mix_inputs, mix_inputs_backward, {time_mix_inputs}},
+       column_op(time_columns(task), task.model.hidden, {time_mix_columns}),
+       {low_rank_pairs, low_rank_gradients},
+       time_keys(task),
+       {parts_forward(), recurrence_backward, {time_mix_result}},
+       {kernels({wkv_norm(s)}), kernels({wkv_norm_backward(s)}), {}, {time_mix_output_input}},
+       row_op(time_output(task), {time_mix_output_input}, rwkv_reduction(task.work))});
+  return all;
+}
+
+const TimeMix time_mix{};
+const AddedMixer added_time_mix(MixerKind::kTimeMix, time_mix);
 
 }  // namespace
-
-const Mixer& time_mix() {
-  static const TimeMix mixer;
-  return mixer;
-}
 
 }  // namespace orrery

@@ -15,26 +15,10 @@ namespace orrery {
 /// Bytes of the last token, which the next one is mixed with.
 inline double shift_bytes(const LlmConfig& model) { return 2 * real(model.hidden); }
 
-/// A matrix that is quantised where its layer's is.
-inline Linear rwkv_matrix(const LayerTask& task, const char* name, std::int64_t in,
-                          std::int64_t out) {
-  return {name, in, out, task.work.formats.precision, task.weights(task.layer.attention)};
-}
-
 /// How ranks add up a product of rows: training shares tokens out where sequences are split.
 inline RowOutput rwkv_reduction(const RankWork& work) {
-  const bool scatters = work.batch.phase == Phase::kTraining && work.split.sp;
+  const bool scatters = work.trains() && work.split.sp;
   return scatters ? RowOutput::kScattered : RowOutput::kReduced;
-}
-
-/// A tensor of [tokens, columns].
-inline Tensor rwkv_rows(const char* name, const LayerTask& task, double columns, double bytes) {
-  return kept::of_layer(name, task, real(task.work.tokens()) * columns * bytes);
-}
-
-/// Bytes of an element that is not quantised.
-inline double rwkv_wide(const LayerTask& task) {
-  return activation_bytes(task.work.formats.precision);
 }
 
 }  // namespace orrery

@@ -41,9 +41,8 @@ AttentionPart trained_part(const LayerTask& task) {
 Tensor block_index_operands(const LayerTask& task) {
   const std::int64_t columns =
       (core_shape(task).kv_heads + 1) * task.model.attention.indexer.head_dim;
-  return kept::of_layer(
-      "index queries and keys", task,
-      real(task.work.tokens() * columns) * activation_bytes(task.work.formats.precision));
+  return kept::of_layer("index queries and keys", task,
+                        real(task.work.tokens() * columns) * task.bytes());
 }
 
 Tensor chosen_blocks(const LayerTask& task) {
@@ -83,10 +82,7 @@ void learn_blocks(StepList& steps, const LayerTask& task) {
 
 class BlockSparseAttention final : public GroupedAttention {
  public:
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void part_forward(StepList& steps, const LayerTask& task,
@@ -97,23 +93,15 @@ class BlockSparseAttention final : public GroupedAttention {
 };
 
 /// Heads of index queries of a rank lie with the KV heads of their groups; the one key is whole.
-PartParameters BlockSparseAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                                int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  PartParameters p = GroupedAttention::parameters(model, layer, tp);
-  p.split += model.hidden * local_kv_heads(a, tp) * a.indexer.head_dim;
-  p.whole += model.hidden * a.indexer.head_dim;
-  p.whole_vectors += 2 * a.indexer.head_dim;  // norms of index queries and keys
-  return p;
-}
-
-std::vector<PartMatrix> BlockSparseAttention::matrices(const LlmConfig& model,
-                                                       const LayerConfig& layer, int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  std::vector<PartMatrix> all = GroupedAttention::matrices(model, layer, tp);
-  all.push_back(
-      {local_kv_heads(a, tp) * a.indexer.head_dim, model.hidden, PartMatrix::Split::kOutputs});
-  all.push_back({a.indexer.head_dim, model.hidden});
+PartWeights BlockSparseAttention::weights(const LayerTask& task) const {
+  const std::int64_t columns = task.attention().indexer.head_dim;
+  PartWeights all = GroupedAttention::weights(task);
+  all.whole_vectors += 2 * columns;     // norms of index queries and keys
+  if (!task.work.trains()) return all;  // columns of the first product
+  all.matrices.push_back(mixer_matrix(task, "index query", task.model.hidden,
+                                      core_shape(task).kv_heads * columns, MatrixSplit::kColumns));
+  all.matrices.push_back(
+      mixer_matrix(task, "index key", task.model.hidden, columns, MatrixSplit::kNone));
   return all;
 }
 
@@ -140,7 +128,7 @@ void BlockSparseAttention::part_forward(StepList& steps, const LayerTask& task,
   const CoreShape shape = core_shape(task);
   const Precision precision = unquantised(w.formats.precision);
   const SeenKeys seen = seen_blocks(task, part);
-  if (w.batch.phase == Phase::kTraining) {
+  if (w.trains()) {
     steps.then(index_choice(seen, a.indexer, shape.kv_heads, shape.kv_heads, precision));
     makes(steps, task, {block_index_operands, chosen_blocks});
     attend_to_blocks(steps, task);
@@ -163,11 +151,9 @@ void BlockSparseAttention::core_backward(StepList& steps, const LayerTask& task)
         {kept::queries_keys_values, kept::attention_result, kept::attention_sums, chosen_blocks});
 }
 
-}  // namespace
+const BlockSparseAttention block_sparse_attention{};
+const AddedMixer added_block_sparse_attention(MixerKind::kBlockSparse, block_sparse_attention);
 
-const Mixer& block_sparse_attention() {
-  static const BlockSparseAttention mixer;
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

@@ -26,21 +26,11 @@ class CompressedAttention final : public Mixer {
   explicit CompressedAttention(Compressed kind) : kind_(kind) {}
 
   std::string name() const override { return "attention"; }
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
-  std::int64_t widest(const LayerTask& task) const override {
-    const AttentionConfig& a = task.model.attention;
-    return a.heads / task.work.split.tp * a.head_dim;
-  }
   void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  void forward(StepList& steps, const LayerTask& task) const override;
-  void backward(StepList& steps, const LayerTask& task) const override {
-    compressed_training_backward(steps, task);
-  }
+  std::vector<LayerOp> ops(const LayerTask& task) const override;
   void part_forward(StepList& steps, const LayerTask& task,
                     const AttentionPart& part) const override;
 
@@ -50,53 +40,18 @@ class CompressedAttention final : public Mixer {
   std::vector<Compressor> compressors(const AttentionConfig& a) const {
     return compressors_of(a, kind_);
   }
+  void project(StepList& steps, const LayerTask& task) const;
   void index_forward(StepList& steps, const LayerTask& task) const;
 
   Compressed kind_;
 };
 
-PartParameters CompressedAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                               int tp) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t heads = a.heads * a.head_dim, rank = a.compression.output_rank;
-  std::int64_t wide = 0;
-  PartParameters p;
-  p.split =
-      (a.q_lora_rank * heads + heads * rank + a.compression.output_groups * rank * model.hidden) /
-      tp;
-  p.split_vectors = a.heads / tp;  // a sink a head
-  p.whole = model.hidden * (a.q_lora_rank + a.head_dim);
-  p.whole_vectors = a.q_lora_rank + a.head_dim;
-  for (const Compressor& compressor : compressors(a)) {
-    wide += model.hidden * compressor.projected();
-    p.whole_vectors += compressor.vectors();
-  }
-  if (chooses()) {
-    wide += model.hidden * a.indexer.heads;
-    p.whole += a.q_lora_rank * a.indexer.heads * a.indexer.head_dim;
-  }
-  p.whole += wide;
-  p.sixteen_bit = wide + p.split_vectors + p.whole_vectors;
-  return p;
-}
-
-std::vector<PartMatrix> CompressedAttention::matrices(const LlmConfig& model,
-                                                      const LayerConfig& layer, int tp) const {
-  using Split = PartMatrix::Split;
-  const AttentionConfig& a = model.attention_of(layer);
-  const std::int64_t columns = a.heads / tp * a.head_dim, groups = a.compression.output_groups / tp;
-  const std::int64_t rank = a.compression.output_rank;
-  std::vector<PartMatrix> all = {{a.q_lora_rank, model.hidden},
-                                 {a.head_dim, model.hidden},
-                                 {columns, a.q_lora_rank, Split::kOutputs}};
-  for (std::int64_t i = 0; i < groups; ++i) all.push_back({rank, columns / groups});
-  all.push_back({model.hidden, groups * rank, Split::kInputs});
-  // What is pooled, and gates.
-  for (const Compressor& compressor : compressors(a))
-    all.insert(all.end(), 2, {compressor.projected() / 2, model.hidden});
-  if (!chooses()) return all;
-  all.push_back({a.indexer.heads * a.indexer.head_dim, a.q_lora_rank});
-  all.push_back({a.indexer.heads, model.hidden});
+PartWeights CompressedAttention::weights(const LayerTask& task) const {
+  const AttentionConfig& a = task.attention();
+  PartWeights all{compressed_linears(task)};
+  all.split_vectors = a.heads / task.work.split.tp;  // a sink a head
+  all.whole_vectors = a.q_lora_rank + a.head_dim;
+  for (const Compressor& compressor : compressors(a)) all.whole_vectors += compressor.vectors();
   return all;
 }
 
@@ -170,21 +125,14 @@ void CompressedAttention::part_forward(StepList& steps, const LayerTask& task,
                               unquantised(w.formats.precision)));
 }
 
-void CompressedAttention::forward(StepList& steps, const LayerTask& task) const {
-  if (task.work.batch.phase == Phase::kTraining) {
-    compressed_training_forward(steps, task);
-    return;
-  }
+/// Inference: latents, queries of heads and of the indexer, and what goes to the caches.
+void CompressedAttention::project(StepList& steps, const LayerTask& task) const {
   const AttentionConfig& a = task.model.attention;
   const RankWork& w = task.work;
-  const WeightFormat weights = task.weights(task.layer.attention);
   const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t tokens = w.tokens(), heads = a.heads / w.split.tp;
-  const std::int64_t groups = a.compression.output_groups / w.split.tp,
-                     rank = a.compression.output_rank;
-  const std::int64_t latents = a.q_lora_rank + a.head_dim;
-  steps.then(
-      gemm("latent down", w.formats.precision, {tokens, latents, task.model.hidden}, weights));
+  const std::int64_t tokens = w.tokens(), latents = a.q_lora_rank + a.head_dim;
+  steps.then(gemm("latent down", w.formats.precision, {tokens, latents, task.model.hidden},
+                  task.weights(task.layer.attention)));
   steps.then(stream("latent norm", KernelClass::kNormalization, tokens, latents,
                     {bytes, bytes, vector_cost::kRmsNorm}));
   for (const Compressor& c : compressors(a)) {
@@ -194,23 +142,26 @@ void CompressedAttention::forward(StepList& steps, const LayerTask& task) const 
     steps.then(stream("key pooling", KernelClass::kElementwise, tokens, c.projected(),
                       {4, 2.0 / real(2 * c.overlap * c.ratio), vector_cost::kSoftmax}));
   }
-  column_forward(steps, w,
-                 {{"query up", a.q_lora_rank, heads * a.head_dim, w.formats.precision, weights}},
-                 a.q_lora_rank);
+  const Linear queries = head_queries(task);
+  column_forward(steps, w, {queries}, queries.in);
   index_forward(steps, task);
   // Norms of heads, rotation of their last columns, and the key to the cache.
-  Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens, heads * a.head_dim,
+  Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens, queries.out,
                          {bytes, bytes, vector_cost::kRmsNorm});
   rotary.written += Bytes(real(tokens * a.head_dim) * element_bytes(w.formats.kv_precision));
   steps.then(rotary);
-  next_turn(steps, task);
-  for (const AttentionPart& part : w.batch.attention_kernels()) part_forward(steps, task, part);
-  steps.then(rotate("rotary inverse", w.formats.precision, tokens, heads * a.qk_rope_head_dim));
-  steps.then(gemm("value groups", w.formats.precision,
-                  {tokens, rank, heads * a.head_dim / groups, groups}, weights));
-  row_forward(steps, w,
-              {"attention output", groups * rank, task.model.hidden, w.formats.precision, weights},
-              task.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
+}
+
+std::vector<LayerOp> CompressedAttention::ops(const LayerTask& task) const {
+  if (task.work.trains()) return compressed_training_ops(task);
+  const Linear values = group_values(task);
+  const std::int64_t tokens = task.work.tokens(), groups = values.parts.front().count;
+  return {{[this](StepList& steps, const LayerTask& of) { project(steps, of); }},
+          {parts_forward()},
+          {kernels({inverse_rotary(task),
+                    gemm(values.name, values.precision,
+                         {tokens, values.out / groups, values.in, groups}, values.weights)})},
+          row_op(row_output(task))};
 }
 
 }  // namespace
@@ -241,19 +192,16 @@ SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Co
   return seen;
 }
 
-const Mixer& windowed_key_attention() {
-  static const CompressedAttention mixer(Compressed::kNothing);
-  return mixer;
-}
+namespace {
 
-const Mixer& compressed_attention() {
-  static const CompressedAttention mixer(Compressed::kAll);
-  return mixer;
-}
+const CompressedAttention windowed_key_attention(Compressed::kNothing);
+const AddedMixer added_windowed_key_attention(MixerKind::kWindowedKey, windowed_key_attention);
+const CompressedAttention compressed_attention(Compressed::kAll);
+const AddedMixer added_compressed_attention(MixerKind::kCompressed, compressed_attention);
+const CompressedAttention compressed_sparse_attention(Compressed::kChosen);
+const AddedMixer added_compressed_sparse_attention(MixerKind::kCompressedSparse,
+                                                   compressed_sparse_attention);
 
-const Mixer& compressed_sparse_attention() {
-  static const CompressedAttention mixer(Compressed::kChosen);
-  return mixer;
-}
+}  // namespace
 
 }  // namespace orrery

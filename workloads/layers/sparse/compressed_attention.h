@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/sparse/indexer_kernels.h"
 #include "workloads/ops/step_list.h"
@@ -35,8 +36,15 @@ std::vector<Compressor> compressors_of(const AttentionConfig& a, Compressed kind
 /// The latest keys and the entries that tokens of a part attend to; `pairs` are those of entries.
 SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Compressed kind);
 
-/// A training step of it (compressed_training.cpp).
-void compressed_training_forward(StepList& steps, const LayerTask& task);
-void compressed_training_backward(StepList& steps, const LayerTask& task);
+/// Matrices of a layer, and those that inference multiplies with as training does.
+std::vector<Linear> compressed_linears(const LayerTask& task);
+Linear head_queries(const LayerTask& task);
+Linear group_values(const LayerTask& task);
+Linear row_output(const LayerTask& task);
+/// Rotates the last columns of what heads give back.
+Kernel inverse_rotary(const LayerTask& task);
+
+/// A training step (compressed_training.cpp).
+std::vector<LayerOp> compressed_training_ops(const LayerTask& task);
 
 }  // namespace orrery

@@ -8,7 +8,9 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/sparse/compressed_attention.h"
 #include "workloads/layers/sparse/indexer_gradients.h"
 #include "workloads/ops/kernels.h"
@@ -53,49 +55,52 @@ SeenKeys seen_entries(const LayerTask& task) {
   return seen_keys(all_tokens(task), entry_ratio(a, kind_of_layer(task)), a.indexer.top_k);
 }
 
-Linear key_down(const LayerTask& task, const CompressedShape& s) {
-  return {"latent down", task.model.hidden, s.latents, task.work.formats.precision};
+Linear key_down(const LayerTask& task) {
+  const CompressedShape s(task);
+  Linear down = mixer_matrix(task, "latent down", task.model.hidden, s.latents, MatrixSplit::kNone);
+  down.parts = {{s.a.q_lora_rank}, {s.a.head_dim}};
+  return down;
 }
 
-Linear head_queries(const LayerTask& task, const CompressedShape& s) {
-  return {"query up", s.a.q_lora_rank, s.columns(), task.work.formats.precision};
+Linear entry_queries(const LayerTask& task) {
+  const CompressedShape s(task);
+  return mixer_matrix(task, "index query", s.a.q_lora_rank,
+                      s.a.indexer.heads * s.a.indexer.head_dim, MatrixSplit::kNone);
 }
 
-Linear entry_queries(const LayerTask& task, const CompressedShape& s) {
-  return {"index query", s.a.q_lora_rank, s.a.indexer.heads * s.a.indexer.head_dim,
-          task.work.formats.precision};
-}
-
+/// What is pooled, and gates.
 Linear compression(const LayerTask& task, const Compressor& c, const char* name) {
-  return {name, task.model.hidden, c.projected(), unquantised(task.work.formats.precision)};
+  Linear linear =
+      sixteen_bit_matrix(task, name, task.model.hidden, c.projected(), MatrixSplit::kNone);
+  linear.parts = {{.out = c.projected(), .count = 2}};
+  return linear;
 }
 
 /// The compressor of keys.
-std::vector<Linear> compressed_inputs(const LayerTask& task, const CompressedShape& s) {
+std::vector<Linear> compressed_inputs(const LayerTask& task) {
+  const CompressedShape s(task);
   if (s.compressors.empty()) return {};
   return {compression(task, s.compressors.front(), "key compression")};
 }
 
 /// Matrices of the indexer that read the layer's input: of its keys' compressor and of weights.
-std::vector<Linear> detached_inputs(const LayerTask& task, const CompressedShape& s) {
+std::vector<Linear> detached_inputs(const LayerTask& task) {
+  const CompressedShape s(task);
   if (!s.chooses) return {};
   return {compression(task, s.compressors.back(), "index compression"),
-          {"index weights", task.model.hidden, s.a.indexer.heads,
-           unquantised(task.work.formats.precision)}};
+          sixteen_bit_matrix(task, "index weights", task.model.hidden, s.a.indexer.heads,
+                             MatrixSplit::kNone)};
 }
 
-Linear row_output(const LayerTask& task, const CompressedShape& s) {
-  return {"attention output", s.output(), task.model.hidden, task.work.formats.precision};
-}
-
-GemmShape value_groups(const LayerTask& task, const CompressedShape& s) {
+GemmShape value_groups(const LayerTask& task) {
+  const CompressedShape s(task);
   return {task.work.tokens(), s.a.compression.output_rank, s.columns() / s.groups, s.groups};
 }
 
 /// Pools what is projected by a softmax of its gates into an entry for every `ratio` tokens, with a
 /// norm and a rotation; or the gradients of both.
 Kernel pooling(const LayerTask& task, const Compressor& c, bool forward) {
-  const double bytes = activation_bytes(task.work.formats.precision);
+  const double bytes = task.bytes();
   const double entry = bytes / real(2 * c.overlap * c.ratio);
   const double read = forward ? bytes : bytes + 2 * entry, written = forward ? entry : bytes;
   return stream(forward ? "key pooling" : "key pooling backward", KernelClass::kElementwise,
@@ -107,23 +112,16 @@ Kernel pooling(const LayerTask& task, const Compressor& c, bool forward) {
 
 namespace v4 {
 
-Tensor rows(const char* name, const LayerTask& task, double columns, double bytes) {
-  return kept::of_layer(name, task, real(task.work.tokens()) * columns * bytes);
-}
-double compressed_bytes(const LayerTask& task) {
-  return activation_bytes(task.work.formats.precision);
-}
-
 /// Gathered copies of what compressors and the indexer read.
 Tensor inputs(const LayerTask& task) {
   const bool gathers =
       task.work.split.sp && task.work.split.tp > 1 && kind_of_layer(task) != Compressed::kNothing;
-  return rows("index inputs", task, gathers ? real(task.model.hidden) : 0, compressed_bytes(task));
+  return kept::of_tokens("index inputs", task, gathers ? real(task.model.hidden) : 0, task.bytes());
 }
 Tensor latent_norm(const LayerTask& task) {
   const CompressedShape s(task);
   return kept::of_layer("latent norm input", task,
-                        real(task.work.row_tokens() * s.latents) * compressed_bytes(task));
+                        real(task.work.row_tokens() * s.latents) * task.bytes());
 }
 Tensor latents(const LayerTask& task) {
   return kept::of_layer("latents", task,
@@ -135,39 +133,39 @@ Tensor compressed(const LayerTask& task) {
   double columns = 0;
   for (const Compressor& c : CompressedShape(task).compressors)
     columns += real(c.projected()) + real(c.columns) / real(c.ratio);
-  return rows("key compression", task, columns, compressed_bytes(task));
+  return kept::of_tokens("key compression", task, columns, task.bytes());
 }
 Tensor keys(const LayerTask& task) {
   const CompressedShape s(task);
   double columns = real(s.a.head_dim);
   if (!s.compressors.empty())
     columns += real(s.compressors.front().columns) / real(s.compressors.front().ratio);
-  return rows("keys", task, columns, compressed_bytes(task));
+  return kept::of_tokens("keys", task, columns, task.bytes());
 }
 Tensor unnormed(const LayerTask& task) {
-  return rows("queries before norm", task, real(CompressedShape(task).columns()),
-              compressed_bytes(task));
+  return kept::of_tokens("queries before norm", task, real(CompressedShape(task).columns()),
+                         task.bytes());
 }
 Tensor queries(const LayerTask& task) {
-  return rows("queries", task, real(CompressedShape(task).columns()), compressed_bytes(task));
+  return kept::of_tokens("queries", task, real(CompressedShape(task).columns()), task.bytes());
 }
 Tensor result(const LayerTask& task) {
-  return rows("attention result", task, real(CompressedShape(task).columns()),
-              compressed_bytes(task));
+  return kept::of_tokens("attention result", task, real(CompressedShape(task).columns()),
+                         task.bytes());
 }
 Tensor sums(const LayerTask& task) {
-  return rows("attention sums", task, real(CompressedShape(task).heads), sizeof(float));
+  return kept::of_tokens("attention sums", task, real(CompressedShape(task).heads), sizeof(float));
 }
 Tensor compressed_output_input(const LayerTask& task) {
-  return rows("attention output input", task, real(CompressedShape(task).output()),
-              kept::input_bytes(task.work));
+  return kept::of_tokens("attention output input", task, real(CompressedShape(task).output()),
+                         kept::input_bytes(task.work));
 }
 Tensor compressed_index_operands(const LayerTask& task) {
   const CompressedShape s(task);
   const IndexerConfig& i = s.a.indexer;
   const double entries = s.chooses ? real(i.head_dim) / real(s.ratio) : 0;
   const double columns = s.chooses ? real(i.heads * i.head_dim + i.heads) + entries : 0;
-  return rows("index queries, keys and weights", task, columns, compressed_bytes(task));
+  return kept::of_tokens("index queries, keys and weights", task, columns, task.bytes());
 }
 Tensor selection(const LayerTask& task) {
   const double bytes = CompressedShape(task).chooses
@@ -178,150 +176,192 @@ Tensor selection(const LayerTask& task) {
 
 }  // namespace v4
 
-class CompressedTraining {
- public:
-  CompressedTraining(StepList& steps, const LayerTask& task)
-      : steps_(steps), task_(task), w_(task.work), s_(task) {}
+SeenKeys keys_of(const LayerTask& task) {
+  return compressed_keys(task.model.attention, all_tokens(task), kind_of_layer(task));
+}
 
-  void forward() {
-    const double bytes = activation_bytes(w_.formats.precision);
-    local_forward(steps_, w_, key_down(task_, s_), w_.row_tokens());
-    makes(steps_, task_, {kept::attention_input});
-    steps_.then(stream("latent norm", KernelClass::kNormalization, w_.row_tokens(), s_.latents,
-                       {bytes, bytes, vector_cost::kRmsNorm}));
-    makes(steps_, task_, {v4::latent_norm, v4::latents});
-    compress();
-    std::vector<Linear> ups = {head_queries(task_, s_)};
-    if (s_.chooses) ups.push_back(entry_queries(task_, s_));
-    column_forward(steps_, w_, ups, s_.latents);
-    rotate_queries();
-    makes(steps_, task_, {v4::keys});
-    if (s_.chooses) choose();
-    attend(task_);
-    steps_.then(rotate("rotary inverse", w_.formats.precision, w_.tokens(),
-                       s_.heads * s_.a.qk_rope_head_dim));
-    steps_.then(gemm("value groups", unquantised(w_.formats.precision), value_groups(task_, s_)));
-    makes(steps_, task_, {v4::compressed_output_input});
-    row_forward(steps_, w_, row_output(task_, s_),
-                task_.scatters_attention() ? RowOutput::kScattered : RowOutput::kReduced);
-  }
+void latents_forward(StepList& steps, const LayerTask& task) {
+  local_forward(steps, task.work, key_down(task), task.work.row_tokens());
+}
 
-  void backward() {
-    const double bytes = activation_bytes(w_.formats.precision);
-    row_backward(steps_, w_, row_output(task_, s_));
-    frees(steps_, task_, {v4::compressed_output_input});
-    batched_backward(steps_, w_, "value groups", value_groups(task_, s_));
-    uses(steps_, task_, {v4::result});
-    steps_.then(rotate("rotary inverse backward", w_.formats.precision, w_.tokens(),
-                       s_.heads * s_.a.qk_rope_head_dim));
-    if (w_.recomputes(RecomputeModule::kCoreAttn)) attend(again_);
-    if (s_.chooses) learn();
-    for (Kernel& kernel : chosen_gradients(keys(), s_.shared(), unquantised(w_.formats.precision)))
-      steps_.then(std::move(kernel));
-    frees(steps_, task_, {v4::queries, v4::keys, v4::result, v4::sums, v4::selection});
-    steps_.then(stream("rotary backward", KernelClass::kElementwise, w_.tokens(), s_.columns(),
-                       {2 * bytes, bytes, vector_cost::kNormBackward}));
-    frees(steps_, task_, {v4::unnormed});
-    if (s_.chooses)
-      detached_backward(steps_, w_, entry_queries(task_, s_), w_.tokens(), steps_.cursor());
-    column_backward(steps_, w_, {head_queries(task_, s_)}, s_.latents);
-    frees(steps_, task_, {v4::latents});
-    steps_.then(stream("latent norm backward", KernelClass::kNormalization, w_.row_tokens(),
-                       s_.latents, {2 * bytes, bytes, vector_cost::kNormBackward}));
-    frees(steps_, task_, {v4::latent_norm});
-    if (w_.recomputes(RecomputeModule::kLayernorm)) {
-      steps_.then(norm_forward("attention norm", task_, w_.row_tokens()));
-      makes(steps_, again_, {kept::attention_input});
-    }
-    compress_backward();
-    local_backward(steps_, w_, key_down(task_, s_), w_.row_tokens());
-    if (!s_.compressors.empty())
-      steps_.then(stream("latent input gradient add", KernelClass::kElementwise, w_.row_tokens(),
-                         task_.model.hidden, {2 * bytes, bytes, 1}));
-    frees(steps_, task_, {kept::attention_input});
-  }
+void compress(StepList& steps, const LayerTask& task) {
+  const CompressedShape s(task);
+  if (s.compressors.empty()) return;
+  std::vector<Linear> inputs = compressed_inputs(task);
+  for (Linear& linear : detached_inputs(task)) inputs.push_back(std::move(linear));
+  column_forward(steps, task.work, inputs, task.model.hidden);
+  makes(steps, task, {v4::inputs});
+  for (const Compressor& c : s.compressors) steps.then(pooling(task, c, true));
+  makes(steps, task, {v4::compressed});
+}
 
- private:
-  SeenKeys keys() const { return compressed_keys(s_.a, all_tokens(task_), kind_of_layer(task_)); }
+void compress_backward(StepList& steps, const LayerTask& task) {
+  const CompressedShape s(task);
+  if (s.compressors.empty()) return;
+  for (const Compressor& c : s.compressors) steps.then(pooling(task, c, false));
+  frees(steps, task, {v4::compressed});
+  const std::size_t gradient = steps.cursor();
+  for (const Linear& linear : detached_inputs(task))
+    detached_backward(steps, task.work, linear, task.work.tokens(), gradient);
+  column_backward(steps, task.work, compressed_inputs(task), task.model.hidden);
+  frees(steps, task, {v4::inputs});
+}
 
-  void compress() const {
-    if (s_.compressors.empty()) return;
-    std::vector<Linear> inputs = compressed_inputs(task_, s_);
-    for (Linear& linear : detached_inputs(task_, s_)) inputs.push_back(std::move(linear));
-    column_forward(steps_, w_, inputs, task_.model.hidden);
-    makes(steps_, task_, {v4::inputs});
-    for (const Compressor& c : s_.compressors) steps_.then(pooling(task_, c, true));
-    makes(steps_, task_, {v4::compressed});
-  }
+/// Compressors and latents read the layer's input.
+void inputs_backward(StepList& steps, const LayerTask& task) {
+  const RankWork& w = task.work;
+  const double bytes = activation_bytes(w.formats.precision);
+  norm_again(steps, task, "attention norm");
+  compress_backward(steps, task);
+  local_backward(steps, w, key_down(task), w.row_tokens());
+  if (CompressedShape(task).compressors.empty()) return;
+  steps.then(stream("latent input gradient add", KernelClass::kElementwise, w.row_tokens(),
+                    task.model.hidden, {2 * bytes, bytes, 1}));
+}
 
-  void compress_backward() const {
-    if (s_.compressors.empty()) return;
-    for (const Compressor& c : s_.compressors) steps_.then(pooling(task_, c, false));
-    frees(steps_, task_, {v4::compressed});
-    const std::size_t gradient = steps_.cursor();
-    for (const Linear& linear : detached_inputs(task_, s_))
-      detached_backward(steps_, w_, linear, w_.tokens(), gradient);
-    column_backward(steps_, w_, compressed_inputs(task_, s_), task_.model.hidden);
-    frees(steps_, task_, {v4::inputs});
-  }
+void queries_forward(StepList& steps, const LayerTask& task) {
+  const CompressedShape s(task);
+  std::vector<Linear> ups = {head_queries(task)};
+  if (s.chooses) ups.push_back(entry_queries(task));
+  column_forward(steps, task.work, ups, s.latents);
+}
 
-  /// Norms of heads and rotation of their last columns, with those of the key.
-  void rotate_queries() const {
-    const double bytes = activation_bytes(w_.formats.precision);
-    steps_.then(stream("rotary", KernelClass::kElementwise, w_.tokens(),
-                       s_.columns() + s_.a.head_dim, {bytes, bytes, vector_cost::kRmsNorm}));
-    makes(steps_, task_, {v4::unnormed, v4::queries});
-  }
+void queries_backward(StepList& steps, const LayerTask& task) {
+  const CompressedShape s(task);
+  if (s.chooses)
+    detached_backward(steps, task.work, entry_queries(task), task.work.tokens(), steps.cursor());
+  column_backward(steps, task.work, {head_queries(task)}, s.latents);
+}
 
-  void choose() const {
-    const IndexerConfig& i = s_.a.indexer;
-    steps_.then(
-        rotate("index rotary", w_.formats.precision, w_.tokens(), i.heads * s_.a.qk_rope_head_dim));
-    steps_.then(
-        index_choice(seen_entries(task_), i, i.heads, 1, unquantised(w_.formats.precision)));
-    makes(steps_, task_, {v4::compressed_index_operands, v4::selection});
-  }
+void choose(StepList& steps, const LayerTask& task) {
+  const RankWork& w = task.work;
+  const AttentionConfig& a = task.model.attention;
+  const IndexerConfig& i = a.indexer;
+  if (!CompressedShape(task).chooses) return;
+  steps.then(rotate("index rotary", w.formats.precision, w.tokens(), i.heads * a.qk_rope_head_dim));
+  steps.then(index_choice(seen_entries(task), i, i.heads, 1, unquantised(w.formats.precision)));
+  makes(steps, task, {v4::compressed_index_operands, v4::selection});
+}
 
-  void attend(const LayerTask& task) const {
-    steps_.then(chosen_training_attention(keys(), s_.shared(), unquantised(w_.formats.precision)));
-    makes(steps_, task, {v4::result, v4::sums});
-  }
+void attend_to_entries(StepList& steps, const LayerTask& task) {
+  steps.then(chosen_training_attention(keys_of(task), CompressedShape(task).shared(),
+                                       unquantised(task.work.formats.precision)));
+  makes(steps, task, {v4::result, v4::sums});
+}
 
-  void learn() const {
-    const IndexerConfig& i = s_.a.indexer;
-    const SeenKeys entries = seen_entries(task_);
-    const Precision precision = unquantised(w_.formats.precision);
-    std::size_t last =
-        steps_.for_weights(index_target(entries, s_.shared(), precision), {steps_.cursor()});
-    uses(steps_, task_, {v4::queries, v4::keys, v4::sums, v4::selection});
-    if (w_.split.tp > 1) {
-      last =
-          steps_.for_weights(LayerCollective{"index target all-reduce", TransferKind::kAllReduce,
+void learn_entries(StepList& steps, const LayerTask& task) {
+  const CompressedShape s(task);
+  const RankWork& w = task.work;
+  const IndexerConfig& i = s.a.indexer;
+  const SeenKeys entries = seen_entries(task);
+  const Precision precision = unquantised(w.formats.precision);
+  std::size_t last =
+      steps.for_weights(index_target(entries, s.shared(), precision), {steps.cursor()});
+  uses(steps, task, {v4::queries, v4::keys, v4::sums, v4::selection});
+  if (w.split.tp > 1) {
+    last = steps.for_weights(LayerCollective{"index target all-reduce", TransferKind::kAllReduce,
                                              Scope::kTensor, Bytes(distribution_bytes(entries, 1))},
                              {last});
-    }
-    last = steps_.for_weights(index_gradient(entries, i, i.heads, 1, precision), {last});
-    frees(steps_, task_, {v4::compressed_index_operands});
-    steps_.for_weights(rotate("index rotary backward", w_.formats.precision, w_.tokens(),
-                              i.heads * s_.a.qk_rope_head_dim),
-                       {last});
   }
+  last = steps.for_weights(index_gradient(entries, i, i.heads, 1, precision), {last});
+  frees(steps, task, {v4::compressed_index_operands});
+  steps.for_weights(rotate("index rotary backward", w.formats.precision, w.tokens(),
+                           i.heads * s.a.qk_rope_head_dim),
+                    {last});
+}
 
-  StepList& steps_;
-  const LayerTask& task_;
-  LayerTask again_ = task_.again();
-  const RankWork& w_;
-  CompressedShape s_;
-};
+void attention_forward_of_entries(StepList& steps, const LayerTask& task) {
+  choose(steps, task);
+  attend_to_entries(steps, task);
+}
+
+void attention_gradients(StepList& steps, const LayerTask& task) {
+  const CompressedShape s(task);
+  if (task.work.recomputes(RecomputeModule::kCoreAttn)) attend_to_entries(steps, task.again());
+  if (s.chooses) learn_entries(steps, task);
+  for (Kernel& kernel :
+       chosen_gradients(keys_of(task), s.shared(), unquantised(task.work.formats.precision)))
+    steps.then(std::move(kernel));
+}
+
+void value_groups_backward(StepList& steps, const LayerTask& task) {
+  batched_backward(steps, task.work, "value groups", value_groups(task));
+}
 
 }  // namespace
 
-void compressed_training_forward(StepList& steps, const LayerTask& task) {
-  CompressedTraining(steps, task).forward();
+Linear head_queries(const LayerTask& task) {
+  const CompressedShape s(task);
+  return mixer_matrix(task, "query up", s.a.q_lora_rank, s.columns(), MatrixSplit::kColumns);
 }
 
-void compressed_training_backward(StepList& steps, const LayerTask& task) {
-  CompressedTraining(steps, task).backward();
+/// Each group of heads has a matrix of its own.
+Linear group_values(const LayerTask& task) {
+  const CompressedShape s(task);
+  Linear values =
+      mixer_matrix(task, "value groups", s.columns() / s.groups, s.output(), MatrixSplit::kParts);
+  values.parts = {{.out = s.output(), .count = s.groups}};
+  return values;
+}
+
+Linear row_output(const LayerTask& task) {
+  const CompressedShape s(task);
+  return mixer_matrix(task, "attention output", s.output(), task.model.hidden, MatrixSplit::kRows);
+}
+
+Kernel inverse_rotary(const LayerTask& task) {
+  const CompressedShape s(task);
+  return rotate("rotary inverse", task.work.formats.precision, task.work.tokens(),
+                s.heads * s.a.qk_rope_head_dim);
+}
+
+std::vector<Linear> compressed_linears(const LayerTask& task) {
+  std::vector<Linear> all = {key_down(task), head_queries(task), group_values(task),
+                             row_output(task)};
+  for (auto* further : {compressed_inputs, detached_inputs})
+    for (Linear& linear : further(task)) all.push_back(std::move(linear));
+  if (CompressedShape(task).chooses) all.push_back(entry_queries(task));
+  return all;
+}
+
+/// Gradients of compressors run with those of the matrix of latents, which reads what they read.
+std::vector<LayerOp> compressed_training_ops(const LayerTask& task) {
+  const CompressedShape s(task);
+  const RankWork& w = task.work;
+  const std::int64_t rows = w.row_tokens(), tokens = w.tokens();
+  const double bytes = activation_bytes(w.formats.precision);
+  const auto pass = [](const char* name, KernelClass kind, std::int64_t of, std::int64_t width,
+                       StreamCost cost) { return kernels({stream(name, kind, of, width, cost)}); };
+  Kernel inverse_backward = inverse_rotary(task);
+  inverse_backward.name += " backward";
+  return {{latents_forward, inputs_backward, {kept::attention_input}},
+          {pass("latent norm", KernelClass::kNormalization, rows, s.latents,
+                {bytes, bytes, vector_cost::kRmsNorm}),
+           pass("latent norm backward", KernelClass::kNormalization, rows, s.latents,
+                {2 * bytes, bytes, vector_cost::kNormBackward}),
+           {v4::latent_norm},
+           {v4::latents}},
+          {compress},
+          {queries_forward, queries_backward, {}, {}, {v4::latents}},
+          // Norms of heads and rotation of their last columns, with those of the key.
+          {pass("rotary", KernelClass::kElementwise, tokens, s.columns() + s.a.head_dim,
+                {bytes, bytes, vector_cost::kRmsNorm}),
+           pass("rotary backward", KernelClass::kElementwise, tokens, s.columns(),
+                {2 * bytes, bytes, vector_cost::kNormBackward}),
+           {v4::unnormed},
+           {v4::queries, v4::keys}},
+          {attention_forward_of_entries,
+           attention_gradients,
+           {},
+           {},
+           {v4::queries, v4::keys, v4::result, v4::sums, v4::selection}},
+          {kernels({inverse_rotary(task)}), kernels({std::move(inverse_backward)})},
+          {kernels({gemm("value groups", unquantised(w.formats.precision), value_groups(task))}),
+           value_groups_backward,
+           {},
+           {v4::compressed_output_input},
+           {v4::result}},
+          row_op(row_output(task), {v4::compressed_output_input})};
 }
 
 }  // namespace orrery

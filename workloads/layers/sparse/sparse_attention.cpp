@@ -6,6 +6,7 @@
 // Layers of GLM-5.2 that share the selection of the layer before have no indexer and no keys of
 // one. Training: sparse_training.h.
 #include <algorithm>
+#include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/attention/latent_attention.h"
@@ -17,19 +18,12 @@
 namespace orrery {
 namespace {
 
-std::int64_t index_input(const LlmConfig& model) {
-  return model.attention.q_lora_rank > 0 ? model.attention.q_lora_rank : model.hidden;
-}
-
 class SparseAttention final : public LatentAttention {
  public:
   /// @param chooses has an indexer
   explicit SparseAttention(bool chooses) : chooses_(chooses) {}
 
-  PartParameters parameters(const LlmConfig& model, const LayerConfig& layer,
-                            int tp) const override;
-  std::vector<PartMatrix> matrices(const LlmConfig& model, const LayerConfig& layer,
-                                   int tp) const override;
+  PartWeights weights(const LayerTask& task) const override;
   SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
   std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
   void part_forward(StepList& steps, const LayerTask& task,
@@ -37,9 +31,7 @@ class SparseAttention final : public LatentAttention {
 
  protected:
   void beside_queries(StepList& steps, const LayerTask& task) const override;
-  bool absorbs(const LayerTask& task) const override {
-    return task.work.batch.phase == Phase::kTraining;
-  }
+  bool absorbs(const LayerTask& task) const override { return task.work.trains(); }
   void heads_backward(StepList& steps, const LayerTask& task) const override {
     sparse_training_backward(steps, task, chooses_);
   }
@@ -51,26 +43,11 @@ class SparseAttention final : public LatentAttention {
   bool chooses_;
 };
 
-PartParameters SparseAttention::parameters(const LlmConfig& model, const LayerConfig& layer,
-                                           int tp) const {
-  PartParameters p = LatentAttention::parameters(model, layer, tp);
-  if (!chooses_) return p;
-  const IndexerConfig& i = model.attention.indexer;
-  const std::int64_t weights = model.hidden * i.heads;
-  p.whole += index_input(model) * i.heads * i.head_dim + model.hidden * i.head_dim + weights;
-  p.whole_vectors += 2 * i.head_dim;  // a LayerNorm of keys
-  p.sixteen_bit += weights + 2 * i.head_dim;
-  return p;
-}
-
-std::vector<PartMatrix> SparseAttention::matrices(const LlmConfig& model, const LayerConfig& layer,
-                                                  int tp) const {
-  std::vector<PartMatrix> all = LatentAttention::matrices(model, layer, tp);
+PartWeights SparseAttention::weights(const LayerTask& task) const {
+  PartWeights all = LatentAttention::weights(task);
   if (!chooses_) return all;
-  const IndexerConfig& i = model.attention.indexer;
-  all.push_back({i.heads * i.head_dim, index_input(model)});
-  all.push_back({i.head_dim, model.hidden});
-  all.push_back({i.heads, model.hidden});
+  for (Linear& matrix : index_linears(task)) all.matrices.push_back(std::move(matrix));
+  all.whole_vectors += 2 * task.model.attention.indexer.head_dim;  // a LayerNorm of keys
   return all;
 }
 
@@ -93,20 +70,16 @@ std::vector<KeyTerm> SparseAttention::key_terms(const LlmConfig& model,
 void SparseAttention::beside_queries(StepList& steps, const LayerTask& task) const {
   if (!chooses_) return;
   const RankWork& w = task.work;
-  if (w.batch.phase == Phase::kTraining) {
+  if (w.trains()) {
     indexer_training_forward(steps, task);
     return;
   }
   const IndexerConfig& i = task.model.attention.indexer;
-  const WeightFormat weights = task.weights(task.layer.attention);
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t tokens = w.tokens(), columns = (i.heads + 1) * i.head_dim;
-  steps.then(gemm("index query", w.formats.precision,
-                  {tokens, i.heads * i.head_dim, index_input(task.model)}, weights));
-  steps.then(
-      gemm("index key", w.formats.precision, {tokens, i.head_dim, task.model.hidden}, weights));
-  steps.then(gemm("index weights", unquantised(w.formats.precision),
-                  {tokens, i.heads, task.model.hidden}));
+  for (const Linear& linear : index_linears(task))
+    steps.then(
+        gemm(linear.name, linear.precision, {tokens, linear.out, linear.in}, linear.weights));
   steps.then(stream("index key norm", KernelClass::kNormalization, tokens, i.head_dim,
                     {bytes, bytes, vector_cost::kLayerNorm}));
   steps.then(rotate("index rotary", w.formats.precision, tokens,
@@ -128,7 +101,7 @@ void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
                                    const AttentionPart& part) const {
   const AttentionConfig& a = task.model.attention;
   const RankWork& w = task.work;
-  if (w.batch.phase == Phase::kTraining) {
+  if (w.trains()) {
     sparse_training_forward(steps, task, chooses_);
     return;
   }
@@ -154,16 +127,11 @@ void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
   expand_values(steps, task, seen.tokens);
 }
 
+const SparseAttention sparse_attention(true);
+const AddedMixer added_sparse_attention(MixerKind::kSparse, sparse_attention);
+const SparseAttention shared_sparse_attention(false);
+const AddedMixer added_shared_sparse_attention(MixerKind::kSharedSparse, shared_sparse_attention);
+
 }  // namespace
-
-const Mixer& sparse_attention() {
-  static const SparseAttention mixer(true);
-  return mixer;
-}
-
-const Mixer& shared_sparse_attention() {
-  static const SparseAttention mixer(false);
-  return mixer;
-}
 
 }  // namespace orrery

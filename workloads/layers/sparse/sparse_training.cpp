@@ -45,17 +45,18 @@ ChosenHeads latent_heads(const LayerTask& task) {
 
 Linear index_query(const LayerTask& task) {
   const AttentionConfig& a = task.model.attention;
-  return {"index query", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
-          a.indexer.heads * a.indexer.head_dim, task.work.formats.precision};
+  return mixer_matrix(task, "index query", a.q_lora_rank > 0 ? a.q_lora_rank : task.model.hidden,
+                      a.indexer.heads * a.indexer.head_dim, MatrixSplit::kNone);
 }
 
 Linear index_key(const LayerTask& task) {
-  return {"index key", task.model.hidden, indexer_of(task).head_dim, task.work.formats.precision};
+  return mixer_matrix(task, "index key", task.model.hidden, indexer_of(task).head_dim,
+                      MatrixSplit::kNone);
 }
 
 Linear index_weights(const LayerTask& task) {
-  return {"index weights", task.model.hidden, indexer_of(task).heads,
-          unquantised(task.work.formats.precision)};
+  return sixteen_bit_matrix(task, "index weights", task.model.hidden, indexer_of(task).heads,
+                            MatrixSplit::kNone);
 }
 
 /// Ranks that hold shares of the tokens gather what the indexer reads, and keep it.
@@ -68,31 +69,25 @@ std::int64_t index_inputs(const LayerTask& task) {
 
 // Tensors that forward passes leave.
 
-Tensor sparse_rows(const char* name, const LayerTask& task, std::int64_t columns, double bytes) {
-  return kept::of_layer(name, task, real(task.work.tokens() * columns) * bytes);
-}
-
 Tensor sparse_part(Tensor tensor, const LayerTask& task, RecomputeModule module) {
   if (task.work.recomputes(module)) tensor.role = TensorRole::kWorking;
   return tensor;
 }
 
-double wide(const LayerTask& task) { return activation_bytes(task.work.formats.precision); }
-
 Tensor gathered_index_inputs(const LayerTask& task) {
-  return sparse_rows("index inputs", task, gathers_inputs(task) ? index_inputs(task) : 0,
-                     kept::input_bytes(task.work));
+  return kept::of_tokens("index inputs", task, gathers_inputs(task) ? index_inputs(task) : 0,
+                         kept::input_bytes(task.work));
 }
 
 /// In front of the norm of index keys.
 Tensor unnormed_index_keys(const LayerTask& task) {
-  return sparse_rows("index keys before norm", task, indexer_of(task).head_dim, wide(task));
+  return kept::of_tokens("index keys before norm", task, indexer_of(task).head_dim, task.bytes());
 }
 
 Tensor index_operands(const LayerTask& task) {
   const IndexerConfig& i = indexer_of(task);
-  return sparse_rows("index queries, keys and weights", task,
-                     (i.heads + sequence_ranks(task)) * i.head_dim + i.heads, wide(task));
+  return kept::of_tokens("index queries, keys and weights", task,
+                         (i.heads + sequence_ranks(task)) * i.head_dim + i.heads, task.bytes());
 }
 
 /// Places and softmax scores. Layers that share them need them before they could be made again.
@@ -106,43 +101,46 @@ Tensor index_selected(const LayerTask& task) {
 /// The part of queries that the key up-projection is absorbed into.
 Tensor plain_queries(const LayerTask& task) {
   return sparse_part(
-      sparse_rows("queries before absorption", task,
-                  core_shape(task).query_heads * task.model.attention.qk_nope_head_dim, wide(task)),
+      kept::of_tokens("queries before absorption", task,
+                      core_shape(task).query_heads * task.model.attention.qk_nope_head_dim,
+                      task.bytes()),
       task, RecomputeModule::kMlaUpProj);
 }
 
 Tensor latent_queries(const LayerTask& task) {
   const ChosenHeads heads = latent_heads(task);
-  return sparse_part(sparse_rows("latent queries", task, heads.heads * heads.qk_dim, wide(task)),
-                     task, RecomputeModule::kMlaUpProj);
+  return sparse_part(
+      kept::of_tokens("latent queries", task, heads.heads * heads.qk_dim, task.bytes()), task,
+      RecomputeModule::kMlaUpProj);
 }
 
 Tensor latent_keys(const LayerTask& task) {
-  return sparse_rows("latent keys", task, sequence_ranks(task) * latent_key(task.model.attention),
-                     wide(task));
+  return kept::of_tokens("latent keys", task,
+                         sequence_ranks(task) * latent_key(task.model.attention), task.bytes());
 }
 
 Tensor latent_result(const LayerTask& task) {
   const ChosenHeads heads = latent_heads(task);
-  return sparse_part(sparse_rows("latent result", task, heads.heads * heads.v_dim, wide(task)),
-                     task, RecomputeModule::kCoreAttn);
+  return sparse_part(
+      kept::of_tokens("latent result", task, heads.heads * heads.v_dim, task.bytes()), task,
+      RecomputeModule::kCoreAttn);
 }
 
 Tensor latent_sums(const LayerTask& task) {
-  return sparse_rows("latent attention sums", task, latent_heads(task).heads, sizeof(float));
+  return kept::of_tokens("latent attention sums", task, latent_heads(task).heads, sizeof(float));
 }
 
 /// Keys of all ranks that share a sequence come together, or their gradients are added up.
 LayerCollective context_keys(const LayerTask& task, const char* name, TransferKind kind,
                              std::int64_t columns) {
   const std::int64_t tokens = task.work.tokens() * sequence_ranks(task);
-  return {name, kind, Scope::kContext, Bytes(real(tokens * columns) * wide(task))};
+  return {name, kind, Scope::kContext, Bytes(real(tokens * columns) * task.bytes())};
 }
 
 /// Queries in the latent space, with their rotated columns.
 void absorb(StepList& steps, const LayerTask& task) {
   const ChosenHeads heads = latent_heads(task);
-  const double bytes = wide(task);
+  const double bytes = task.bytes();
   absorb_queries(steps, task, task.work.tokens());
   steps.then(stream("latent query copy", KernelClass::kElementwise, task.work.tokens(),
                     heads.heads * heads.qk_dim, {bytes, bytes, 0}));
@@ -176,7 +174,7 @@ void learn_choice(StepList& steps, const LayerTask& task) {
     last = steps.for_weights(context_keys(task, "index key gradient reduce-scatter",
                                           TransferKind::kReduceScatter, i.head_dim),
                              {last});
-  const double bytes = wide(task);
+  const double bytes = task.bytes();
   last = steps.for_weights(rotate("index rotary backward", w.formats.precision, w.tokens(),
                                   (i.heads + 1) * task.model.attention.qk_rope_head_dim),
                            {last});
@@ -190,15 +188,18 @@ void learn_choice(StepList& steps, const LayerTask& task) {
 
 }  // namespace
 
+std::vector<Linear> index_linears(const LayerTask& task) {
+  return {index_query(task), index_key(task), index_weights(task)};
+}
+
 void indexer_training_forward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
   const IndexerConfig& i = indexer_of(task);
-  const double bytes = wide(task);
+  const double bytes = task.bytes();
   if (gathers_inputs(task))
     steps.then(tensor_collective("index input all-gather", TransferKind::kAllGather, w,
                                  index_inputs(task)));
-  for (const Linear& linear : {index_query(task), index_key(task), index_weights(task)})
-    local_forward(steps, w, linear, w.tokens());
+  for (const Linear& linear : index_linears(task)) local_forward(steps, w, linear, w.tokens());
   makes(steps, task, {gathered_index_inputs});
   steps.then(stream("index key norm", KernelClass::kNormalization, w.tokens(), i.head_dim,
                     {bytes, bytes, vector_cost::kLayerNorm}));

@@ -9,10 +9,15 @@
 // of an indexer, 2.1 of 945.8 G tokens, is not a kind of step.
 #pragma once
 
+#include <vector>
+
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/ops/step_list.h"
 
 namespace orrery {
+
+/// Matrices of the indexer: of queries, of keys and of weights.
+std::vector<Linear> index_linears(const LayerTask& task);
 
 /// Queries, keys and weights of the indexer, behind what gathers its inputs.
 void indexer_training_forward(StepList& steps, const LayerTask& task);

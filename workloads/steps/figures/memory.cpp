@@ -98,7 +98,7 @@ LayerRange stage_layers(const LlmConfig& model, const InferenceConfig& config, i
 MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config, int stage) {
   const RankWork work = rank_work(model, config);
   const RankParameters p = stage_parameters(model, config.parallel, stage);
-  const double quantised = real(p.total() - p.sixteen_bit);
+  const double quantised = real(p.quantised());
   MemoryUse use;
   use.weights = Bytes(quantised * element_bytes(config.precision) +
                       real(p.sixteen_bit) * activation_bytes(config.precision) -

@@ -266,8 +266,7 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
   const double held = of_optimizer ? 0 : sharded ? shard : real(p.total());
   use.weights = Bytes((held + adapters + copies) * wide);
   if (config.lora)
-    use.weights -=
-        Bytes(real(p.total() - p.sixteen_bit) * (wide - frozen_bytes(config.lora->base, wide)));
+    use.weights -= Bytes(real(p.quantised()) * (wide - frozen_bytes(config.lora->base, wide)));
   use.weights += Bytes(sparse_copies(model, config, stage));
   use.gradients = Bytes(
       (has_fresh_gradients(config) ? shard_of(trained, config).total() : real(trained.total())) *

@@ -19,21 +19,27 @@
 namespace orrery {
 namespace {
 
-using Split = MuonMatrix::Split;
 using Matrices = std::vector<MuonMatrix>;
 
 void add_mixer(const Mixer& mixer, const LlmConfig& model, const LayerConfig& layer, int tp,
                Matrices& all) {
-  for (const PartMatrix& matrix : mixer.matrices(model, layer, tp))
-    all.push_back({matrix.outputs, matrix.inputs, matrix.split});
+  for (const Linear& linear : mixer.weights(model, layer, tp).matrices) {
+    const bool parts = linear.split == MatrixSplit::kParts;
+    const MatrixSplit split = parts ? MatrixSplit::kNone : linear.split;
+    const std::vector<MatrixPart> whole = {{linear.out}};
+    for (const MatrixPart& part : linear.parts.empty() ? whole : linear.parts)
+      all.insert(all.end(), static_cast<std::size_t>(part.count),
+                 {part.out / part.count, linear.in, split});
+  }
 }
 
 /// The two matrices of an MLP of that width on a rank.
 void add_mlp(const LlmConfig& model, std::int64_t width, bool shared, bool expert, Matrices& all) {
   const std::int64_t inputs = model.mlp.gated ? 2 : 1;
   const std::int64_t columns = expert ? model.expert_columns() : model.hidden;
-  all.push_back({inputs * width, columns, shared ? Split::kOutputs : Split::kNone, expert});
-  all.push_back({columns, width, shared ? Split::kInputs : Split::kNone, expert});
+  all.push_back(
+      {inputs * width, columns, shared ? MatrixSplit::kColumns : MatrixSplit::kNone, expert});
+  all.push_back({columns, width, shared ? MatrixSplit::kRows : MatrixSplit::kNone, expert});
 }
 
 void add_experts(const LlmConfig& model, const ParallelConfig& parallel, Matrices& all) {
@@ -62,7 +68,7 @@ Matrices stage_matrices(const LlmConfig& model, const TrainingConfig& config, in
   if (!placement.holds(stage, module_slice(config.parallel, placement))) return all;
   for (int module = 0; module < config.mtp; ++module) {
     add(model.module_layer());
-    all.push_back({model.hidden / config.parallel.tp, 2 * model.hidden, Split::kOutputs});
+    all.push_back({model.hidden / config.parallel.tp, 2 * model.hidden, MatrixSplit::kColumns});
   }
   return all;
 }
@@ -135,14 +141,15 @@ std::vector<MuonMatrix> layer_matrices(const LlmConfig& model, const LayerConfig
   const Mixer* mixer = mixer_of(model, layer);
   if (mixer != nullptr) add_mixer(*mixer, model, layer, parallel.tp, all);
   if (layer.kind == LayerKind::kCross)
-    add_mixer(grouped_attention(), model, layer, parallel.tp, all);
+    add_mixer(mixer_of(MixerKind::kAttention), model, layer, parallel.tp, all);
   if (layer.position_biases)
-    all.push_back({model.relative_positions, attention.heads / parallel.tp, Split::kInputs});
+    all.push_back({model.relative_positions, attention.heads / parallel.tp, MatrixSplit::kRows});
   if (!layer.feeds) return all;
   if (layer.moe)
     add_experts(model, parallel, all);
   else
-    add_mlp(model, model.mlp_of(layer).intermediate / parallel.tp, true, false, all);
+    for (const Linear& linear : mlp_weights({model, layer, training_rank(parallel.tp)}).matrices)
+      all.push_back({linear.out, linear.in, linear.split});
   return all;
 }
 
@@ -169,8 +176,8 @@ NewtonSchulz newton_schulz(const MuonMatrix& matrix, MuonTensorMode mode, int ra
   const auto whole = [](std::int64_t a, std::int64_t b) {
     return NewtonSchulz{std::min(a, b), std::max(a, b)};
   };
-  const bool outputs = matrix.split == Split::kOutputs;
-  if (matrix.split == Split::kNone || ranks == 1 || mode == MuonTensorMode::kBlockwise)
+  const bool outputs = matrix.split == MatrixSplit::kColumns;
+  if (matrix.split == MatrixSplit::kNone || ranks == 1 || mode == MuonTensorMode::kBlockwise)
     return whole(matrix.outputs, matrix.inputs);
   if (mode == MuonTensorMode::kDuplicated) {
     NewtonSchulz shape =

@@ -16,17 +16,17 @@ struct TrainingConfig;
 
 /// A matrix that Muon updates: a rank's part of a weight of [outputs, inputs].
 struct MuonMatrix {
-  using Split = PartMatrix::Split;
   std::int64_t outputs = 0, inputs = 0;  ///< those of the rank
-  Split split = Split::kNone;
+  MatrixSplit split = MatrixSplit::kNone;
   bool expert = false;  ///< ranks of etp share it, not those of tp
 
   double elements() const { return static_cast<double>(outputs) * static_cast<double>(inputs); }
   auto operator<=>(const MuonMatrix&) const = default;
 };
 
-/// Matrices of a layer on one rank: Mixer::matrices(), gate and up as one (linear_fc1), and one of
-/// each expert. Weights of hyper-connections stay with the rest.
+/// Matrices of a layer on one rank: those of its mixer, queries, keys and values apart
+/// (Megatron-Core arguments.py: muon_split_qkv), gate and up as one (linear_fc1), and one of each
+/// expert. Weights of hyper-connections stay with the rest.
 std::vector<MuonMatrix> layer_matrices(const LlmConfig& model, const LayerConfig& layer,
                                        const ParallelConfig& parallel);
 

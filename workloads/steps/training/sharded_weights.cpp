@@ -54,7 +54,7 @@ void cast_gathered(BlockBuilder& block, const RankParameters& parameters,
                      !software.keeps_narrow_inputs.value &&
                      software.gathered_bytes(config.precision) >= wide;
   if (!shards_weights(config) || !casts || config.lora) return;
-  const double elements = real(parameters.total() - parameters.sixteen_bit);
+  const double elements = real(parameters.quantised());
   append_copy(block, "gathered weights largest", elements, {wide, 0, 1});
   append_copy(block, "gathered weights cast", elements, {wide, element_bytes(config.precision), 2});
 }

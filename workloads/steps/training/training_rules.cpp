@@ -178,7 +178,7 @@ void require_dense_attention(const LlmConfig& model) {
   for (const LayerConfig& layer : model.layers) {
     const Mixer* mixer = mixer_of(model, layer);
     require(mixer == nullptr || mixer->trains(), "model",
-            std::string("unsupported: training of ") + to_string(layer.mixer) + ", which model '" +
+            "unsupported: training of " + std::string(layer.mixer.name) + ", which model '" +
                 model.name + "' has; inference is modelled");
   }
 }
@@ -189,13 +189,8 @@ void require_optimizer(const LlmConfig& model, const TrainingConfig& c) {
           "Muon needs whole matrices of weights and gradients: zero 0, or 1, where replicas share "
           "them out",
           {"1", {}});
-  for (const LayerConfig& layer : model.layers) {
-    const Mixer* mixer = mixer_of(model, layer);
-    const bool said = mixer == nullptr || !mixer->matrices(model, layer, 1).empty();
-    require(!muon || said, "optimizer",
-            std::string("Muon of the matrices of ") + to_string(layer.mixer) + " is not modelled",
-            {"adam", {}});
-  }
+  require(!muon || !model.has(MixerKind::kSharedBlock), "optimizer",
+          "Muon of matrices that several layers share is not modelled", {"adam", {}});
   require(!muon || !c.lora, Paths{"lora", "optimizer"}, "adapters are trained by adam or sgd",
           {{}, {"optimizer: adam"}});
   require(!muon || c.precision != Precision::kFp16, Paths{"optimizer", "precision"},

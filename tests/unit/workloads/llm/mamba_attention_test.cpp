@@ -99,8 +99,9 @@ TEST(MambaAttention, TensorsOfTrainingAreBalanced) {
 TEST(MambaAttention, IsSplitByTheHeadsAndGroupsOfBoth) {
   const LlmConfig model = small_beside(true);  // 8 heads each, 4 groups
   const LayerConfig& layer = model.layers.front();
-  EXPECT_NO_THROW(mamba_attention().require_split(model, layer, 4));
-  EXPECT_THROW(mamba_attention().require_split(model, layer, 8), config::KeyError);
+  EXPECT_NO_THROW(mixer_of(MixerKind::kMambaAttention).require_split(model, layer, 4));
+  EXPECT_THROW(mixer_of(MixerKind::kMambaAttention).require_split(model, layer, 8),
+               config::KeyError);
 }
 
 // One group of 32 is on every rank: B and C, their inputs and taps of four and a bias.
@@ -108,9 +109,13 @@ TEST(MambaAttention, AGroupAloneIsCopied) {
   LlmConfig model = small_beside(true);
   model.mamba.groups = 1;
   const LayerConfig layer = layer_with(MixerKind::kMamba2);
-  const auto own = [&](int tp) { return mamba2().parameters(model, layer, tp).total(); };
+  const auto own = [&](int tp) {
+    return mixer_of(MixerKind::kMamba2).weights(model, layer, tp).parameters().total();
+  };
   EXPECT_EQ(4 * own(4) - own(1), 3 * 2 * 32 * (64 + 5));
-  const auto held = [&](int tp) { return mamba2().cache(model, layer, tp).state_bytes; };
+  const auto held = [&](int tp) {
+    return mixer_of(MixerKind::kMamba2).cache(model, layer, tp).state_bytes;
+  };
   EXPECT_DOUBLE_EQ(4 * held(4) - held(1), 3 * 2 * 32 * 3 * 2.0);
   const StepList steps = layer_forward(model, layer, beside_work(Phase::kPrefill, 4));
   EXPECT_EQ(std::count_if(steps.steps().begin(), steps.steps().end(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include "workloads/layers/parts/rank_parameters.h"
 #include "workloads/models/llm_config.h"
 
 namespace orrery::parameters_test {
@@ -54,6 +55,15 @@ TEST(ParameterCount, BiasesNormsSinksAndPositionsAddTheirOwnElementsOnly) {
   model.positions = 5;
   EXPECT_EQ(count_parameters(model).embedding, 15 * 8);
   EXPECT_EQ(count_parameters(model).active_matrices, count_parameters(tiny()).active_matrices);
+}
+
+TEST(ParameterCount, BiasesAndNormsOfAttentionAreNeverQuantised) {
+  LlmConfig model = tiny();
+  const std::int64_t plain = layer_parameters(model, model.layers[0], {}).sixteen_bit;
+  model.attention.qkv_bias = true;     // 8 + 4 + 4
+  model.attention.output_bias = true;  // 8
+  model.attention.qk_norm = true;      // 4 + 4
+  EXPECT_EQ(layer_parameters(model, model.layers[0], {}).sixteen_bit, plain + 32);
 }
 
 TEST(ParameterCount, TiedEmbeddingsCountOnceButAreMultipliedWith) {

@@ -91,17 +91,23 @@ TEST_P(TrainedFamilies, EveryParameterHasAGradient) {
                    config.software->gradient_bytes(config.precision) * parameters);
 }
 
-// What optimizers of whole matrices take, and what ranks hold, are the same elements.
-TEST_P(TrainedFamilies, MatricesOfMixersAreTheirParameters) {
+// Counts of parameters follow from the weights of a mixer, FLOPs of steps from its products.
+TEST_P(TrainedFamilies, ProductsOfAMixerReadEachOfItsMatricesOnce) {
   const LlmConfig model = library_model(GetParam());
   for (const LayerConfig& layer : model.layers) {
     const Mixer* mixer = mixer_of(model, layer);
+    // Blocks that layers share are read once by each use.
+    if (mixer == nullptr || layer.mixer == MixerKind::kSharedBlock) continue;
     for (const int tp : {1, 2}) {
-      if (mixer == nullptr || mixer->matrices(model, layer, tp).empty()) continue;
-      std::int64_t elements = 0;
-      for (const PartMatrix& matrix : mixer->matrices(model, layer, tp))
-        elements += matrix.outputs * matrix.inputs;
-      EXPECT_EQ(elements, mixer->parameters(model, layer, tp).matrices()) << to_string(layer.mixer);
+      RankWork work;
+      work.split.tp = tp;
+      work.batch.query = work.batch.context = 64;
+      StepList steps;
+      mixer->forward(steps, {model, layer, work});
+      EXPECT_DOUBLE_EQ(
+          product_flops(steps).all,
+          2.0 * 64 * static_cast<double>(mixer->weights(model, layer, tp).parameters().matrices()))
+          << layer.mixer.name;
     }
   }
 }

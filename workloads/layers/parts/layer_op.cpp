@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workloads/layers/parts/layer_op.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace orrery {
+
+namespace {
+
+/// Whether the gradient of an operation reads a tensor.
+bool reads(const LayerOp& op, KeptTensor tensor) {
+  return std::count(op.keeps.begin(), op.keeps.end(), tensor) +
+             std::count(op.needs.begin(), op.needs.end(), tensor) >
+         0;
+}
+
+}  // namespace
+
+void run_forward(StepList& steps, const LayerTask& task, const std::vector<LayerOp>& ops) {
+  for (const LayerOp& op : ops) {
+    if (op.forward) op.forward(steps, task);
+    for (const KeptTensor tensor : op.keeps) makes(steps, task, {tensor});
+    for (const KeptTensor tensor : op.makes) makes(steps, task, {tensor});
+  }
+}
+
+void run_backward(StepList& steps, const LayerTask& task, const std::vector<LayerOp>& ops) {
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    if (op->gradient) op->gradient(steps, task);
+    for (const KeptTensor tensor : op->keeps) frees(steps, task, {tensor});
+    for (const KeptTensor tensor : op->needs) {
+      const bool read_later = std::any_of(
+          op + 1, ops.rend(), [tensor](const LayerOp& other) { return reads(other, tensor); });
+      read_later ? uses(steps, task, {tensor}) : frees(steps, task, {tensor});
+    }
+  }
+}
+
+LayerOp::Emit kernels(std::vector<Kernel> all) {
+  return [all = std::move(all)](StepList& steps, const LayerTask& /*task*/) {
+    for (const Kernel& kernel : all) steps.then(kernel);
+  };
+}
+
+void norm_again(StepList& steps, const LayerTask& task, const std::string& norm) {
+  if (!task.work.recomputes(RecomputeModule::kLayernorm)) return;
+  steps.then(norm_forward(norm, task, task.work.row_tokens()));
+  makes(steps, task.again(), {kept::attention_input});
+}
+
+LayerOp input_op(std::vector<Linear> linears, std::string norm) {
+  return {[linears](StepList& steps, const LayerTask& task) {
+            column_forward(steps, task.work, linears, task.model.hidden);
+          },
+          [linears, norm = std::move(norm)](StepList& steps, const LayerTask& task) {
+            norm_again(steps, task, norm);
+            column_backward(steps, task.work, linears, task.model.hidden);
+          },
+          {kept::attention_input}};
+}
+
+LayerOp column_op(std::vector<Linear> linears, std::int64_t width, std::vector<KeptTensor> needs) {
+  return {[=](StepList& steps, const LayerTask& task) {
+            column_forward(steps, task.work, linears, width);
+          },
+          [=](StepList& steps, const LayerTask& task) {
+            column_backward(steps, task.work, linears, width);
+          },
+          {},
+          {},
+          std::move(needs)};
+}
+
+LayerOp row_op(Linear linear, std::vector<KeptTensor> needs, std::optional<RowOutput> output) {
+  return {[=](StepList& steps, const LayerTask& task) {
+            const bool scattered = task.scatters_attention();
+            row_forward(steps, task.work, linear,
+                        output.value_or(scattered ? RowOutput::kScattered : RowOutput::kReduced));
+          },
+          [=](StepList& steps, const LayerTask& task) { row_backward(steps, task.work, linear); },
+          {},
+          {},
+          std::move(needs)};
+}
+
+LayerOp core_output_op(Linear linear, std::optional<RowOutput> output) {
+  LayerOp op = row_op(linear, {kept::output_projection_input}, output);
+  op.gradient = [linear = std::move(linear)](StepList& steps, const LayerTask& task) {
+    row_backward(steps, task.work, linear);
+    if (!task.work.formats.narrow_inputs) uses(steps, task, {kept::attention_result});
+  };
+  return op;
+}
+
+LayerOp local_op(Linear linear, std::vector<KeptTensor> needs) {
+  return {[=](StepList& steps, const LayerTask& task) {
+            local_forward(steps, task.work, linear, task.work.row_tokens());
+          },
+          [=](StepList& steps, const LayerTask& task) {
+            local_backward(steps, task.work, linear, task.work.row_tokens());
+          },
+          {},
+          {},
+          std::move(needs)};
+}
+
+}  // namespace orrery
