@@ -61,6 +61,9 @@ struct KernelCost {
   /// What the host of a rank takes to issue the kernel, where that is longer than Costs::enqueue.
   Picoseconds issue = 0;
   bool host_waits = false;  ///< the host issues nothing more until the kernel has ended
+  /// The duration is given, by a recording or a nameplate: neither the clock nor transfers beside
+  /// the kernel change it.
+  bool fixed = false;
 };
 
 /// What transfers take of the device of each of their ranks while they are in flight.

@@ -38,6 +38,8 @@ ExecutionCounts count_executions(const Program& program, const Role& role) {
       }
     }
   });
+  for (const auto& [kernel, runs] : role.runs.kernels) counts.kernels.at(kernel) += runs;
+  for (const auto& [transfer, runs] : role.runs.transfers) counts.transfers.at(transfer) += runs;
   return counts;
 }
 

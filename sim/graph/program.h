@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/graph/kernel.h"
@@ -18,6 +20,12 @@ struct HeldMemory {
   Bytes bytes;
 };
 
+/// Runs of kernels and of transfers on a rank, by ascending id; a receive is none.
+struct Runs {
+  std::vector<std::pair<KernelId, std::uint64_t>> kernels;
+  std::vector<std::pair<TransferId, std::uint64_t>> transfers;
+};
+
 /// A representative rank: the blocks it runs in order, and the real ranks it stands for (identical
 /// ranks are folded; all of them do the same at the same time).
 struct Role {
@@ -25,6 +33,7 @@ struct Role {
   std::vector<BlockId> calls;  ///< blocks in program order; a block may be called many times
   std::vector<int> ranks;
   std::vector<HeldMemory> held = {};  ///< memory that is there from the start to the end
+  Runs runs = {};  ///< besides those of its calls: of a rank that replays an imported graph
 };
 
 /// A whole run as SPMD templates: what is replayed. Streams of a role execute their operators in

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "sim/graph/topology.h"
-#include "sim/replay/replayer.h"
+#include "sim/replay/program_replayer.h"
 #include "sim/results/table.h"
 
 namespace orrery {
@@ -12,7 +12,7 @@ namespace orrery {
 /// Cursors that cannot go on, and the cursors each of them waits for.
 class DeadlockReport {
  public:
-  explicit DeadlockReport(const Replayer& replayer);
+  explicit DeadlockReport(const ProgramReplayer& replayer);
   std::string text() const;
 
  private:
@@ -28,11 +28,11 @@ class DeadlockReport {
   std::vector<CursorIndex> posted(std::uint32_t meeting) const;
   std::vector<CursorIndex> cycle() const;
 
-  const Replayer& replayer_;
+  const ProgramReplayer& replayer_;
   std::vector<std::vector<CursorIndex>> users_;  ///< streams that come to a meeting, by it
 };
 
-DeadlockReport::DeadlockReport(const Replayer& replayer)
+DeadlockReport::DeadlockReport(const ProgramReplayer& replayer)
     : replayer_(replayer), users_(replayer.meetings_.size()) {
   find_users();
 }
@@ -62,9 +62,9 @@ void DeadlockReport::find_users() {
 
 std::string DeadlockReport::text() const {
   std::ostringstream out;
-  out << "deadlock: " << replayer_.streams_left_ << " streams cannot go on";
+  out << "deadlock: " << replayer_.left_ << " streams cannot go on";
   for (CursorIndex c = 0; c < replayer_.cursors_.size(); ++c) {
-    if (replayer_.cursors_[c].position != Replayer::kEnd) {
+    if (replayer_.cursors_[c].position != ProgramReplayer::kEnd) {
       out << "\n  " << where(c) << " " << reason(c);
     }
   }
@@ -87,9 +87,9 @@ std::string DeadlockReport::name_of(std::uint32_t actor) const {
 /// "role 'pp 0', stream 'compute', call 2 (block 'forward'): operator 'send'"
 std::string DeadlockReport::where(CursorIndex index) const {
   const Program& program = replayer_.program_;
-  const Replayer::Cursor& cursor = replayer_.cursors_[index];
+  const ProgramReplayer::Cursor& cursor = replayer_.cursors_[index];
   std::string text = name_of(cursor.actor) + ", stream '" + program.streams[cursor.stream] + "'";
-  if (cursor.position == Replayer::kEnd) {
+  if (cursor.position == ProgramReplayer::kEnd) {
     return text + ": at its end";
   }
   const std::uint64_t call = cursor.position >> 32;
@@ -101,8 +101,8 @@ std::string DeadlockReport::where(CursorIndex index) const {
 }
 
 std::string DeadlockReport::reason(CursorIndex index) const {
-  const Replayer::Cursor& cursor = replayer_.cursors_[index];
-  if (cursor.state == Replayer::State::kBlocked) {
+  const ProgramReplayer::Cursor& cursor = replayer_.cursors_[index];
+  if (cursor.state == ProgramReplayer::State::kBlocked) {
     return "waits for stream '" + replayer_.program_.streams[cursor.awaits] + "' of its role";
   }
   const std::uint32_t meeting = replayer_.meeting_of(cursor);
@@ -120,7 +120,7 @@ std::string DeadlockReport::names_of_roles(const std::vector<CursorIndex>& curso
 }
 
 std::vector<DeadlockReport::CursorIndex> DeadlockReport::posted(std::uint32_t id) const {
-  const Replayer::Meeting& meeting = replayer_.meetings_[id];
+  const ProgramReplayer::Meeting& meeting = replayer_.meetings_[id];
   const auto begin = replayer_.posts_.begin() + meeting.first_post;
   return {begin, begin + meeting.posted};
 }
@@ -138,11 +138,11 @@ std::vector<DeadlockReport::CursorIndex> DeadlockReport::missing(std::uint32_t m
 }
 
 std::vector<DeadlockReport::CursorIndex> DeadlockReport::waits_for(CursorIndex index) const {
-  const Replayer::Cursor& cursor = replayer_.cursors_[index];
-  if (cursor.position == Replayer::kEnd) {
+  const ProgramReplayer::Cursor& cursor = replayer_.cursors_[index];
+  if (cursor.position == ProgramReplayer::kEnd) {
     return {};
   }
-  if (cursor.state != Replayer::State::kBlocked) {
+  if (cursor.state != ProgramReplayer::State::kBlocked) {
     return missing(replayer_.meeting_of(cursor));
   }
   return {cursor.actor * replayer_.streams_ + cursor.awaits};
@@ -183,18 +183,6 @@ std::vector<DeadlockReport::CursorIndex> DeadlockReport::cycle() const {
   return {};
 }
 
-std::string Replayer::stall_report(const Topology* topology) const {
-  const auto stall = network_.stall();
-  if (!stall) {
-    return "";
-  }
-  const Seconds since = to_seconds(link_schedule_.last_change(stall->link));
-  return "transfer '" + program_.transfers[transfer_of(stall->transfer)].name +
-         "' stands still: link " +
-         (topology != nullptr ? topology->bundle_name(stall->link) : std::to_string(stall->link)) +
-         " is down from " + format_si(since.base(), "s") + " on, and the transfer has no other way";
-}
-
-std::string Replayer::deadlock_report() const { return DeadlockReport(*this).text(); }
+std::string ProgramReplayer::deadlock_report() const { return DeadlockReport(*this).text(); }
 
 }  // namespace orrery

@@ -93,7 +93,7 @@ std::uint32_t GraphMeetings::begin(const ImportedMessage& message, std::uint32_t
   meeting.message = message;
   meeting.needed = needed;
   meeting.recorded = 0;
-  meeting.from_file = meeting.in_network = false;
+  meeting.from_file = false;
   meeting.open = true;
   return number;
 }

@@ -24,10 +24,7 @@ struct GraphMeeting {
   int source = -1, destination = -1;  ///< ranks of a message
   Picoseconds recorded = 0;           ///< the shortest time that files say; 0: none does
   Picoseconds started = 0;
-  std::uint32_t price = 0;  ///< price of the replayer
-  std::uint32_t flow = 0;   ///< flow of the replayer
-  bool from_file = false;   ///< whether it takes the recorded time
-  bool in_network = false;  ///< whether its bytes are carried
+  bool from_file = false;  ///< whether it takes the recorded time
   bool open = false;
 
   bool complete() const { return ranks.size() == needed; }

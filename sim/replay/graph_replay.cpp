@@ -19,17 +19,18 @@ void name_imported_tracks(const ImportedRun& run, Timeline& timeline) {
 
 }  // namespace
 
-GraphReplayResult replay(const ImportedRun& run, const GraphCosts& costs,
+GraphReplayResult replay(const ImportedRun& run, const GraphCosts& nodes, const Costs& costs,
                          const GraphReplayOptions& options) {
   if (options.timeline != nullptr) name_imported_tracks(run, *options.timeline);
-  GraphReplayer replayer(run, costs, options);
+  GraphReplayer replayer(run, nodes, costs, options);
   Simulation::instance().run(replayer);
-  if (const std::string stall = replayer.stall_report(); !replayer.finished() && !stall.empty())
-    throw LinkDownError(stall);
-  if (!replayer.finished())
+  if (!replayer.finished()) {
+    if (const std::string stall = replayer.stall_report(options.topology); !stall.empty())
+      throw LinkDownError(stall);
     throw DeadlockError("nodes are left that cannot start:" + replayer.deadlock_report());
+  }
   GraphReplayResult result = replayer.result();
-  if (options.chain) replayer.walk_chain(result.last_rank, options.chain);
+  if (options.chain) replayer.walk_chain(options.chain);
   return result;
 }
 

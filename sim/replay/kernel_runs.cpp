@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "sim/replay/replayer.h"
+#include "sim/replay/program_replayer.h"
 
 namespace orrery {
 namespace {
@@ -15,14 +15,14 @@ constexpr std::uint32_t kMostAhead = 16;
 }  // namespace
 
 /// When the host has handed over the kernel at the head of a stream, after those before it.
-Picoseconds Replayer::issued(const Cursor& cursor, Picoseconds enqueued) const {
+Picoseconds ProgramReplayer::issued(const Cursor& cursor, Picoseconds enqueued) const {
   const Picoseconds issue = costs_.kernels[cursor.head->work].issue;
   return checked_add(enqueued, std::max(costs_.enqueue, issue));
 }
 
 /// The kernel that has just begun on a compute stream, and those that follow it: when the last
 /// ends, as long as nothing else happens to the actor.
-Picoseconds Replayer::look_ahead(std::uint32_t index) {
+Picoseconds ProgramReplayer::look_ahead(std::uint32_t index) {
   const Cursor& cursor = cursors_[index];
   Account& account = accounts_[cursor.actor];
   Picoseconds end = sharing_->end(index);
@@ -40,7 +40,7 @@ Picoseconds Replayer::look_ahead(std::uint32_t index) {
 
 /// Whether the operator at the head of `ahead` is a kernel that starts as soon as the one before it
 /// has ended, and no stream waits for that end.
-bool Replayer::follows(const Cursor& ahead, const Cursor& cursor) const {
+bool ProgramReplayer::follows(const Cursor& ahead, const Cursor& cursor) const {
   if (ahead.position == kEnd || ahead.head->kind != OperatorKind::kCompute) return false;
   for (std::uint32_t w = 0; w < ahead.head->waits; ++w) {
     const StreamWait& wait = ahead.waits[ahead.head->first_wait + w];
@@ -56,7 +56,7 @@ bool Replayer::follows(const Cursor& ahead, const Cursor& cursor) const {
 }
 
 /// Ends the kernels of a compute stream that end before `now` and have one that follows.
-void Replayer::run_through(std::uint32_t index, Picoseconds now) {
+void ProgramReplayer::run_through(std::uint32_t index, Picoseconds now) {
   if (!looks_ahead_) return;
   for (std::uint32_t& ahead = accounts_[cursors_[index].actor].ahead;
        ahead > 0 && sharing_->end(index) < now; --ahead) {
@@ -65,7 +65,7 @@ void Replayer::run_through(std::uint32_t index, Picoseconds now) {
 }
 
 /// The kernel at the head of a compute stream has ended, and the next begins.
-void Replayer::follow(std::uint32_t index) {
+void ProgramReplayer::follow(std::uint32_t index) {
   Cursor& cursor = cursors_[index];
   Picoseconds& enqueued = accounts_[cursor.actor].enqueued;
   const Picoseconds end = sharing_->end(index);
@@ -81,7 +81,7 @@ void Replayer::follow(std::uint32_t index) {
 
 /// Something else is about to happen to an actor: its compute stream comes to where it is by now,
 /// and the kernel that it is in has an event of its own.
-void Replayer::catch_up(std::uint32_t actor, Picoseconds now) {
+void ProgramReplayer::catch_up(std::uint32_t actor, Picoseconds now) {
   std::uint32_t& ahead = accounts_[actor].ahead;
   if (ahead == 0) return;
   const std::uint32_t index = actor * streams_;

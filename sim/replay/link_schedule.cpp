@@ -24,18 +24,21 @@ LinkSchedule::LinkSchedule(const Costs& costs) : costs_(costs), order_(costs.lin
   }
 }
 
-void LinkSchedule::change_route(const LinkEvent::Reroute& reroute, double part_done,
-                                double completed) {
-  Way& way =
-      ways_.try_emplace(reroute.transfer, Way{&costs_.transfers[reroute.transfer].loads, 0, {}})
-          .first->second;
-  const double done = completed + part_done;
-  for (const LinkLoad& load : *way.loads) {
+void LinkSchedule::change_route(const LinkEvent::Reroute& reroute, double done) {
+  const auto [known, is_first] = ways_.try_emplace(reroute.transfer);
+  Way& way = known->second;
+  const LinkLoads& before = is_first ? costs_.transfers[reroute.transfer].loads : way.now->loads;
+  for (const LinkLoad& load : before) {
     const double times = done - way.from;
     way.before.push_back({load.link, load.bytes * times, load.payload * times});
   }
-  way.loads = &reroute.loads;
+  way.now = &reroute;
   way.from = done;
+}
+
+const LinkEvent::Reroute* LinkSchedule::way_of(std::uint32_t transfer) const {
+  const auto known = ways_.find(transfer);
+  return known == ways_.end() ? nullptr : known->second.now;
 }
 
 Picoseconds LinkSchedule::last_change(std::uint32_t link) const {
@@ -47,11 +50,11 @@ Picoseconds LinkSchedule::last_change(std::uint32_t link) const {
   return last;
 }
 
-void LinkSchedule::add(std::uint32_t transfer, double completed, Totals& totals) const {
+void LinkSchedule::add(std::uint32_t transfer, double done, Totals& totals) const {
   const auto found = ways_.find(transfer);
   const bool rerouted = found != ways_.end();
-  const auto& loads = rerouted ? *found->second.loads : costs_.transfers[transfer].loads;
-  const double times = completed - (rerouted ? found->second.from : 0);
+  const auto& loads = rerouted ? found->second.now->loads : costs_.transfers[transfer].loads;
+  const double times = done - (rerouted ? found->second.from : 0);
   for (const LinkLoad& load : loads) {
     totals.bytes[load.link] += load.bytes * times;
     totals.payload[load.link] += load.payload * times;

@@ -23,34 +23,40 @@ class LinkSchedule {
   Picoseconds next_time() const {
     return next_ < order_.size() ? costs_.link_events[order_[next_]].time : kNever;
   }
-  /// Applies the events that are due; `completed` is how often each transfer has ended.
-  template <class Completed>
-  void apply(Picoseconds now, FlowNetwork& network, const Completed& completed) {
+  /// Applies the events that are due.
+  /// @param ended tells how often each transfer has ended, `flights` its flights in the network
+  template <class Ended, class Flights>
+  void apply(Picoseconds now, FlowNetwork& network, const Ended& ended, const Flights& flights) {
     if (next_time() > now) return;
-    count_busy(network, totals([&](std::uint32_t t) {
-                 return static_cast<double>(completed(t)) + network.part_done(t, now);
-               }));
+    const auto done = [&](std::uint32_t transfer) {
+      double times = ended(transfer);
+      for (const std::uint32_t flight : flights(transfer)) times += network.part_done(flight, now);
+      return times;
+    };
+    count_busy(network, totals(done));
     for (; next_time() <= now; ++next_) {
       const LinkEvent& event = costs_.link_events[order_[next_]];
       network.set_capacity(event.link, event.capacity);
       for (const LinkEvent::Reroute& reroute : event.reroutes) {
-        change_route(reroute, network.part_done(reroute.transfer, now),
-                     static_cast<double>(completed(reroute.transfer)));
-        network.reroute(reroute, now);
+        change_route(reroute, done(reroute.transfer));
+        for (const std::uint32_t flight : flights(reroute.transfer))
+          network.reroute({flight, reroute.loads, reroute.image}, now);
       }
     }
   }
+  /// The way that a transfer takes instead of that of its costs; null: it has that.
+  const LinkEvent::Reroute* way_of(std::uint32_t transfer) const;
 
   /// LinkLoad::bytes and LinkLoad::payload by link.
   struct Totals {
     std::vector<double> bytes, payload;
   };
-  /// Totals of all transfers, each ended `completed(transfer)` times, parts of one included.
-  template <class Completed>
-  Totals totals(const Completed& completed) const {
+  /// Totals of all transfers, each done `done(transfer)` times, parts of one included.
+  template <class Done>
+  Totals totals(const Done& done) const {
     Totals totals{std::vector<double>(costs_.links.size()),
                   std::vector<double>(costs_.links.size())};
-    for (std::uint32_t t = 0; t < costs_.transfers.size(); ++t) add(t, completed(t), totals);
+    for (std::uint32_t t = 0; t < costs_.transfers.size(); ++t) add(t, done(t), totals);
     return totals;
   }
   /// Seconds that each link took for what it has carried, at the capacities that it had.
@@ -62,13 +68,13 @@ class LinkSchedule {
  private:
   /// The way of a transfer after it changed.
   struct Way {
-    const LinkLoads* loads;
+    const LinkEvent::Reroute* now = nullptr;
     double from = 0;               ///< transfers done before, the part of one included
     std::vector<LinkLoad> before;  ///< carried by then
   };
-  void add(std::uint32_t transfer, double completed, Totals& totals) const;
+  void add(std::uint32_t transfer, double done, Totals& totals) const;
   void count_busy(const FlowNetwork& network, const Totals& totals);
-  void change_route(const LinkEvent::Reroute& reroute, double part_done, double completed);
+  void change_route(const LinkEvent::Reroute& reroute, double done);
 
   const Costs& costs_;
   std::vector<std::size_t> order_;     ///< indices of costs_.link_events, by time

@@ -5,7 +5,7 @@
 
 #include "sim/events/simulation.h"
 #include "sim/replay/actors.h"
-#include "sim/replay/replayer.h"
+#include "sim/replay/program_replayer.h"
 #include "sim/trace/timeline.h"
 
 namespace orrery {
@@ -33,7 +33,7 @@ ReplayResult replay(const Program& program, const Costs& costs, const ReplayOpti
   if (options.timeline != nullptr) {
     name_tracks(program, actors_of(program, options.images != nullptr), *options.timeline);
   }
-  Replayer replayer(program, costs, options);
+  ProgramReplayer replayer(program, costs, options);
   Simulation::instance().run(replayer);
   if (!replayer.finished()) {
     const std::string stall = replayer.stall_report(options.topology);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/replay/replayer.h"
+#include "sim/replay/program_replayer.h"
 #include "sim/trace/timeline.h"
 
 namespace orrery {
@@ -37,7 +37,7 @@ const char* to_string(Category category) {
 }  // namespace
 
 /// An operator of the compute stream has ended.
-void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
+void ProgramReplayer::account_operator(const Cursor& cursor, Picoseconds now) {
   TimeBreakdown& breakdown = accounts_[cursor.actor].breakdown;
   const FrozenOperator& op = *cursor.head;
   if (op.kind == OperatorKind::kCompute) {
@@ -60,7 +60,7 @@ void Replayer::account_operator(const Cursor& cursor, Picoseconds now) {
 /// Books the gap of the compute stream of an actor, if it is in one, up to now. Called before the
 /// state of any of its streams changes, so that each stretch of a gap counts as its own cause: a
 /// peer that has not come (bubble), bytes in flight, or a kernel of another stream.
-void Replayer::settle_gap(std::uint32_t actor, Picoseconds now) {
+void ProgramReplayer::settle_gap(std::uint32_t actor, Picoseconds now) {
   const Cursor& compute = cursors_[std::size_t{actor} * streams_];
   if (compute.state != State::kBlocked) return;
   Account& account = accounts_[actor];
@@ -79,14 +79,14 @@ void Replayer::settle_gap(std::uint32_t actor, Picoseconds now) {
 }
 
 /// Along streams that wait for each other, the one that waits for none.
-const Replayer::Cursor& Replayer::cause_of(const Cursor& blocked) const {
+const ProgramReplayer::Cursor& ProgramReplayer::cause_of(const Cursor& blocked) const {
   const Cursor* cause = &blocked;
   while (cause->state == State::kBlocked) cause = &sibling(*cause, cause->awaits);
   return *cause;
 }
 
 /// The compute stream of an actor leaves the call of a block.
-void Replayer::end_call(const Cursor& compute) {
+void ProgramReplayer::end_call(const Cursor& compute) {
   Picoseconds& spent = accounts_[compute.actor].in_call;
   if (spent == 0) return;
   const BlockId block = block_of(compute);
@@ -95,7 +95,7 @@ void Replayer::end_call(const Cursor& compute) {
   times[block] += std::exchange(spent, 0);
 }
 
-void Replayer::record_span(const Cursor& cursor, Picoseconds now) {
+void ProgramReplayer::record_span(const Cursor& cursor, Picoseconds now) {
   if (cursor.stream == 0) record_call(cursor, now);
   const FrozenOperator& op = *cursor.head;
   if (op.kind != OperatorKind::kCompute) return record_transfer(cursor, now);
@@ -104,7 +104,7 @@ void Replayer::record_span(const Cursor& cursor, Picoseconds now) {
 }
 
 /// The call of a block around the operators of the compute stream, once the last of them has ended.
-void Replayer::record_call(const Cursor& cursor, Picoseconds now) {
+void ProgramReplayer::record_call(const Cursor& cursor, Picoseconds now) {
   if (static_cast<std::uint32_t>(cursor.position) == 0) call_begun_[cursor.actor] = cursor.begun;
   if (cursor.head + 1 != cursor.block_end) return;
   const BlockId block = block_of(cursor);
@@ -115,7 +115,7 @@ void Replayer::record_call(const Cursor& cursor, Picoseconds now) {
 
 /// A transfer from when it was posted, and in it from when all had. An arrow leads from a send to
 /// the bytes that its receive gets.
-void Replayer::record_transfer(const Cursor& cursor, Picoseconds now) const {
+void ProgramReplayer::record_transfer(const Cursor& cursor, Picoseconds now) const {
   const FrozenOperator& op = *cursor.head;
   const std::string& name = program_.blocks[block_of(cursor)][op.id].name;
   const std::uint32_t meeting = meeting_of(cursor);
@@ -131,15 +131,8 @@ void Replayer::record_transfer(const Cursor& cursor, Picoseconds now) const {
   if (receives) timeline_->flow(message);
 }
 
-void Replayer::record_load(std::uint32_t actor, Picoseconds now) const {
-  const DeviceLoad& load = sharing_->load_of(actor);
-  timeline_->counter(actor, "SMs taken by transfers", now, static_cast<double>(load.units));
-  timeline_->counter(actor, "GB/s of memory taken by transfers", now,
-                     static_cast<double>(load.memory) / 1e9);
-}
-
 /// A kernel begins when the host has enqueued it, not when its stream waits for that.
-void Replayer::observe(const Cursor& cursor, Picoseconds now) const {
+void ProgramReplayer::observe(const Cursor& cursor, Picoseconds now) const {
   const FrozenOperator& op = *cursor.head;
   if (op.kind == OperatorKind::kCompute) {
     const Picoseconds longer = sharing_ ? sharing_->longer(index_of(cursor)) : 0;
@@ -149,7 +142,7 @@ void Replayer::observe(const Cursor& cursor, Picoseconds now) const {
   }
 }
 
-void Replayer::record_path(const Cursor& cursor, Picoseconds now) {
+void ProgramReplayer::record_path(const Cursor& cursor, Picoseconds now) {
   PathStep step;
   step.kind = cursor.head->kind;
   step.work = cursor.head->work;
@@ -163,7 +156,7 @@ void Replayer::record_path(const Cursor& cursor, Picoseconds now) {
   path_->ends(index_of(cursor), step, now);
 }
 
-ReplayResult Replayer::result() const {
+ReplayResult ProgramReplayer::result() const {
   ReplayResult result;
   result.events = events_;
   result.operators = operators_;
@@ -188,11 +181,7 @@ ReplayResult Replayer::result() const {
   for (RoleResult& role : result.roles) {
     role.breakdown.idle = result.end - role.end;
   }
-  LinkSchedule::Totals totals = link_schedule_.totals(
-      [this](std::uint32_t t) { return static_cast<double>(meetings_[t].completed); });
-  result.link_busy_s = link_schedule_.busy(totals, network_);
-  result.link_bytes = std::move(totals.bytes);
-  result.link_payload = std::move(totals.payload);
+  add_links(result);
   return result;
 }
 

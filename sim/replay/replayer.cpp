@@ -2,17 +2,17 @@
 #include "sim/replay/replayer.h"
 
 #include <algorithm>
-#include <bit>
-#include <stdexcept>
+#include <utility>
+
+#include "sim/graph/topology.h"
+#include "sim/results/table.h"
+#include "sim/trace/timeline.h"
 
 namespace orrery {
 namespace {
 
 /// Events between a prefetch and its use.
 constexpr std::size_t kPrefetched = 8;
-
-/// Where the stream stands in the number of a run, above its places.
-constexpr int kStreamBit = 26;
 
 }  // namespace
 
@@ -22,120 +22,15 @@ FlowNetwork idle_links(const Costs& costs) {
                                                       : FlowNetwork::Links::kSeparate);
 }
 
-Replayer::Replayer(const Program& program, const Costs& costs, const ReplayOptions& options)
-    : program_(program),
-      costs_(costs),
+Replayer::Replayer(const Costs& costs, const ReplayOptions& options, FlowNetwork network)
+    : costs_(costs),
       timeline_(options.timeline),
       observer_(options.observer),
-      images_(options.images),
-      variation_(options.variation),
-      actors_(actors_of(program, images_ != nullptr)),
-      path_(options.path),
-      streams_(static_cast<std::uint32_t>(program.streams.size())),
-      accounts_(actors_.size()),
-      block_times_(actors_.size()),
-      network_(options.links != nullptr ? *options.links : idle_links(costs)),
-      link_schedule_(costs) {
-  check_costs();
-  freeze_blocks();
-  set_meetings();
-  if (options.slowdowns != nullptr) {
-    sharing_ = std::make_unique<DeviceSharing>(actors_.size(), streams_, *options.slowdowns, queue_,
-                                               kComputeEnd);
-    looks_ahead_ = timeline_ == nullptr && observer_ == nullptr && path_ == nullptr;
-  }
-  if (timeline_ != nullptr) {
-    memory_ = std::make_unique<MemoryTrack>(program, actors_, *timeline_);
-    call_begun_.resize(actors_.size());
-  }
-  place_cursors();
-  if (path_ != nullptr) path_->clear(cursors_.size());
-  start_all();
-}
-
-void Replayer::check_costs() const {
-  const std::size_t meetings = images_ == nullptr ? program_.transfers.size() : images_->size();
-  if (costs_.kernels.size() != program_.kernels.size() || costs_.transfers.size() != meetings) {
-    throw std::logic_error("costs belong to another program");
-  }
-  const auto too_long = [](Picoseconds duration) { return duration > kMaxTime; };
-  for (const KernelCost& cost : costs_.kernels) {
-    if (too_long(cost.duration)) {
-      throw std::overflow_error("a kernel takes more than 2^63 ps");
-    }
-  }
-  for (const TransferCost& cost : costs_.transfers) {
-    if (too_long(cost.latency)) {
-      throw std::overflow_error("a latency of more than 2^63 ps");
-    }
-  }
-  for (const Transfer& transfer : program_.transfers) {
-    if (transfer.participants < 1) {
-      throw std::logic_error("a transfer without participants");
-    }
-  }
-  if (streams_ > 32) throw std::logic_error("more than 32 streams");
-}
-
-void Replayer::set_meetings() {
-  meetings_.resize(costs_.transfers.size());
-  std::uint32_t posts = 0;
-  for (std::uint32_t m = 0; m < meetings_.size(); ++m) {
-    meetings_[m].first_post = posts;
-    meetings_[m].participants = images_ == nullptr
-                                    ? static_cast<std::uint32_t>(program_.transfers[m].participants)
-                                    : images_->participants(m);
-    posts += meetings_[m].participants;
-  }
-  posts_.resize(posts);
-}
-
-void Replayer::freeze_blocks() {
-  blocks_.reserve(program_.blocks.size());
-  for (const OperatorGraph& graph : program_.blocks) {
-    blocks_.push_back(freeze(graph, streams_));
-    for (const FrozenOperator& op : blocks_.back().operators) {
-      check_operator(op);
-    }
-  }
-}
-
-void Replayer::check_operator(const FrozenOperator& op) const {
-  const bool compute = op.kind == OperatorKind::kCompute;
-  if (op.work >= (compute ? program_.kernels.size() : program_.transfers.size())) {
-    throw std::logic_error("an operator names an unknown kernel or transfer");
-  }
-}
-
-void Replayer::place_cursors() {
-  for (const Role& role : program_.roles) {
-    for (const BlockId block : role.calls) {
-      if (block >= blocks_.size()) {
-        throw std::logic_error("a role calls an unknown block");
-      }
-    }
-  }
-  cursors_.resize(actors_.size() * streams_);
-  for (std::size_t i = 0; i < cursors_.size(); ++i) {
-    Cursor& cursor = cursors_[i];
-    cursor.actor = static_cast<std::uint32_t>(i / streams_);
-    cursor.stream = static_cast<StreamId>(i % streams_);
-    enter_call(cursor, 0);
-    streams_left_ += cursor.position != kEnd ? 1 : 0;
-  }
-}
-
-void Replayer::start_all() {
-  for (std::uint32_t cursor = 0; cursor < cursors_.size(); ++cursor) {
-    start(cursor, 0);
-  }
-  network_.settle(0);
-}
+      network_(std::move(network)),
+      link_schedule_(costs) {}
 
 Picoseconds Replayer::next_time() const {
-  if (finished()) {
-    return kNever;  // whatever happens to the links later
-  }
+  if (finished()) return kNever;  // whatever happens to the links later
   return std::min({queue_.top_time(), network_.next_end(), link_schedule_.next_time()});
 }
 
@@ -143,257 +38,71 @@ void Replayer::execute(Picoseconds now) {
   do {
     while (network_.next_end() <= now) {
       ++events_;
-      end_transfer(network_.end_next(), now);
+      end_flight(network_.end_next(), now);
     }
-    link_schedule_.apply(now, network_, [this](std::uint32_t t) { return meetings_[t].completed; });
+    link_schedule_.apply(
+        now, network_, [this](std::uint32_t transfer) { return ended(transfer); },
+        [this](std::uint32_t transfer) { return flights_of(transfer); });
     while (queue_.top_time() <= now) {
       const Event event = queue_.pop();
       if (const Event* later = queue_.due(kPrefetched)) prefetch(*later);
-      if (event.kind == kComputeEnd) {
-        if (sharing_ && !kernel_ended(event)) continue;
-        ++events_;
-        finish(event.target, now);
-      } else {
+      if (event.kind == kLatencyEnd) {
         ++events_;
         begin_bytes(event.target, now);
+      } else {
+        event_due(event);
       }
     }
+    start_ready(now);
     // Once for all that starts and ends at this time.
     network_.settle(now);
   } while (next_time() <= now);
 }
 
-/// What an event will touch: with 100,000 ranks none of it is in a cache.
-void Replayer::prefetch(const Event& event) const {
-  if (event.kind != kComputeEnd) {
-    __builtin_prefetch(&meetings_[event.target]);
-    return;
-  }
-  __builtin_prefetch(&cursors_[event.target]);
-  __builtin_prefetch(&accounts_[event.target / streams_]);
-  if (sharing_) sharing_->prefetch(event.target);
-}
-
-/// Starts the operator at the head of a stream, unless it has to wait for another stream.
-void Replayer::start(std::uint32_t index, Picoseconds now) {
-  Cursor& cursor = cursors_[index];
-  if (cursor.position == kEnd) {
-    // The compute stream accounts for the role until its last stream ends.
-    cursor.state = cursor.stream == 0 && end_blocked(cursor, now) ? State::kBlocked : State::kDone;
-    return;
-  }
-  if (blocked(cursor, now)) {
-    return;
-  }
-  cursor.begun = now;
-  if (memory_) memory_->starts(cursor.actor, block_of(cursor), cursor.head->id, now);
-  if (path_ != nullptr) path_->starts(index, now);
-  if (cursor.head->kind == OperatorKind::kCompute) {
-    cursor.state = State::kComputing;
-    start_kernel(index, now);
-  } else {
-    cursor.state = State::kPosted;
-    post(index, now);
-  }
-}
-
-void Replayer::start_kernel(std::uint32_t index, Picoseconds now) {
-  const Cursor& cursor = cursors_[index];
-  if (cursor.stream != 0) catch_up(cursor.actor, now);  // the host hands over to all streams
-  Picoseconds& enqueued = accounts_[cursor.actor].enqueued;
-  enqueued = issued(cursor, enqueued);
-  const Picoseconds begin = std::max(now, enqueued);
-  if (!sharing_) {
-    queue_.push({begin + duration_of(cursor), index, kComputeEnd, 0});
-    return;
-  }
-  sharing_->begin(index, cursor.head->work, begin, duration_of(cursor));
-  sharing_->queue_end(
-      index, looks_ahead_ && cursor.stream == 0 ? look_ahead(index) : sharing_->end(index));
-}
-
-/// Whether an event ends the kernel at the head of its stream.
-bool Replayer::kernel_ended(const Event& event) {
-  if (!sharing_->counts(event)) return false;
-  if (event.target % streams_ == 0) {
-    run_through(event.target, event.time);
-    accounts_[event.target / streams_].ahead = 0;
-  }
-  return sharing_->ends(event);
-}
-
-/// Time of the kernel at the head of a stream, alone on its device.
-Picoseconds Replayer::duration_of(const Cursor& cursor) const {
-  const KernelId kernel = cursor.head->work;
-  const Picoseconds duration = costs_.kernels[kernel].duration;
-  if (variation_ == nullptr) return duration;
-  const Actor& actor = actors_[cursor.actor];
-  const std::uint64_t run = cursor.position + (std::uint64_t{cursor.stream} << kStreamBit);
-  const double factor = variation_->factor(actor.rank, kernel, run);
-  return to_picoseconds(to_seconds(duration) * factor);
-}
-
-/// A transfer, posted by all, begins or ends to take its share of the devices of its actors.
-void Replayer::load_devices(std::uint32_t id, Picoseconds now, bool begins) {
-  if (costs_.transfers[id].device.none()) return;
-  const Meeting& meeting = meetings_[id];
-  for (std::uint32_t i = 0; i < meeting.participants; ++i) {
-    const std::uint32_t actor = cursors_[posts_[meeting.first_post + i]].actor;
-    catch_up(actor, now);
-    sharing_->load(actor, costs_.transfers[id].device, begins, now);
-    if (timeline_ != nullptr) record_load(actor, now);
-  }
-}
-
-bool Replayer::blocked(Cursor& cursor, Picoseconds now) {
-  for (; cursor.waits_met < cursor.head->waits; ++cursor.waits_met) {
-    const StreamWait& wait = cursor.waits[cursor.head->first_wait + cursor.waits_met];
-    const std::uint64_t awaited = position(cursor.position >> 32, wait.count);
-    if (sibling(cursor, wait.stream).position < awaited) {
-      await(cursor, wait.stream, awaited, now);
-      return true;
-    }
-  }
-  return false;
-}
-
-bool Replayer::end_blocked(Cursor& cursor, Picoseconds now) {
-  for (std::uint32_t s = 1; s < streams_; ++s) {
-    if (sibling(cursor, s).position != kEnd) {
-      await(cursor, static_cast<StreamId>(s), kEnd, now);
-      return true;
-    }
-  }
-  return false;
-}
-
-void Replayer::await(Cursor& cursor, StreamId stream, std::uint64_t awaited, Picoseconds now) {
-  cursor.state = State::kBlocked;
-  cursor.awaits = stream;
-  cursor.awaited = awaited;
-  sibling(cursor, stream).waiting |= 1U << cursor.stream;
-  if (cursor.stream == 0) accounts_[cursor.actor].gap_settled = now;
-  if (stream == 0) catch_up(cursor.actor, now);
-}
-
-void Replayer::post(std::uint32_t cursor, Picoseconds now) {
-  const std::uint32_t id = meeting_of(cursors_[cursor]);
-  Meeting& meeting = meetings_[id];
-  if (meeting.in_flight) {
-    throw std::logic_error("a transfer is used on two streams of a role; verify() names it");
-  }
-  posts_[meeting.first_post + meeting.posted] = cursor;
-  if (++meeting.posted == meeting.participants) begin_transfer(id, now);
-}
-
-/// All have posted.
-void Replayer::begin_transfer(std::uint32_t id, Picoseconds now) {
-  Meeting& meeting = meetings_[id];
-  for (std::uint32_t i = 0; i < meeting.participants; ++i) {
-    Cursor& cursor = cursors_[posts_[meeting.first_post + i]];
-    settle_gap(cursor.actor, now);
-    cursor.state = State::kInFlight;
-    if (path_ != nullptr)
-      path_->meets(index_of(cursor), posts_[meeting.first_post + meeting.participants - 1], now);
-  }
-  meeting.in_flight = true;
-  meeting.started = now;
-  if (sharing_) load_devices(id, now, true);
-  const Picoseconds latency = costs_.transfers[id].latency;
+void Replayer::begin_flight(std::uint32_t flight, Picoseconds latency, Picoseconds now) {
+  if (sharing_) load_devices(flight, now, true);
   // Without latency too: then all that starts at this time enters the network together.
-  queue_.push({now + latency, id, kLatencyEnd, 0});
+  queue_.push({checked_add(now, latency), flight, kLatencyEnd, 0});
 }
 
-void Replayer::begin_bytes(std::uint32_t id, Picoseconds now) {
-  if (network_.carries_bytes(id)) {
-    network_.start(id, now);
+void Replayer::begin_bytes(std::uint32_t flight, Picoseconds now) {
+  if (network_.carries_bytes(flight)) {
+    network_.start(flight, now);
   } else {
-    end_transfer(id, now);
+    end_flight(flight, now);
   }
 }
 
-void Replayer::end_transfer(std::uint32_t id, Picoseconds now) {
-  Meeting& meeting = meetings_[id];
-  if (sharing_) load_devices(id, now, false);
-  meeting.in_flight = false;
-  meeting.posted = 0;
-  ++meeting.completed;
-  // An actor that is released here may post the same transfer again at once. That overwrites only
-  // posts that were released before: there are never more new posts than released ones.
-  for (std::uint32_t i = 0; i < meeting.participants; ++i) {
-    finish(posts_[meeting.first_post + i], now);
-  }
+void Replayer::end_flight(std::uint32_t flight, Picoseconds now) {
+  if (sharing_) load_devices(flight, now, false);
+  flight_ended(flight, now);
 }
 
-void Replayer::finish(std::uint32_t index, Picoseconds now) {
-  Cursor& cursor = cursors_[index];
-  ++operators_;
-  settle_gap(cursor.actor, now);
-  if (cursor.stream == 0) {
-    account_operator(cursor, now);
-  } else {
-    catch_up(cursor.actor, now);
-  }
-  if (cursor.head->kind == OperatorKind::kCompute && costs_.kernels[cursor.head->work].host_waits) {
-    Picoseconds& enqueued = accounts_[cursor.actor].enqueued;
-    enqueued = std::max(enqueued, now);
-  }
-  if (timeline_ != nullptr) {
-    record_span(cursor, now);
-    memory_->ends(cursor.actor, block_of(cursor), cursor.head->id, now);
-  }
-  if (observer_ != nullptr) observe(cursor, now);
-  if (path_ != nullptr) record_path(cursor, now);
-  advance(cursor);
-  if (cursor.position == kEnd) {
-    --streams_left_;
-    accounts_[cursor.actor].end = now;
-  }
-  start(index, now);
-  if (cursor.waiting != 0) wake_waiting(cursor, now);
+void Replayer::load_device(std::uint32_t actor, const DeviceLoad& load, Picoseconds now,
+                           bool begins) {
+  sharing_->load(actor, load, begins, now);
+  if (timeline_ == nullptr) return;
+  const DeviceLoad& all = sharing_->load_of(actor);
+  timeline_->counter(actor, "SMs taken by transfers", now, static_cast<double>(all.units));
+  timeline_->counter(actor, "GB/s of memory taken by transfers", now,
+                     static_cast<double>(all.memory) / 1e9);
 }
 
-void Replayer::advance(Cursor& cursor) {
-  if (cursor.stream == 0 && cursor.head + 1 == cursor.block_end) end_call(cursor);
-  step(cursor);
+std::string Replayer::stall_report(const Topology* topology) const {
+  const auto stall = network_.stall();
+  if (!stall) return "";
+  const Seconds since = to_seconds(link_schedule_.last_change(stall->link));
+  return name_of(stall->transfer) + " stands still: link " +
+         (topology != nullptr ? topology->bundle_name(stall->link) : std::to_string(stall->link)) +
+         " is down from " + format_si(since.base(), "s") + " on, and the transfer has no other way";
 }
 
-/// Goes to the next operator of the stream.
-void Replayer::step(Cursor& cursor) const {
-  cursor.waits_met = 0;
-  if (++cursor.head != cursor.block_end) {
-    ++cursor.position;
-  } else {
-    enter_call(cursor, (cursor.position >> 32) + 1);
-  }
-}
-
-/// Goes to the first operator of the stream in this call or a later one.
-void Replayer::enter_call(Cursor& cursor, std::uint64_t call) const {
-  const std::vector<BlockId>& calls = calls_of(cursor);
-  for (; call < calls.size(); ++call) {
-    const FrozenBlock& block = blocks_[calls[call]];
-    if (block.size(cursor.stream) > 0) {
-      cursor.head = block.operators.data() + block.stream_begin[cursor.stream];
-      cursor.block_end = block.operators.data() + block.stream_begin[cursor.stream + 1U];
-      cursor.waits = block.waits.data();
-      cursor.position = position(call, 0);
-      return;
-    }
-  }
-  cursor.head = cursor.block_end = nullptr;
-  cursor.position = kEnd;
-}
-
-/// Starts what waits for a stream that has come far enough; what waits for more stays noted.
-void Replayer::wake_waiting(Cursor& awaited, Picoseconds now) {
-  for (unsigned left = awaited.waiting; left != 0; left &= left - 1) {
-    const auto stream = static_cast<std::uint32_t>(std::countr_zero(left));
-    const Cursor& cursor = sibling(awaited, stream);
-    if (awaited.position < cursor.awaited) continue;
-    awaited.waiting &= ~(1U << stream);
-    start(index_of(cursor), now);
-  }
+void Replayer::add_links(ReplayResult& result) const {
+  LinkSchedule::Totals totals =
+      link_schedule_.totals([this](std::uint32_t transfer) { return ended(transfer); });
+  result.link_busy_s = link_schedule_.busy(totals, network_);
+  result.link_bytes = std::move(totals.bytes);
+  result.link_payload = std::move(totals.payload);
 }
 
 }  // namespace orrery

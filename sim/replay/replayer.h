@@ -3,193 +3,79 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "sim/events/simulation.h"
-#include "sim/graph/frozen_block.h"
-#include "sim/graph/images.h"
 #include "sim/network/flow_network.h"
-#include "sim/replay/actors.h"
-#include "sim/replay/critical_path.h"
 #include "sim/replay/device_sharing.h"
-#include "sim/replay/huge_pages.h"
 #include "sim/replay/link_schedule.h"
-#include "sim/replay/memory_track.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {
 
-/// The state of one replay: what replay() puts on the SystemC kernel.
+/// Carries out kernels and transfers in time: the events of one replay, links that transfers share,
+/// and devices that transfers take from kernels. A derived class says what starts when:
+/// ProgramReplayer by the order of streams, GraphReplayer by dependencies.
 ///
-/// Programs are templates, so an actor (a role, or one of its ranks) keeps only where each of its
-/// in-order streams stands. What
-/// happens at one time happens in a fixed order: ends of transfers by id, then link events as
-/// listed, then events as they were pushed.
-class Replayer final : public Agenda {
+/// A flight is a transfer on its way. Several flights of one transfer may be under way at once.
+/// What happens at one time happens in a fixed order: ends of flights by id, then link events as
+/// listed, then events as they were pushed, then what can start.
+class Replayer : public Agenda {
  public:
-  /// @throws std::logic_error for a program that verify() rejects in a way that would break the
-  /// replay, std::overflow_error for a duration beyond kMaxTime.
-  Replayer(const Program& program, const Costs& costs, const ReplayOptions& options = {});
+  Picoseconds next_time() const final;
+  void execute(Picoseconds now) final;
 
-  Picoseconds next_time() const override;
-  void execute(Picoseconds now) override;
-
-  bool finished() const { return streams_left_ == 0; }
-  /// What every stuck role waits for, and the cycle of waits if there is one. For a replay that
-  /// stopped unfinished.
-  std::string deadlock_report() const;
+  bool finished() const { return left_ == 0; }
   /// Names a transfer that stands still and the link that holds it up, by number without a
   /// topology; empty if there is none.
   std::string stall_report(const Topology* topology) const;
-  /// The result of a finished replay.
-  ReplayResult result() const;
 
- private:
-  friend class DeadlockReport;
+ protected:
+  /// Kinds of events. Those from kOwnEvents on are for a derived class.
+  enum EventKind : std::uint16_t { kComputeEnd, kLatencyEnd, kOwnEvents };
 
-  /// kBlocked: waits for another stream of its actor; kPosted: for the others of its transfer.
-  enum class State : std::uint8_t { kBlocked, kComputing, kPosted, kInFlight, kDone };
-  enum EventKind : std::uint16_t { kComputeEnd, kLatencyEnd };
+  /// @param network the links before anything has crossed them; flights are its transfers
+  Replayer(const Costs& costs, const ReplayOptions& options, FlowNetwork network);
 
-  /// Call index and offset of an operator in its stream: ordered as the stream executes them.
-  static constexpr std::uint64_t position(std::uint64_t call, std::uint64_t offset) {
-    return call << 32 | offset;
-  }
-  static constexpr std::uint64_t kEnd = ~std::uint64_t{0};
+  /// An event of another kind than kLatencyEnd is due.
+  virtual void event_due(const Event& event) = 0;
+  /// Fetches what an event will touch: with 100,000 ranks none of it is in a cache.
+  virtual void prefetch(const Event& event) const = 0;
+  /// Starts what has become possible at a time, once all that ends then has ended.
+  virtual void start_ready(Picoseconds /*now*/) {}
+  /// The last bytes of a flight have come.
+  virtual void flight_ended(std::uint32_t flight, Picoseconds now) = 0;
+  /// A flight begins or ends to take its share of the devices of its ranks.
+  virtual void load_devices(std::uint32_t flight, Picoseconds now, bool begins) = 0;
+  /// Flights of a transfer, by its number in Costs::transfers.
+  virtual std::span<const std::uint32_t> flights_of(std::uint32_t transfer) const = 0;
+  /// How many flights of a transfer have ended.
+  virtual double ended(std::uint32_t transfer) const = 0;
+  /// The transfer of a flight, for errors.
+  virtual std::string name_of(std::uint32_t flight) const = 0;
 
-  /// An in-order stream of an actor: one line of a cache.
-  struct alignas(64) Cursor {
-    const FrozenOperator* head = nullptr;       ///< the operator that runs or starts next
-    const FrozenOperator* block_end = nullptr;  ///< end of this stream in the current block
-    const StreamWait* waits = nullptr;          ///< waits of the current block
-    std::uint64_t position = 0;                 ///< position of `head`; kEnd after the last
-    std::uint64_t awaited = 0;  ///< kBlocked: the position that stream `awaits` has to reach
-    Picoseconds begun = 0;      ///< when the operator started or was posted
-    std::uint32_t actor = 0;
-    std::uint32_t waiting = 0;  ///< streams of the actor that wait for this one, a bit each
-    StreamId stream = 0;
-    StreamId awaits = 0;
-    std::uint8_t waits_met = 0;
-    State state = State::kBlocked;
-  };
-  static_assert(sizeof(Cursor) == 64);
+  /// All have come to a transfer: it takes its latency, then its bytes.
+  void begin_flight(std::uint32_t flight, Picoseconds latency, Picoseconds now);
+  /// A transfer of the actor begins, or ends, to take `load` of its device.
+  void load_device(std::uint32_t actor, const DeviceLoad& load, Picoseconds now, bool begins);
+  /// What links have carried.
+  void add_links(ReplayResult& result) const;
 
-  /// Where the time of the compute stream of an actor goes.
-  struct alignas(128) Account {
-    Picoseconds enqueued = 0;     ///< when the host has handed over the last kernel that started
-    Picoseconds gap_settled = 0;  ///< until when the gap that the stream is in is booked
-    Picoseconds in_call = 0;      ///< time of the call that it is in, for block_times_
-    TimeBreakdown breakdown;
-    Picoseconds end = 0;
-    std::uint32_t ahead = 0;  ///< kernels that follow the one at the head before the queued end
-  };
-
-  /// A transfer, or an image of one, and its posts; it serves one rendezvous after the other.
-  struct Meeting {
-    std::uint32_t first_post = 0;  ///< index in posts_ of the first one
-    std::uint32_t participants = 0;
-    std::uint32_t posted = 0;
-    bool in_flight = false;
-    Picoseconds started = 0;
-    std::uint64_t completed = 0;
-  };
-
-  const Cursor& sibling(const Cursor& cursor, std::uint32_t stream) const {
-    return cursors_[cursor.actor * streams_ + stream];
-  }
-  Cursor& sibling(const Cursor& cursor, std::uint32_t stream) {
-    return cursors_[cursor.actor * streams_ + stream];
-  }
-
-  std::uint32_t index_of(const Cursor& cursor) const {
-    return static_cast<std::uint32_t>(&cursor - cursors_.data());
-  }
-
-  BlockId block_of(const Cursor& cursor) const { return calls_of(cursor)[cursor.position >> 32]; }
-  const std::vector<BlockId>& calls_of(const Cursor& cursor) const {
-    return program_.roles[actors_[cursor.actor].role].calls;
-  }
-  /// The meeting of the transfer at the head of a stream.
-  std::uint32_t meeting_of(const Cursor& cursor) const {
-    const std::uint32_t transfer = cursor.head->work;
-    return images_ == nullptr ? transfer : images_->of(transfer, actors_[cursor.actor].rank);
-  }
-  TransferId transfer_of(std::uint32_t meeting) const {
-    return images_ == nullptr ? meeting : images_->transfer(meeting);
-  }
-  Picoseconds duration_of(const Cursor& cursor) const;
-
-  void check_costs() const;
-  void freeze_blocks();
-  void check_operator(const FrozenOperator& op) const;
-  void place_cursors();
-  void set_meetings();
-
-  void start_all();
-  void start(std::uint32_t cursor, Picoseconds now);
-  void start_kernel(std::uint32_t cursor, Picoseconds now);
-  bool kernel_ended(const Event& event);
-  bool blocked(Cursor& cursor, Picoseconds now);
-  bool end_blocked(Cursor& cursor, Picoseconds now);
-  void await(Cursor& cursor, StreamId stream, std::uint64_t position, Picoseconds now);
-  void post(std::uint32_t cursor, Picoseconds now);
-  void begin_transfer(std::uint32_t meeting, Picoseconds now);
-  void load_devices(std::uint32_t meeting, Picoseconds now, bool begins);
-  void begin_bytes(std::uint32_t meeting, Picoseconds now);
-  void end_transfer(std::uint32_t meeting, Picoseconds now);
-  void finish(std::uint32_t cursor, Picoseconds now);
-  void advance(Cursor& cursor);
-  void step(Cursor& cursor) const;
-  void enter_call(Cursor& cursor, std::uint64_t call) const;
-  void wake_waiting(Cursor& awaited, Picoseconds now);
-
-  // kernel_runs.cpp
-  Picoseconds look_ahead(std::uint32_t cursor);
-  bool follows(const Cursor& ahead, const Cursor& cursor) const;
-  void run_through(std::uint32_t cursor, Picoseconds now);
-  void follow(std::uint32_t cursor);
-  void catch_up(std::uint32_t actor, Picoseconds now);
-  Picoseconds issued(const Cursor& cursor, Picoseconds enqueued) const;
-
-  void account_operator(const Cursor& cursor, Picoseconds now);
-  void settle_gap(std::uint32_t actor, Picoseconds now);
-  const Cursor& cause_of(const Cursor& blocked) const;
-  void end_call(const Cursor& compute);
-  void prefetch(const Event& event) const;
-  void record_span(const Cursor& cursor, Picoseconds now);
-  void record_call(const Cursor& cursor, Picoseconds now);
-  void record_transfer(const Cursor& cursor, Picoseconds now) const;
-  void record_load(std::uint32_t actor, Picoseconds now) const;
-  void observe(const Cursor& cursor, Picoseconds now) const;
-  void record_path(const Cursor& cursor, Picoseconds now);
-
-  const Program& program_;
   const Costs& costs_;
-  Timeline* timeline_;
-  std::vector<Picoseconds> call_begun_;  ///< begin of the call of each actor; with a timeline
-  std::unique_ptr<MemoryTrack> memory_;  ///< null: without timeline
-  UseObserver* observer_;
-  const Images* images_;              ///< null: actors are roles
-  const KernelVariation* variation_;  ///< null: all runs of a kernel are alike
-  std::vector<Actor> actors_;
-  CriticalPath* path_;     ///< null: nobody asks
-  std::uint32_t streams_;  ///< streams per actor
-  std::vector<FrozenBlock> blocks_;
-  std::vector<Cursor, HugePages<Cursor>> cursors_;     ///< cursors by actor, then stream
-  std::vector<Account, HugePages<Account>> accounts_;  ///< accounts by actor
-  /// Time of the compute stream by block, as far as it has been in one; by actor.
-  std::vector<std::vector<Picoseconds>> block_times_;
-  std::vector<Meeting, HugePages<Meeting>> meetings_;  ///< meetings by transfer, or image
-  std::vector<std::uint32_t> posts_;                   ///< cursors that wait, grouped by meeting
+  Timeline* timeline_;     ///< null: nobody watches
+  UseObserver* observer_;  ///< null: nobody asks
   FlowNetwork network_;
   LinkSchedule link_schedule_;
   EventQueue queue_;
   std::unique_ptr<DeviceSharing> sharing_;  ///< null: transfers do not slow kernels
-  bool looks_ahead_ = false;                ///< kernels that follow one another share an event
-  std::size_t streams_left_ = 0;
+  std::size_t left_ = 0;                    ///< what has to end before the replay does
   std::uint64_t events_ = 0;
   std::uint64_t operators_ = 0;
+
+ private:
+  void begin_bytes(std::uint32_t flight, Picoseconds now);
+  void end_flight(std::uint32_t flight, Picoseconds now);
 };
 
 }  // namespace orrery

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "sim/events/simulation.h"
-#include "sim/replay/replayer.h"
+#include "sim/replay/program_replayer.h"
 #include "tests/bench/contest.h"
 #include "tests/bench/contestants.h"
 #include "tests/bench/naive_replay.h"
@@ -16,7 +16,7 @@ enum class Clock { kSystemC, kBare };
 
 /// CPU time per operator, of the run without the preparation of the program.
 Sample engine(const PricedProgram& p, Clock clock) {
-  Replayer replayer(p.program, p.costs);
+  ProgramReplayer replayer(p.program, p.costs);
   Simulation& simulation = Simulation::instance();
   const double begin = cpu_seconds();
   if (clock == Clock::kSystemC) {
@@ -33,7 +33,7 @@ Sample engine(const PricedProgram& p, Clock clock) {
 Sample naive(const PricedProgram& p) {
   // The same program in the same process gives both the number of operators and the check of the
   // result.
-  Replayer replayer(p.program, p.costs);
+  ProgramReplayer replayer(p.program, p.costs);
   for (Picoseconds t = replayer.next_time(); t != kNever; t = replayer.next_time()) {
     replayer.execute(t);
   }
@@ -49,7 +49,7 @@ Sample memory_per_role() {
   const PricedProgram p = template_program(kRoles, 2);
   Simulation& simulation = Simulation::instance();
   const double before = resident_bytes();
-  Replayer replayer(p.program, p.costs);
+  ProgramReplayer replayer(p.program, p.costs);
   simulation.run(replayer);
   return {0, (resident_bytes() - before) / kRoles};
 }

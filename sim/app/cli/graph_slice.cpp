@@ -131,7 +131,9 @@ struct GraphSliceArguments : GraphArguments {
   GraphSlice cut(const ImportedRun& whole, const GraphSelection& selection) const {
     NodeTimes begins;
     try {
-      if (selection.timed()) replay(whole, {}, {nullptr, &begins});
+      GraphReplayOptions options;
+      options.begins = &begins;
+      if (selection.timed()) replay(whole, {}, {}, options);
       return slice(whole, selection, begins);
     } catch (const GraphMismatch& error) {
       throw config::ConfigError(path + ": " + error.what());

@@ -119,7 +119,7 @@ struct GraphStatsArguments : GraphArguments {
 std::optional<std::string> disagreement(const ImportedRun& run) {
   GraphCosts costs;
   for (const ImportedGraph& graph : run.graphs) costs.works.emplace_back(graph.works.size());
-  costs.transfer_scale = 0;
+  costs.recorded_scale = 0;
   try {
     replay(run, costs);
   } catch (const GraphMismatch& error) {

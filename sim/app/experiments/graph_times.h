@@ -11,6 +11,7 @@
 #include "sim/config/type.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/imported_graph.h"
+#include "sim/graph/operator_graph.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/kernel_model.h"
 #include "sim/results/run_record.h"
@@ -39,6 +40,20 @@ struct TimeScales {
   double factor(const std::string& name) const;
 };
 
+/// The kernels of an imported run, each once that differs in its work, its scale, or in where its
+/// time comes from.
+struct GraphKernels {
+  std::vector<Kernel> shapes;   ///< kernels without their scale, for models that go by shape
+  std::vector<Kernel> kernels;  ///< work times scale; empty where files tell no work
+  /// Times alone on the accelerator. Where files or nameplates give them they are fixed, and the
+  /// mean of all runs.
+  std::vector<KernelCost> costs;
+  /// The kernel of each work, by graph; NodeWork::kNoKernel for hosts, markers and transfers.
+  std::vector<std::vector<KernelId>> of_work;
+  /// Runs of each kernel on a rank, by graph.
+  std::vector<std::vector<std::pair<KernelId, std::uint64_t>>> runs;
+};
+
 /// What the nodes of imported graphs take on an accelerator.
 ///
 /// A kernel whose shape is known is priced by the kernel model; one of which a file tells only
@@ -54,13 +69,11 @@ class GraphTimes {
         durations_(durations),
         scales_(scales) {}
 
-  /// What a node takes, and what that rests on.
-  struct NodeTime {
-    Picoseconds time = 0;
-    Provenance provenance = Provenance::kMeasured;
-  };
+  GraphKernels kernels(const ImportedRun& run);
   /// Times of all works of a graph; empty: as the file has recorded.
-  std::vector<Picoseconds> times(const ImportedGraph& graph);
+  /// @param of_work, costs of kernels(), or what these cost at another clock
+  std::vector<Picoseconds> times(const ImportedGraph& graph, const std::vector<KernelId>& of_work,
+                                 const std::vector<KernelCost>& costs);
   /// The class of kernels that no rule and no name has one for.
   static constexpr const char* kUnknownClass = "other kernels";
   /// Collectives of which the file has recorded no bytes or group.
@@ -71,13 +84,20 @@ class GraphTimes {
     std::map<Provenance, double> seconds;
     double recorded_s = 0;  ///< the part of the time that the file has recorded
   };
-  Summary summary(const ImportedGraph& graph);
+  /// @param times as times() gives them
+  Summary summary(const ImportedGraph& graph, const std::vector<Picoseconds>& times);
 
  private:
+  class KernelTable;
+
   bool is_recorded(const ImportedGraph& graph, const ImportedNode& node) const;
-  NodeTime time_of(const ImportedGraph& graph, const ImportedNode& node);
+  void add_kernels(const ImportedGraph& graph, std::uint64_t ranks, KernelTable& table,
+                   GraphKernels& kernels);
+  KernelCost cost_of(const ImportedGraph& graph, const ImportedNode& node, double scale);
+  Picoseconds time_of(const ImportedGraph& graph, const ImportedNode& node);
   const KernelCost& cost(const ImportedGraph& graph, std::uint32_t kernel);
-  Picoseconds time_of_parts(const ImportedGraph& graph, const std::vector<std::uint32_t>& parts);
+  void take_parts(const ImportedGraph& graph, const std::vector<std::uint32_t>& parts,
+                  KernelCost& whole);
 
   std::unique_ptr<KernelPrices> prices_;
   const AcceleratorConfig& accelerator_;

@@ -15,13 +15,13 @@
 #include "sim/app/experiments/files/known_names.h"
 #include "sim/app/experiments/keys/algorithm_names.h"
 #include "sim/app/experiments/keys/common_metrics.h"
+#include "sim/app/experiments/replay_graphs.h"
 #include "sim/app/experiments/steps/plan_check.h"
-#include "sim/app/pricing/link_periods.h"
+#include "sim/app/pricing/pricing.h"
 #include "sim/config/input_files.h"
 #include "sim/config/leaf.h"
 #include "sim/config/place.h"
 #include "sim/replay/graph_replay.h"
-#include "sim/trace/timeline.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -46,6 +46,14 @@ const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
           .optional("faults", &E::faults,
                     "links that degrade or fail: transfers that the model prices take longer, or "
                     "another way; those whose time is recorded stay as they were")
+          .optional("contention", &E::contention,
+                    "what runs beside kernels that the model prices, and what it leaves to them; "
+                    "recorded times have it in them")
+          .optional("unused", &E::unused,
+                    "accelerators of the systems (`nodes`) without a graph. idle: they draw idle "
+                    "power, hosts are charged whole. absent: host power is that of the used share")
+          .optional("carbon_intensity", &E::carbon_intensity, kCarbonIntensityHelp,
+                    config::at_least(0))
           .optional("noise", &E::noise,
                     "what makes kernels differ by rank and by run: slow ranks (stragglers), draws")
           .optional("record", &E::recorded,
@@ -69,6 +77,11 @@ const DeclaredMetric kRecordedShare{
     {"recorded_share", "1",
      "share of the time of nodes that files have recorded, before scales, on the rank that ends "
      "last; the rest comes from models",
+     "replay"}};
+const DeclaredMetric kToldShare{
+    {"told_share", "1",
+     "share of the time of kernels of which files tell what they compute or move, on all ranks; "
+     "the energy of the others is that of busy units alone",
      "replay"}};
 
 const DeclaredMetric kChainHost{
@@ -116,65 +129,12 @@ void check_room(const ImportedRun& run, const Machine& machine) {
                                       " ranks, the machine " + std::to_string(machine.ranks()));
 }
 
-bool communicates(const ImportedRun& run) {
-  return std::any_of(run.graphs.begin(), run.graphs.end(),
-                     [](const ImportedGraph& graph) { return !graph.messages.empty(); });
-}
-
-/// Whether files say what transfers took.
-bool records_transfers(const ImportedRun& run) {
-  return std::any_of(run.graphs.begin(), run.graphs.end(), [](const ImportedGraph& graph) {
-    return std::any_of(graph.messages.begin(), graph.messages.end(),
-                       [](const ImportedMessage& message) { return message.recorded > 0; });
-  });
-}
-
-/// Prices transfers by the links of a machine, as faults leave them.
-void price_transfers(const Machine& machine, const std::vector<FaultConfig>& faults,
-                     const FlowModel& start, GraphCosts& costs) {
-  costs.links = start.whole_capacities();
-  costs.transfer = [&start](const Transfer& transfer) { return start.cost(transfer); };
-  costs.link_name = [&start](std::uint32_t link) { return start.topology().bundle_name(link); };
-  for (LinkPeriod& period : link_periods(machine, faults, start))
-    costs.states.push_back({period.time, std::move(period.capacities), std::move(period.cost)});
-}
-
-/// What the chain is made of that a run takes as long as.
-struct ChainTimes {
-  Picoseconds host = 0, gemm = 0, kernels = 0, communication = 0;
-
-  void add(const ImportedGraph& graph, NodeId id, Picoseconds time) {
-    const ImportedNode& node = graph.nodes[id];
-    const NodeWork* work = node.kind == NodeKind::kKernel ? &graph.works[node.work] : nullptr;
-    if (node.kind > NodeKind::kKernel || (work != nullptr && work->communicates)) {
-      communication += time;
-    } else if (work == nullptr) {
-      host += time;
-    } else {
-      (work->classified && work->kind == KernelClass::kGemm ? gemm : kernels) += time;
-    }
-  }
-};
-
-GraphReplayResult replay_of(const ImportedRun& run, const GraphCosts& costs, Timeline* timeline,
-                            ChainTimes& chain, const std::string& path) {
-  const auto visit = [&](std::uint32_t rank, NodeId node, Picoseconds time) {
-    chain.add(run.graphs[run.graph_of_rank[rank]], node, time);
-  };
-  try {
-    return replay(run, costs, {timeline, nullptr, visit});
-  } catch (const GraphMismatch& error) {
-    throw config::ConfigError(path + ": " + error.what());
-  } catch (const DeadlockError& error) {  // of the files, not of ours
-    throw config::ConfigError(path + ": " + error.what());
-  }
-}
-
 void add_breakdown(const TimeBreakdown& breakdown, const ChainTimes& chain, RunRecord& record) {
   const auto add = [&](const DeclaredMetric& metric, Picoseconds time) {
     add_metric(record, metric, to_seconds(time).base());
   };
   add(kBreakdownCompute, breakdown.compute);
+  add(kBreakdownContention, breakdown.contention);
   add(kBreakdownExposedCommunication, breakdown.exposed_communication);
   add(kBreakdownBubble, breakdown.bubble);
   add(kBreakdownOptimizer, breakdown.optimizer);
@@ -189,7 +149,7 @@ void add_breakdown(const TimeBreakdown& breakdown, const ChainTimes& chain, RunR
 /// A row for each kind of transfer, and what their time rests on.
 void add_transfers(const GraphReplayResult& result, const Machine& machine,
                    GraphTimes::Summary& summary) {
-  std::vector<int> ranks(result.rank_end.size());
+  std::vector<int> ranks(result.roles.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   for (std::size_t kind = 0; kind < kTransferKinds; ++kind) {
     const TransferTime& time = result.transfers[kind];
@@ -207,6 +167,29 @@ void add_transfers(const GraphReplayResult& result, const Machine& machine,
   }
 }
 
+/// Whether files have not recorded all of the time.
+bool rests_on_models(const GraphTimes::Summary& summary) {
+  double seconds = 0;
+  for (const auto& [provenance, of_it] : summary.seconds) seconds += of_it;
+  return seconds > summary.recorded_s;
+}
+
+/// Share of the time of kernels on all ranks of which files tell what they compute or move.
+double told_share(const Program& program, const std::vector<KernelCost>& costs) {
+  double told = 0, all = 0;
+  for (const Role& role : program.roles) {
+    for (const auto& [id, runs] : role.runs.kernels) {
+      const Kernel& kernel = program.kernels[id];
+      const double time = static_cast<double>(runs) * static_cast<double>(costs[id].duration);
+      const bool works = kernel.matrix_flops + kernel.vector_flops > Flops() ||
+                         kernel.read + kernel.written > Bytes();
+      all += time;
+      told += works ? time : 0;
+    }
+  }
+  return all > 0 ? told / all : 0;
+}
+
 void add_trust(const GraphTimes::Summary& summary, const std::string& calibration,
                RunRecord& record) {
   ProvenanceTime rests;
@@ -220,6 +203,26 @@ void add_trust(const GraphTimes::Summary& summary, const std::string& calibratio
 }
 
 }  // namespace
+
+/// Adds energy and power of the accelerators whose ranks have a graph.
+void ReplayExperiment::report_energy(const ReplayedGraphs& all, RunRecord& record) const {
+  const Seconds time = to_seconds(all.replay.end);
+  if (!(time > Seconds(0))) return;
+  const PricedProgram& priced = all.outcome.priced;
+  const EnergyUse energy = step_energy(all.program, priced, system.accelerator, time);
+  const double packages = static_cast<double>(all.program.ranks) / system.accelerator.dies;
+  add_metric(record, kEnergy, energy.total().base());
+  add_metric(record, kAveragePower, (energy.total() / time).base());
+  add_metric(record, kWindowPower, all.outcome.power.window.base());
+  add_metric(record, kToldShare, told_share(all.program, priced.costs.kernels));
+  const auto power = machine().system_power(energy.total() / time, packages, unused);
+  if (power) add_metric(record, kSystemPower, power->base());
+  report_carbon(carbon_intensity, record);
+  const auto follows_clock = [](const KernelCost& cost) { return !cost.fixed; };
+  if (std::none_of(priced.costs.kernels.begin(), priced.costs.kernels.end(), follows_clock)) return;
+  add_metric(record, kClock, all.outcome.power.clock.base());
+  add_label(record, kPowerState, to_string(machine().power_state(PowerState::kSteady)));
+}
 
 /// A prefix is no file, so that its path is completed here: relative to the file that it stands in.
 void ReplayExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {
@@ -278,65 +281,34 @@ bool ReplayExperiment::is_quick() const {
   return nodes_of(loaded_graph_files(graph.files())->run) <= kQuickNodes;
 }
 
-void ReplayExperiment::run(const SimulateOptions& options, RunRecord& record) const {
+void ReplayExperiment::run(const SimulateOptions& simulate, RunRecord& record) const {
   const std::shared_ptr<const ImportedFiles> files = loaded_graph_files(graph.files());
   const ImportedRun& run = files->run;
   check_room(run, machine());
-  if (options.warn) {
-    for (const std::string& note : run.notes) options.warn(note);
+  if (simulate.warn) {
+    for (const std::string& note : run.notes) simulate.warn(note);
   }
-  const auto model = machine().kernels({}, options.tiles);
-  const TimeScales scaled = scales();
-  GraphTimes times(*model, machine().accelerator(), durations, scaled);
-  GraphCosts costs;
-  for (const ImportedGraph& of : run.graphs) costs.works.push_back(times.times(of));
-  costs.recorded_transfers = durations == Durations::kRecorded;
-  costs.transfer_scale = scaled.of_transfers();
-  std::optional<MachineNetwork> network;
-  if (communicates(run)) {
-    network.emplace(machine(), faults, CollectiveChoice{{algorithm}, "auto"});
-    price_transfers(machine(), faults, network->start(), costs);
-    if (options.warn && !faults.empty() && costs.recorded_transfers && records_transfers(run))
-      options.warn("faults change no transfer whose time is recorded: durations: model prices all");
-  }
-  std::optional<RankNoise> drawn;
-  if (noise.any()) {
-    drawn.emplace(noise, rank_layout(machine().system(), machine().nodes()), machine().ranks());
-    costs.slowdown = [&](int rank, NodeId node) { return drawn->factor(rank, 0, node); };
-  }
-  std::optional<Timeline> timeline;
-  if (!options.trace.empty()) timeline.emplace(options.trace);
-  ChainTimes chain;
-  const GraphReplayResult result =
-      replay_of(run, costs, timeline ? &*timeline : nullptr, chain, graph.path);
-  if (timeline) close_timeline(*timeline, options);
-
+  const auto model = machine().kernels({}, simulate.tiles);
+  ReplayedGraphs all = replay_graphs(*this, run, *model, simulate);
+  const GraphReplayResult& result = all.replay;
   const double time = to_seconds(result.end).base();
   std::vector<double> by_rank;
-  for (const Picoseconds end : result.rank_end) by_rank.push_back(to_seconds(end).base());
+  for (const RoleResult& rank : result.roles) by_rank.push_back(to_seconds(rank.end).base());
   add_metric(record, kTime, time);
   add_list(record, kTimeByRank, std::move(by_rank));
-  add_breakdown(result.breakdown, chain, record);
-  add_metric(
-      record, kGraphRanks,
-      static_cast<double>(run.ranks() - std::count(run.graph_of_rank.begin(),
-                                                   run.graph_of_rank.end(), ImportedRun::kAbsent)));
-  add_metric(record, kGraphNodes, static_cast<double>(result.nodes));
-  const std::uint32_t last = run.graph_of_rank[static_cast<std::size_t>(result.last_rank)];
-  GraphTimes::Summary summary;
-  if (last != ImportedRun::kAbsent) summary = times.summary(run.graphs[last]);
-  add_transfers(result, machine(), summary);
-  add_trust(summary, model->calibration(), record);
-  record.classes = std::move(summary.classes);
+  add_breakdown(result.breakdown(), all.chain, record);
+  add_metric(record, kGraphRanks, static_cast<double>(all.program.ranks));
+  add_metric(record, kGraphNodes, static_cast<double>(result.operators));
+  add_transfers(result, machine(), all.summary);
+  add_trust(all.summary, model->calibration(), record);
+  report_energy(all, record);
+  record.classes = std::move(all.summary.classes);
   add_metric(record, kSimulatedTime, time);
   add_metric(record, kEvents, static_cast<double>(result.events));
-  if (!network) return;
-  ReplayResult links;
-  links.end = result.end;
-  links.link_bytes = result.link_bytes;
-  links.link_payload = result.link_payload;
-  links.link_busy_s = result.link_busy_s;
-  add_link_use(link_use(network->start().topology(), links, recorded), record);
+  add_link_use(all.outcome.links, record);
+  if (rests_on_models(all.summary))
+    add_step_intervals({machine(), *model, all.program, all.outcome, seed, &all.shapes.kernels},
+                       record);
 }
 
 std::optional<Table> replayed_class_table(const RunRecord& record) {

@@ -12,9 +12,12 @@
 #include "sim/app/experiments/graph_times.h"
 #include "sim/app/experiments/keys/link_keys.h"
 #include "sim/app/experiments/keys/rank_noise.h"
+#include "sim/app/experiments/steps/step_experiment.h"
 #include "sim/results/table.h"
 
 namespace orrery {
+
+struct ReplayedGraphs;  // replay_graphs.h
 
 /// An operator graph of another program, replayed on a machine of ours.
 struct ReplayExperiment final : MachineExperiment {
@@ -27,6 +30,9 @@ struct ReplayExperiment final : MachineExperiment {
   Recorded recorded = Recorded::kClasses;
   std::vector<FaultConfig> faults;  ///< links that fail; faults of one time apply in order
   NoiseConfig noise;                ///< what makes kernels differ: slow ranks, draws
+  StepContention contention;        ///< whether transfers slow kernels that the model prices
+  Unused unused = Unused::kIdle;    ///< accelerators of `nodes` systems that have no graph
+  std::optional<CarbonIntensity> carbon_intensity;  ///< none: no CO2 is reported
   static const config::Schema<ReplayExperiment>& schema();
 
   void complete(config::Node& node, config::Diagnostics& diagnostics) override;
@@ -40,8 +46,10 @@ struct ReplayExperiment final : MachineExperiment {
   bool is_quick() const override;
   TableView table() const override;
 
- private:
   TimeScales scales() const;
+
+ private:
+  void report_energy(const ReplayedGraphs& all, RunRecord& record) const;
 };
 
 /// What the nodes of the rank that ends last take together, by class, overlapped or not, those that

@@ -79,6 +79,7 @@ AcceleratorConfig priced_accelerator(const AcceleratorConfig& accelerator, Power
 void balance_burst(const std::vector<Kernel>& kernels, const AcceleratorConfig& accelerator,
                    std::vector<KernelCost>& costs) {
   for (std::size_t i = 0; i < kernels.size(); ++i) {
+    if (costs[i].fixed) continue;
     const double keeps = keeps_in_burst(kernels[i], costs[i], accelerator);
     costs[i].clock = clock_alone(kernels[i], costs[i], accelerator, keeps);
     costs[i].duration = stretched(costs[i], keeps, costs[i].clock);
@@ -94,6 +95,11 @@ SteadyClock::SteadyClock(const std::vector<Kernel>& kernels, const AcceleratorCo
   const AcceleratorConfig& priced = as_sold ? *as_sold : accelerator;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const KernelCost& cost = costs_[i];
+    if (cost.fixed) {
+      keeps_.push_back(0);
+      highest_.push_back(0);
+      continue;
+    }
     const double least = keeps_in_burst(kernels[i], cost, priced);
     const double burst = clock_alone(kernels[i], cost, priced, least);
     highest_.push_back(std::max(burst, cost.clock));
@@ -109,6 +115,7 @@ double SteadyClock::highest() const {
 std::vector<KernelCost> SteadyClock::at(double share) const {
   std::vector<KernelCost> costs = costs_;
   for (std::size_t i = 0; i < costs.size(); ++i) {
+    if (costs[i].fixed) continue;
     costs[i].duration = stretched(costs[i], keeps_[i], share);
     costs[i].clock = std::min(share, highest_[i]);
   }

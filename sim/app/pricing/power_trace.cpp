@@ -10,8 +10,13 @@ namespace orrery {
 namespace {
 
 constexpr Picoseconds kBinsOfWindow = 200;
-/// Most bins of a role; a longer run has wider bins.
-constexpr Picoseconds kMostBins = Picoseconds{1} << 20;
+/// Most bins of a role; a longer run has wider bins. Imported graphs have a role for each rank, so
+/// that all roles together have 64 MiB, or 4,096 bins each where they are very many.
+Picoseconds most_bins(std::size_t roles) {
+  constexpr std::size_t kOfRole = std::size_t{1} << 20, kOfAll = std::size_t{1} << 23;
+  return static_cast<Picoseconds>(
+      std::clamp(kOfAll / std::max<std::size_t>(1, roles), std::size_t{1} << 12, kOfRole));
+}
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -25,6 +30,7 @@ PowerTrace::PowerTrace(std::vector<Joules> kernels, std::vector<Joules> transfer
       transfers_(std::move(transfers)),
       bins_(roles),
       window_(to_picoseconds(window)),
+      most_bins_(most_bins(roles)),
       width_(std::max<Picoseconds>(1, window_ / kBinsOfWindow)),
       per_width_(1 / static_cast<double>(width_)) {}
 
@@ -59,7 +65,7 @@ std::size_t PowerTrace::bin_at(Picoseconds time) const {
 
 void PowerTrace::add(std::uint32_t role, Joules energy, Picoseconds begin, Picoseconds end) {
   if (!(energy > Joules(0))) return;
-  while (end >= kMostBins * width_) widen();
+  while (end >= most_bins_ * width_) widen();
   std::vector<double>& bins = bins_[role];
   const std::size_t first = bin_at(begin), last = bin_at(end);
   if (bins.size() <= last) bins.resize(last + 1);

@@ -39,8 +39,9 @@ class PowerTrace final : public UseObserver {
   std::vector<Joules> kernels_, transfers_;
   std::vector<std::vector<double>> bins_;  ///< J, by role
   Picoseconds window_;
-  Picoseconds width_;  ///< width of a bin in ps
-  double per_width_;   ///< 1 / width_
+  Picoseconds most_bins_;  ///< bins of a role at most
+  Picoseconds width_;      ///< width of a bin in ps
+  double per_width_;       ///< 1 / width_
 };
 
 /// The most energy that highest() would find in a window, of a run of `period`, repeated, that uses

@@ -132,6 +132,50 @@ PricedProgram price(const Program& program, const AcceleratorConfig& accelerator
   return priced;
 }
 
+namespace {
+
+/// A device that took a given time for a kernel has kept its cap meanwhile.
+EnergyUse within_cap(EnergyUse use, const Kernel& kernel, const KernelCost& cost,
+                     const AcceleratorConfig& accelerator) {
+  const Joules most = (accelerator.power.cap() - accelerator.power.floor()) *
+                      to_seconds(cost.duration) / static_cast<double>(accelerator.dies);
+  const double core = energy_of_voltage(accelerator, kernel.precision, cost.clock);
+  const Joules all = use.core() * core + use.memory + use.busy;
+  if (all <= most) return use;
+  const double share = most / all;
+  for (Joules* part : {&use.busy, &use.matrix, &use.vector, &use.memory, &use.cache, &use.shared})
+    *part *= share;
+  return use;
+}
+
+void scale(double factor, LinkLoads& loads) {
+  loads.change([factor](LinkLoad& load) {
+    load.bytes *= factor;
+    load.payload *= factor;
+  });
+}
+
+}  // namespace
+
+void scale_transfers(double factor, PricedProgram& priced) {
+  for (TransferCost& cost : priced.costs.transfers) {
+    cost.latency = to_picoseconds(to_seconds(cost.latency) * factor);
+    cost.image *= factor;
+    scale(factor, cost.loads);
+  }
+  for (LinkEvent& event : priced.costs.link_events) {
+    for (LinkEvent::Reroute& reroute : event.reroutes) {
+      reroute.image *= factor;
+      scale(factor, reroute.loads);
+    }
+  }
+  for (PricedTransfer& transfer : priced.transfers) {
+    transfer.isolated_time *= factor;
+    transfer.bytes.scale_up *= factor;
+    transfer.bytes.scale_out *= factor;
+  }
+}
+
 EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
                      const AcceleratorConfig& accelerator) {
   const EnergyConfig& energy = accelerator.energy;
@@ -148,7 +192,7 @@ EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
   use.memory = from_memory * (energy.memory.value + energy.transport.value);
   use.cache = std::max(Bytes(), std::max(cost.cache, moved) - from_memory) * energy.cache.value;
   use.busy = busy_energy(cost, cost.duration, cost.clock, accelerator);
-  return use;
+  return cost.fixed ? within_cap(use, kernel, cost, accelerator) : use;
 }
 
 Joules busy_energy(const KernelCost& cost, Picoseconds duration, double share,

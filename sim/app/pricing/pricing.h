@@ -18,6 +18,9 @@ struct PricedProgram {
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
                     const KernelModel& model, const Network& network);
 
+/// So many times as much of every transfer, latencies included.
+void scale_transfers(double factor, PricedProgram& priced);
+
 /// What a step uses above idle, by where it goes; all ranks together.
 struct EnergyUse {
   Joules idle;    ///< the floor of every package in use (PowerConfig::floor), as long as the run
@@ -48,7 +51,8 @@ EnergyUse step_energy(const Program& program, const PricedProgram& priced,
                       const AcceleratorConfig& accelerator, Seconds step);
 
 /// Above the floor: one run of a kernel on one rank, at the voltage that energies hold at; `busy`
-/// at the clock and over the duration of `cost`.
+/// at the clock and over the duration of `cost`. A kernel whose time is fixed uses no more than the
+/// cap allows in that time.
 EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
                      const AcceleratorConfig& accelerator);
 

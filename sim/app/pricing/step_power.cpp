@@ -35,6 +35,7 @@ Hertz mean_clock(const Program& program, const PricedProgram& priced, const Repl
   double time = 0, clocks = 0;
   each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
     const KernelCost& cost = priced.costs.kernels[id];
+    if (cost.fixed) return;
     const double busy = static_cast<double>(runs) * static_cast<double>(cost.duration);
     time += busy;
     clocks += busy * cost.clock;
@@ -73,22 +74,25 @@ namespace {
 class CappedReplays {
  public:
   CappedReplays(const AcceleratorConfig& accelerator, PowerState state, const Program& program,
-                const ReplayOptions& options, PricedProgram& priced)
+                const ReplayOptions& options, PricedProgram& priced, const CappedReplay& replayed)
       : accelerator_(accelerator),
         state_(state),
         options_(options),
         priced_(priced),
+        replayed_(replayed),
         uncapped_(priced.costs.kernels),
         transfers_(transfer_energies(program, priced, accelerator)),
-        links_(idle_links(priced.costs)) {
+        fixed_(std::all_of(uncapped_.begin(), uncapped_.end(),
+                           [](const KernelCost& cost) { return cost.fixed; })) {
     options_.timeline = nullptr;  // of the last replay alone
     options_.path = nullptr;
-    options_.links = &links_;
+    if (!replayed_) options_.links = &links_.emplace(idle_links(priced.costs));
   }
 
   /// Sets the costs of kernels to those at the clock. @return the most that a window draws
   Watts balance(const Program& program, ReplayResult& result) {
     std::vector<KernelCost>& kernels = priced_.costs.kernels;
+    if (fixed_) return drawn(program, result);
     if (state_ != PowerState::kSteady) {
       kernels = uncapped_;
       balance_burst(program.kernels, accelerator_, kernels);
@@ -124,7 +128,8 @@ class CappedReplays {
     ReplayOptions observed = options_;
     observed.observer = &trace;
     result = {};  // millions of links, not to be held beside those of the next
-    result = replay(program, priced_.costs, observed);
+    result =
+        replayed_ ? replayed_(priced_.costs, observed) : replay(program, priced_.costs, observed);
     return accelerator_.power.floor() +
            trace.highest(result.end) * static_cast<double>(accelerator_.dies);
   }
@@ -133,23 +138,26 @@ class CappedReplays {
   PowerState state_;
   ReplayOptions options_;
   PricedProgram& priced_;
+  const CappedReplay& replayed_;
   std::vector<KernelCost> uncapped_;
   std::vector<Joules> transfers_;
-  FlowNetwork links_;  ///< idle: the clock changes no transfer
+  bool fixed_;                        ///< whether all kernels keep their time
+  std::optional<FlowNetwork> links_;  ///< idle: the clock changes no transfer
 };
 
 }  // namespace
 
 PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state,
                           const Program& program, const ReplayOptions& options,
-                          PricedProgram& priced, ReplayResult& result) {
-  CappedReplays replays(accelerator, state, program, options, priced);
+                          PricedProgram& priced, ReplayResult& result,
+                          const CappedReplay& replayed) {
+  CappedReplays replays(accelerator, state, program, options, priced, replayed);
   std::optional<Watts> window;
-  if (priced.costs.link_events.empty())
+  if (!replayed && priced.costs.link_events.empty())
     if (const auto steady = SteadyRounds::find(program)) window = replays.balance(*steady, result);
   if (!window) window = replays.balance(program, result);
   if (options.timeline != nullptr || options.path != nullptr)
-    result = replay(program, priced.costs, options);
+    result = replayed ? replayed(priced.costs, options) : replay(program, priced.costs, options);
   return {mean_clock(program, priced, result, accelerator), *window};
 }
 

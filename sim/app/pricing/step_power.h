@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "sim/app/pricing/pricing.h"
@@ -18,12 +19,17 @@ struct PowerUse {
 std::vector<double> power_figures(const AcceleratorConfig& accelerator, PowerState state,
                                   const Program& program, const PricedProgram& priced);
 
+/// Replays a program with costs of its kernels at some clock. null: replay().
+using CappedReplay = std::function<ReplayResult(const Costs& costs, const ReplayOptions& options)>;
+
 /// Replays a program at the clocks of a power state, kBurst or kSteady: `priced` gets the costs of
 /// kernels, and `result` what the replay says. In the steady state the program is replayed until
-/// its clock is found, once where it is the boost clock.
+/// its clock is found, once where it is the boost clock. Kernels whose time is fixed have no clock;
+/// where all are, nothing is balanced.
 /// @throws config::KeyError where no clock keeps the cap
 PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state,
                           const Program& program, const ReplayOptions& options,
-                          PricedProgram& priced, ReplayResult& result);
+                          PricedProgram& priced, ReplayResult& result,
+                          const CappedReplay& replayed = nullptr);
 
 }  // namespace orrery

@@ -45,11 +45,15 @@ std::pair<Picoseconds, Picoseconds> both_ends(const std::string& text) {
   }
   const ImportedFiles files = read_graph_files({folder, {}, false, {}});
   std::filesystem::remove_all(folder);
-  GraphCosts costs;
-  costs.links = network.start().capacities();
-  costs.transfer = [&](const Transfer& transfer) { return network.start().cost(transfer); };
-  costs.recorded_transfers = true;
-  return {replay(program, priced.costs).end, replay(files.run, costs).end};
+  const ImportedTransfers transfers(files.run);
+  GraphCosts nodes;
+  nodes.transfers = &transfers;
+  nodes.recorded_transfers = true;
+  Costs costs;
+  network.start().fill_links(costs);
+  for (const Transfer& transfer : transfers.list())
+    costs.transfers.push_back(network.start().cost(transfer));
+  return {replay(program, priced.costs).end, replay(files.run, nodes, costs).end};
 }
 
 TEST(GraphExport, ATensorParallelTrainingStepReplaysToTheSameTime) {

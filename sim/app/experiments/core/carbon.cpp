@@ -14,9 +14,9 @@ const DeclaredMetric kTokenCarbon{
      "training, inference, serving"}};
 const DeclaredMetric kStepCarbon{
     {"co2_per_step", "gCO2",
-     "CO2 of the energy of a step, at `carbon_intensity`: of the systems that are charged where "
-     "their power is known, else of the accelerators used",
-     "training, inference, layers"}};
+     "CO2 of the energy of a step, or of a replayed graph, at `carbon_intensity`: of the systems "
+     "that are charged where their power is known, else of the accelerators used",
+     "training, inference, layers, replay"}};
 
 }  // namespace
 
@@ -29,6 +29,7 @@ void report_carbon(std::optional<CarbonIntensity> intensity, RunRecord& record) 
   if (tokens != nullptr && tokens->value > 0)
     add_metric(record, kTokenCarbon, mass(kMillion / tokens->value));
   const Metric* time = record.find("step_time_s");
+  if (time == nullptr) time = record.find("time_s");
   if (time == nullptr) return;
   const Metric* power = record.find("system_power_w");
   const double energy =

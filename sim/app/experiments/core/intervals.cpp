@@ -36,10 +36,11 @@ std::vector<double> kernel_seconds(const Program& program, const StepOutcome& ou
 /// Seconds that the kernels take longer, by draw.
 std::vector<double> longer(const StepSource& source, const std::vector<double>& seconds) {
   const auto prices = source.model.on(source.machine.accelerator());
+  const std::vector<Kernel>& shapes = source.shapes ? *source.shapes : source.program.kernels;
   std::vector<double> sum(kDraws);
   for (std::size_t id = 0; id < seconds.size(); ++id) {
-    if (seconds[id] == 0) continue;
-    const std::vector<double> drawn = prices->draws(source.program.kernels[id], source.seed);
+    if (seconds[id] == 0 || source.outcome.priced.costs.kernels[id].fixed) continue;
+    const std::vector<double> drawn = prices->draws(shapes[id], source.seed);
     for (std::size_t i = 0; i < kDraws; ++i) sum[i] += seconds[id] * (drawn[i] - 1);
   }
   return sum;
@@ -85,14 +86,15 @@ double exposure(const Program& program, const StepOutcome& outcome) {
 
 /// Seconds that the rank waits longer for its transfers, by draw.
 std::vector<double> waits_longer(const StepSource& source, const Role& role) {
-  const auto& [machine, model, program, outcome, seed] = source;
+  const Program& program = source.program;
+  const StepOutcome& outcome = source.outcome;
   std::vector<double> sum(kDraws);
   const double exposed = exposure(program, outcome);
   const std::vector<double> seconds = transfer_seconds(program, outcome, role);
   for (std::size_t id = 0; id < seconds.size(); ++id) {
     if (seconds[id] == 0) continue;
-    const std::vector<double> drawn =
-        machine.draws(program.transfers[id], outcome.priced.transfers[id].isolated_time, seed);
+    const std::vector<double> drawn = source.machine.draws(
+        program.transfers[id], outcome.priced.transfers[id].isolated_time, source.seed);
     if (drawn.empty()) continue;
     for (std::size_t i = 0; i < kDraws; ++i) sum[i] += exposed * seconds[id] * (drawn[i] - 1);
   }
@@ -233,11 +235,18 @@ void report_trust(const StepSource& source, RunRecord& record, const std::vector
   record.provenance = provenance_json(time, source.model.calibration());
   if (!source.program.transfers.empty() && start_is_assumed(source.machine.system()))
     record.provenance["assumed"] = assumed_start(source.machine.system());
+  add_step_intervals(source, record, beyond);
+}
+
+void add_step_intervals(const StepSource& source, RunRecord& record,
+                        const std::vector<double>& beyond) {
   StepDraws draws = step_draws(source);
   draws.step = times(std::move(draws.step), beyond);
   for (double& factor : draws.step) factor = std::max(factor, draws.least);
   add_time_intervals(record, draws.step);
-  add_interval(record, "breakdown.compute_s", draws.compute);
+  const std::vector<KernelCost>& kernels = source.outcome.priced.costs.kernels;
+  if (!std::all_of(kernels.begin(), kernels.end(), [](const KernelCost& k) { return k.fixed; }))
+    add_interval(record, "breakdown.compute_s", draws.compute);
   const EnergyUse energy =
       step_energy(source.program, source.outcome.priced, source.machine.accelerator(),
                   to_seconds(source.outcome.replay.end));

@@ -36,6 +36,8 @@ struct StepSource {
   const Program& program;
   const StepOutcome& outcome;
   std::int64_t seed;
+  /// Kernels that the draws of the program's kernels are those of; null: these themselves.
+  const std::vector<Kernel>* shapes = nullptr;
 };
 
 /// A step on kDraws equally likely machines, relative to the predicted one.
@@ -64,6 +66,11 @@ ProvenanceTime step_provenance(const StepSource& source);
 /// nothing is known of that
 void report_trust(const StepSource& source, RunRecord& record,
                   const std::vector<double>& beyond = {});
+
+/// Adds the intervals of what is there of time, power and energy.
+/// @param beyond as above
+void add_step_intervals(const StepSource& source, RunRecord& record,
+                        const std::vector<double>& beyond = {});
 
 /// Lognormal factors of median 1: one uncertain quantity of that name and standard deviation of the
 /// logarithm, by draw.

@@ -16,16 +16,21 @@ inline const DeclaredMetric kShareOfLimit{
 inline const DeclaredMetric kClock{{"clock_hz", "Hz",
                                     "clock of the units, mean over the time of the kernels (of a "
                                     "step: on the rank that ends last)",
-                                    "operator, training, inference, layers"}};
+                                    "operator, training, inference, layers, replay"}};
 inline const DeclaredMetric kPowerState{
     {"power_state", "",
      "burst (after a few replays, as tables are measured) or steady (repeated without end)",
-     "operator, training, inference, layers"}};
-inline const DeclaredMetric kEnergy{{"energy_j", "J", "energy of all accelerators used",
-                                     "operator, training, inference, serving, layers"}};
-inline const DeclaredMetric kAveragePower{{"average_power_w", "W",
-                                           "energy of all accelerators used over the time",
-                                           "operator, training, inference, serving, layers"}};
+     "operator, training, inference, layers, replay"}};
+inline const DeclaredMetric kWindowPower{
+    {"window_power_w", "W",
+     "the most that one accelerator averages over a window of power.response",
+     "training, inference, layers, replay"}};
+inline const DeclaredMetric kEnergy{
+    {"energy_j", "J", "energy of all accelerators used (of a replay: of those with a graph)",
+     "operator, training, inference, serving, layers, replay"}};
+inline const DeclaredMetric kAveragePower{
+    {"average_power_w", "W", "energy of all accelerators used over the time",
+     "operator, training, inference, serving, layers, replay"}};
 inline const DeclaredMetric kTokensPerJoule{
     {"tokens_per_joule", "1/J",
      "tokens (serving: output tokens) over the energy of all accelerators used",
@@ -35,7 +40,7 @@ inline const DeclaredMetric kSystemPower{
      "average power of the systems that are charged: used accelerators, unused ones at idle power "
      "(`unused: idle`), and hosts, switches, NICs, fans and losses (host_power, else all_in_power "
      "less the design power of the accelerators; with `unused: absent` the used share)",
-     "training, inference, serving, layers"}};
+     "training, inference, serving, layers, replay"}};
 inline const DeclaredMetric kSystemTokensPerJoule{
     {"system_tokens_per_joule", "1/J",
      "tokens (of serving: output tokens) over the energy of the systems that are charged",
@@ -65,6 +70,9 @@ inline const DeclaredMetric kPeakMemoryBytes{
 inline const DeclaredMetric kBreakdownCompute{{"breakdown.compute_s", "s",
                                                "kernels, on the rank that ends last",
                                                "training, inference, layers, replay"}};
+inline const DeclaredMetric kBreakdownContention{
+    {"breakdown.contention_s", "s", "time that transfers beside kernels slow them down by",
+     "training, inference, layers, replay"}};
 inline const DeclaredMetric kBreakdownExposedCommunication{{"breakdown.exposed_communication_s",
                                                             "s", "waiting for transfers in flight",
                                                             "training, inference, layers, replay"}};

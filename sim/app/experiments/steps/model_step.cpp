@@ -68,19 +68,11 @@ const DeclaredMetric kMemoryLogitsBytes{
 const DeclaredMetric kBreakdownStage{
     {"breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has",
      "training, inference, layers"}};
-const DeclaredMetric kBreakdownContention{{"breakdown.contention_s", "s",
-                                           "time that transfers beside kernels slow them down by",
-                                           "training, inference, layers"}};
 const DeclaredMetric kTokenPrice{{"usd_per_million_tokens", "USD",
                                   "price of the accelerators that are used over the step, for 10^6 "
                                   "of its tokens; where `prices` "
                                   "names a list that has them",
                                   "training, inference", Follows::kTime}};
-const DeclaredMetric kWindowPower{
-    {"window_power_w", "W",
-     "the most that one accelerator averages over a window of power.response",
-     "training, inference, layers"}};
-
 struct MemoryPart {
   const DeclaredMetric& metric;
   Bytes MemoryUse::*member;
