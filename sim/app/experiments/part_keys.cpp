@@ -16,7 +16,6 @@ namespace {
 
 using config::between;
 using namespace literals;
-using C = CollectiveConfig;
 using Matrix = std::vector<std::vector<Bytes>>;
 
 constexpr const char* kAllRanks = "all";
@@ -89,7 +88,7 @@ std::string row_fault(const Matrix& matrix, std::size_t row) {
          " parts, but there are " + std::to_string(matrix.size()) + " rows";
 }
 
-void check_inline(const C& collective, int ranks, Complaints& complaints) {
+void check_inline(const CollectiveConfig& collective, int ranks, Complaints& complaints) {
   const std::string fault = shape_fault(collective.matrix, ranks, collective.ranks);
   if (!fault.empty()) complaints.at("matrix", fault);
   for (std::size_t row = 0; row < collective.matrix.size(); ++row) {
@@ -98,7 +97,7 @@ void check_inline(const C& collective, int ranks, Complaints& complaints) {
   }
 }
 
-void check_file(const C& collective, int ranks, Complaints& complaints) {
+void check_file(const CollectiveConfig& collective, int ranks, Complaints& complaints) {
   try {
     const Matrix matrix = read_matrix(collective.matrix_file.path);
     std::string fault = shape_fault(matrix, ranks, collective.ranks);
@@ -110,7 +109,7 @@ void check_file(const C& collective, int ranks, Complaints& complaints) {
   }
 }
 
-void check_matrix(const C& collective, int ranks, Complaints& complaints) {
+void check_matrix(const CollectiveConfig& collective, int ranks, Complaints& complaints) {
   const bool from_file = !collective.matrix_file.empty();
   const std::string key = from_file ? "matrix_file" : "matrix";
   if (collective.kind != TransferKind::kAllToAll) {
@@ -161,8 +160,8 @@ std::optional<End> checked_end(const std::string& key, const std::string& text, 
   return end;
 }
 
-void check_host(const C& collective, const SystemConfig& system, End host, const std::string& key,
-                Complaints& complaints) {
+void check_host(const CollectiveConfig& collective, const SystemConfig& system, End host,
+                const std::string& key, Complaints& complaints) {
   if (!system.accelerator.host_link.present())
     complaints.at(key, system.accelerator.name + " has no host_link");
   if (host.kind == End::Kind::kStorage && system.host.network.base() <= 0)
@@ -173,7 +172,7 @@ void check_host(const C& collective, const SystemConfig& system, End host, const
     complaints.at("protocol", "a copy to or from the host has no protocol");
 }
 
-void check_ends(const C& collective, const SystemConfig& system, int ranks,
+void check_ends(const CollectiveConfig& collective, const SystemConfig& system, int ranks,
                 Complaints& complaints) {
   if (collective.kind != TransferKind::kSendReceive) {
     complaints.at(collective.from.empty() ? "to" : "from",
@@ -222,7 +221,7 @@ Bytes heaviest(const std::vector<Bytes>& parts, std::size_t n) {
   return most;
 }
 
-void add_parts(const C& collective, Transfer& transfer) {
+void add_parts(const CollectiveConfig& collective, Transfer& transfer) {
   const std::size_t n = transfer.groups.front().size();
   if (has_matrix(collective)) {
     const Matrix matrix = collective.matrix_file.empty() ? collective.matrix
@@ -241,7 +240,7 @@ std::vector<int> first_ranks(int count) {
   return ranks;
 }
 
-Transfer message(const C& collective, int ranks) {
+Transfer message(const CollectiveConfig& collective, int ranks) {
   const End from = *parse_end(collective.from), to = *parse_end(collective.to);
   if (!from.is_host() && !to.is_host()) return collective.transfer({from.rank, to.rank});
   const End host = from.is_host() ? from : to, rank = from.is_host() ? to : from;
@@ -257,24 +256,24 @@ Transfer message(const C& collective, int ranks) {
 
 }  // namespace
 
-config::Schema<C> with_part_keys(config::Schema<C> schema) {
+config::Schema<CollectiveConfig> with_part_keys(config::Schema<CollectiveConfig> schema) {
   schema
-      .optional("matrix", &C::matrix,
+      .optional("matrix", &CollectiveConfig::matrix,
                 "all_to_all: bytes from rank i to rank j, one row a sender: [[0, 1 MB], [2 MB, 0]]",
                 between(0_B, 1000_TB))
-      .optional("matrix_file", &C::matrix_file,
+      .optional("matrix_file", &CollectiveConfig::matrix_file,
                 "all_to_all: the same as a CSV file of numbers, without a header")
-      .optional("from", &C::from,
+      .optional("from", &CollectiveConfig::from,
                 "send_receive: a rank, host or storage, or all (ranks at once, to one of those)")
-      .optional("to", &C::to, "send_receive: likewise");
+      .optional("to", &CollectiveConfig::to, "send_receive: likewise");
   return schema;
 }
 
-bool has_matrix(const C& collective) {
+bool has_matrix(const CollectiveConfig& collective) {
   return !collective.matrix.empty() || !collective.matrix_file.empty();
 }
 
-void check_parts(const C& collective, const SystemConfig& system, int ranks,
+void check_parts(const CollectiveConfig& collective, const SystemConfig& system, int ranks,
                  const config::Node& node, config::Diagnostics& diagnostics) {
   Complaints complaints(node, diagnostics);
   if (has_matrix(collective)) check_matrix(collective, ranks, complaints);
@@ -288,7 +287,7 @@ void check_parts(const C& collective, const SystemConfig& system, int ranks,
   }
 }
 
-Transfer collective_transfer(const C& collective, int ranks) {
+Transfer collective_transfer(const CollectiveConfig& collective, int ranks) {
   if (!collective.from.empty()) return message(collective, ranks);
   std::int64_t members = collective.ranks > 0 ? collective.ranks : ranks;
   if (has_matrix(collective) && collective.ranks == 0) {

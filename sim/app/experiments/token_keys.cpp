@@ -7,9 +7,8 @@ namespace orrery {
 namespace {
 
 using config::between;
-using C = CollectiveConfig;
 
-std::string token_fault(const C& c) {
+std::string token_fault(const CollectiveConfig& c) {
   const bool tokens = c.tokens > 0, hidden = c.hidden > 0, experts = c.experts > 0;
   const std::string kind = to_string(c.kind);
   if (!c.exchanges_tokens()) {
@@ -21,7 +20,7 @@ std::string token_fault(const C& c) {
   return c.top_k > c.experts ? "top_k must be at most experts" : "";
 }
 
-std::string group_fault(const C& c) {
+std::string group_fault(const CollectiveConfig& c) {
   if (c.expert_groups == 0) return c.top_groups > 0 ? "top_groups needs expert_groups" : "";
   if (c.top_groups < 1 || c.top_groups > c.expert_groups)
     return "top_groups must be between 1 and expert_groups";
@@ -33,24 +32,28 @@ std::string group_fault(const C& c) {
 
 }  // namespace
 
-config::Schema<C> with_token_keys(config::Schema<C> schema) {
-  schema.optional("tokens", &C::tokens, "dispatch, combine: of each rank", between(1, 1e9))
-      .optional("hidden", &C::hidden, "dispatch, combine: elements of a token", between(1, 1e6))
-      .optional("experts", &C::experts, "dispatch, combine: routed experts, in order on the ranks",
+config::Schema<CollectiveConfig> with_token_keys(config::Schema<CollectiveConfig> schema) {
+  schema
+      .optional("tokens", &CollectiveConfig::tokens, "dispatch, combine: of each rank",
+                between(1, 1e9))
+      .optional("hidden", &CollectiveConfig::hidden, "dispatch, combine: elements of a token",
                 between(1, 1e6))
-      .optional("top_k", &C::top_k, "dispatch, combine: experts of a token", between(1, 1e4))
-      .optional("expert_groups", &C::expert_groups,
+      .optional("experts", &CollectiveConfig::experts,
+                "dispatch, combine: routed experts, in order on the ranks", between(1, 1e6))
+      .optional("top_k", &CollectiveConfig::top_k, "dispatch, combine: experts of a token",
+                between(1, 1e4))
+      .optional("expert_groups", &CollectiveConfig::expert_groups,
                 "node-limited routing: groups of the experts, one a node; 0: no limit",
                 between(0, 1e6))
-      .optional("top_groups", &C::top_groups,
+      .optional("top_groups", &CollectiveConfig::top_groups,
                 "node-limited routing: groups that the experts of a token may be in",
                 between(0, 1e6))
-      .optional("router", &C::router,
+      .optional("router", &CollectiveConfig::router,
                 "uniform: experts at random; perfect: those of a token spread over all ranks")
-      .optional("mode", &C::mode,
+      .optional("mode", &CollectiveConfig::mode,
                 "normal: a token goes once to each node and rank; low_latency: each copy goes "
                 "straight to its expert")
-      .optional("skew", &C::skew, "token copies of the heaviest rank over the mean",
+      .optional("skew", &CollectiveConfig::skew, "token copies of the heaviest rank over the mean",
                 between(1, 1e6))
       .check(token_fault, "kind")
       .check(group_fault, "expert_groups");
