@@ -40,8 +40,8 @@ class Shared {
   T* at_;
 };
 
-/// Runs the body in a child. @return its exit code: that of what it throws, as the program would
-/// return it; -1: it was killed
+/// Runs the body in a child. @return its exit code: that of what it throws, as the program
+/// would return it; -1: it was killed
 template <class Body>
 int code_of_child(const Body& body) {
   const pid_t child = ::fork();
@@ -58,12 +58,12 @@ int code_of_child(const Body& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-enum class Runs { kOnce, kAnyNumber };
+enum class RunCount { kOnce, kAnyNumber };
 
 /// What a store says of its points, by identity: each as it is read, checksums checked.
 /// @param runs kOnce: that a point ran more than once is part of it
 inline std::map<std::string, std::string> contents_of(const std::filesystem::path& path,
-                                                      Runs runs = Runs::kOnce) {
+                                                      RunCount runs = RunCount::kOnce) {
   const ResultStore store = ResultStore::open_read_only(path);
   store.verify();
   std::map<std::string, std::string> contents;
@@ -71,7 +71,7 @@ inline std::map<std::string, std::string> contents_of(const std::filesystem::pat
     const std::size_t n = store.times(record.identity).size();
     std::string text = record.name + to_string(record.status) + record.reason +
                        result_digest(record) + record.configuration().dump();
-    if (runs == Runs::kOnce && n != 1) text += " ran " + std::to_string(n) + " times";
+    if (runs == RunCount::kOnce && n != 1) text += " ran " + std::to_string(n) + " times";
     EXPECT_TRUE(contents.emplace(record.identity, std::move(text)).second) << "doubled";
   });
   return contents;

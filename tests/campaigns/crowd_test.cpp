@@ -112,7 +112,7 @@ TEST(Crowd, OfTwoRunsOnOneStoreGivesTheStoreOfOne) {
     EXPECT_EQ(one.wait(), 0) << text_of(folder / "one.txt");
     EXPECT_EQ(two.wait(), 0) << text_of(folder / "two.txt");
     EXPECT_EQ(text_of(folder / "one.txt") + text_of(folder / "two.txt"), "");
-    EXPECT_EQ(contents_of(store, Runs::kAnyNumber), contents_of(folder / "whole.db"));
+    EXPECT_EQ(contents_of(store, RunCount::kAnyNumber), contents_of(folder / "whole.db"));
   }
 }
 

@@ -105,7 +105,7 @@ TEST_F(Kills, OfWorkersCostPointsAtMostUntilTheNextRun) {
     ASSERT_TRUE(code == 0 || code == 3) << code;
     disturbed += code == 3 ? 1 : 0;
     ASSERT_EQ(run(store).wait(), 0);
-    ASSERT_EQ(contents_of(store, Runs::kAnyNumber), whole_) << "after " << kills << " kills";
+    ASSERT_EQ(contents_of(store, RunCount::kAnyNumber), whole_) << "after " << kills << " kills";
     std::filesystem::remove(store);
     ++completed;
   }
