@@ -11,7 +11,7 @@ namespace orrery::config {
 /// A text that is no JSON, or has a number that no double holds.
 struct JsonFault : std::runtime_error {
   JsonFault(const std::string& message, std::size_t at) : std::runtime_error(message), byte(at) {}
-  std::size_t byte;  ///< of the text, from 1 on
+  std::size_t byte;  ///< place in the text; the first byte is 1
 };
 
 /// @throws JsonFault

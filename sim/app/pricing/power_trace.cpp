@@ -11,9 +11,9 @@ namespace {
 
 constexpr Picoseconds kBinsOfWindow = 200;
 /// Most bins of a role; a longer run has wider bins. Imported graphs have a role for each rank, so
-/// that all roles together have 64 MiB, or 4,096 bins each where they are very many.
+/// that all roles together have 1 GiB, or 4,096 bins each where they are very many.
 Picoseconds most_bins(std::size_t roles) {
-  constexpr std::size_t kOfRole = std::size_t{1} << 20, kOfAll = std::size_t{1} << 23;
+  constexpr std::size_t kOfRole = std::size_t{1} << 20, kOfAll = std::size_t{1} << 27;
   return static_cast<Picoseconds>(
       std::clamp(kOfAll / std::max<std::size_t>(1, roles), std::size_t{1} << 12, kOfRole));
 }

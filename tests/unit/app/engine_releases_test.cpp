@@ -2,6 +2,7 @@
 // Defaults of serving engines by version, from configs/software.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -258,7 +259,9 @@ TEST(EngineReleases, AServedGroupFusesAsItsVersionDoes) {
 /// A folder with a version of a user's own beside the experiment that names it.
 class OwnVersion : public testing::Test {
  protected:
-  OwnVersion() : folder_(std::filesystem::path(testing::TempDir()) / "own_version") {
+  OwnVersion()
+      : folder_(std::filesystem::path(testing::TempDir()) /
+                ("own_version_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~OwnVersion() override { std::filesystem::remove_all(folder_); }

@@ -85,7 +85,8 @@ bool is_of_runs(const std::string& name) {
   const std::vector<std::string> of_runs = {"process_memory", "task_guards",   "heartbeat",
                                             "task_folder",    "child_program", "command_executor"};
   return std::any_of(of_runs.begin(), of_runs.end(), [&name](const std::string& file) {
-    return name == "sim/app/sweeps/executors/" + file + ".cpp";
+    return name == "sim/app/sweeps/executors/" + file + ".cpp" ||
+           name == "sim/app/sweeps/workers/" + file + ".cpp";
   });
 }
 

@@ -21,7 +21,7 @@ std::string fault_of(const std::string& text) {
 TEST(JsonText, IsParsed) { EXPECT_EQ(config::parse_json("{\"a\": [1]}").at("a").at(0), 1); }
 
 TEST(JsonText, ThatIsNoneIsRefusedAtItsByte) {
-  EXPECT_EQ(fault_of("{\"a\": NaN}"), "8: not valid JSON");
+  EXPECT_EQ(fault_of("{\"a\": NaN}"), "7: not valid JSON");
   EXPECT_EQ(fault_of(""), "1: not valid JSON");
 }
 
