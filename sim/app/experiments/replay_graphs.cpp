@@ -173,12 +173,13 @@ ReplayedGraphs replay_graphs(const ReplayExperiment& experiment, const ImportedR
   if (!simulate.trace.empty()) options.timeline = &timeline.emplace(simulate.trace);
   const double packages =
       experiment.noise.ranks > 0 ? 1 : static_cast<double>(all.program.ranks) / accelerator.dies;
-  all.outcome.power = replay_under_cap(
-      slowest_of(machine.accelerator(), packages), state, all.program, options, priced,
-      all.outcome.replay, [&](const Costs& costs, const ReplayOptions& given) -> ReplayResult {
-        graphs.replay_with(costs, given, all);
-        return all.replay;
-      });
+  const auto replayed = [&](const Costs& costs, const ReplayOptions& given) -> ReplayResult {
+    graphs.replay_with(costs, given, all);
+    return all.replay;
+  };
+  all.outcome.power =
+      replay_under_cap(slowest_of(machine.accelerator(), packages), state,
+                       {all.program, options, replayed}, priced, all.outcome.replay);
   if (timeline) close_timeline(*timeline, simulate);
   if (network)
     all.outcome.links = link_use(network->start().topology(), all.replay, experiment.recorded);

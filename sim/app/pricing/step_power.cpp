@@ -73,20 +73,20 @@ namespace {
 /// Replays of a program at the clock that keeps the cap.
 class CappedReplays {
  public:
-  CappedReplays(const AcceleratorConfig& accelerator, PowerState state, const Program& program,
-                const ReplayOptions& options, PricedProgram& priced, const CappedReplay& replayed)
+  CappedReplays(const AcceleratorConfig& accelerator, PowerState state, const CappedRun& run,
+                PricedProgram& priced)
       : accelerator_(accelerator),
         state_(state),
-        options_(options),
+        options_(run.options),
         priced_(priced),
-        replayed_(replayed),
+        run_(run),
         uncapped_(priced.costs.kernels),
-        transfers_(transfer_energies(program, priced, accelerator)),
+        transfers_(transfer_energies(run.program, priced, accelerator)),
         fixed_(std::all_of(uncapped_.begin(), uncapped_.end(),
                            [](const KernelCost& cost) { return cost.fixed; })) {
     options_.timeline = nullptr;  // of the last replay alone
     options_.path = nullptr;
-    if (!replayed_) options_.links = &links_.emplace(idle_links(priced.costs));
+    if (!run_.replayed) options_.links = &links_.emplace(idle_links(priced.costs));
   }
 
   /// Sets the costs of kernels to those at the clock. @return the most that a window draws
@@ -128,8 +128,8 @@ class CappedReplays {
     ReplayOptions observed = options_;
     observed.observer = &trace;
     result = {};  // millions of links, not to be held beside those of the next
-    result =
-        replayed_ ? replayed_(priced_.costs, observed) : replay(program, priced_.costs, observed);
+    result = run_.replayed ? run_.replayed(priced_.costs, observed)
+                           : replay(program, priced_.costs, observed);
     return accelerator_.power.floor() +
            trace.highest(result.end) * static_cast<double>(accelerator_.dies);
   }
@@ -138,7 +138,7 @@ class CappedReplays {
   PowerState state_;
   ReplayOptions options_;
   PricedProgram& priced_;
-  const CappedReplay& replayed_;
+  const CappedRun& run_;
   std::vector<KernelCost> uncapped_;
   std::vector<Joules> transfers_;
   bool fixed_;                        ///< whether all kernels keep their time
@@ -148,17 +148,17 @@ class CappedReplays {
 }  // namespace
 
 PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state,
-                          const Program& program, const ReplayOptions& options,
-                          PricedProgram& priced, ReplayResult& result,
-                          const CappedReplay& replayed) {
-  CappedReplays replays(accelerator, state, program, options, priced, replayed);
+                          const CappedRun& run, PricedProgram& priced, ReplayResult& result) {
+  CappedReplays replays(accelerator, state, run, priced);
   std::optional<Watts> window;
-  if (!replayed && priced.costs.link_events.empty())
-    if (const auto steady = SteadyRounds::find(program)) window = replays.balance(*steady, result);
-  if (!window) window = replays.balance(program, result);
-  if (options.timeline != nullptr || options.path != nullptr)
-    result = replayed ? replayed(priced.costs, options) : replay(program, priced.costs, options);
-  return {mean_clock(program, priced, result, accelerator), *window};
+  if (!run.replayed && priced.costs.link_events.empty())
+    if (const auto steady = SteadyRounds::find(run.program))
+      window = replays.balance(*steady, result);
+  if (!window) window = replays.balance(run.program, result);
+  if (run.options.timeline != nullptr || run.options.path != nullptr)
+    result = run.replayed ? run.replayed(priced.costs, run.options)
+                          : replay(run.program, priced.costs, run.options);
+  return {mean_clock(run.program, priced, result, accelerator), *window};
 }
 
 }  // namespace orrery

@@ -19,8 +19,13 @@ struct PowerUse {
 std::vector<double> power_figures(const AcceleratorConfig& accelerator, PowerState state,
                                   const Program& program, const PricedProgram& priced);
 
-/// Replays a program with costs of its kernels at some clock. null: replay().
-using CappedReplay = std::function<ReplayResult(const Costs& costs, const ReplayOptions& options)>;
+/// A run whose clock the power cap decides.
+struct CappedRun {
+  const Program& program;
+  const ReplayOptions& options;
+  /// Replays it with the costs of its kernels at some clock. Without one, replay() does.
+  std::function<ReplayResult(const Costs& costs, const ReplayOptions& options)> replayed = nullptr;
+};
 
 /// Replays a program at the clocks of a power state, kBurst or kSteady: `priced` gets the costs of
 /// kernels, and `result` what the replay says. In the steady state the program is replayed until
@@ -28,8 +33,6 @@ using CappedReplay = std::function<ReplayResult(const Costs& costs, const Replay
 /// where all are, nothing is balanced.
 /// @throws config::KeyError where no clock keeps the cap
 PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state,
-                          const Program& program, const ReplayOptions& options,
-                          PricedProgram& priced, ReplayResult& result,
-                          const CappedReplay& replayed = nullptr);
+                          const CappedRun& run, PricedProgram& priced, ReplayResult& result);
 
 }  // namespace orrery

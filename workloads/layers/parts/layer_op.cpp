@@ -49,7 +49,7 @@ void norm_again(StepList& steps, const LayerTask& task, const std::string& norm)
   makes(steps, task.again(), {kept::attention_input});
 }
 
-LayerOp input_op(std::vector<Linear> linears, std::string norm) {
+LayerOp input_op(const std::vector<Linear>& linears, std::string norm) {
   return {[linears](StepList& steps, const LayerTask& task) {
             column_forward(steps, task.work, linears, task.model.hidden);
           },
@@ -60,7 +60,8 @@ LayerOp input_op(std::vector<Linear> linears, std::string norm) {
           {kept::attention_input}};
 }
 
-LayerOp column_op(std::vector<Linear> linears, std::int64_t width, std::vector<KeptTensor> needs) {
+LayerOp column_op(const std::vector<Linear>& linears, std::int64_t width,
+                  std::vector<KeptTensor> needs) {
   return {[=](StepList& steps, const LayerTask& task) {
             column_forward(steps, task.work, linears, width);
           },
@@ -72,7 +73,8 @@ LayerOp column_op(std::vector<Linear> linears, std::int64_t width, std::vector<K
           std::move(needs)};
 }
 
-LayerOp row_op(Linear linear, std::vector<KeptTensor> needs, std::optional<RowOutput> output) {
+LayerOp row_op(const Linear& linear, std::vector<KeptTensor> needs,
+               std::optional<RowOutput> output) {
   return {[=](StepList& steps, const LayerTask& task) {
             const bool scattered = task.scatters_attention();
             row_forward(steps, task.work, linear,
@@ -93,7 +95,7 @@ LayerOp core_output_op(Linear linear, std::optional<RowOutput> output) {
   return op;
 }
 
-LayerOp local_op(Linear linear, std::vector<KeptTensor> needs) {
+LayerOp local_op(const Linear& linear, std::vector<KeptTensor> needs) {
   return {[=](StepList& steps, const LayerTask& task) {
             local_forward(steps, task.work, linear, task.work.row_tokens());
           },

@@ -34,18 +34,18 @@ LayerOp::Emit kernels(std::vector<Kernel> all);
 
 /// Column-parallel matrices that read the normed input of the layer and keep it.
 /// @param norm the name of the norm, which selective recomputation may compute again
-LayerOp input_op(std::vector<Linear> linears, std::string norm);
+LayerOp input_op(const std::vector<Linear>& linears, std::string norm);
 /// The norm in front of a mixer once more, where selective recomputation dropped its output.
 void norm_again(StepList& steps, const LayerTask& task, const std::string& norm);
 /// Column-parallel matrices that read `width` columns.
-LayerOp column_op(std::vector<Linear> linears, std::int64_t width,
+LayerOp column_op(const std::vector<Linear>& linears, std::int64_t width,
                   std::vector<KeptTensor> needs = {});
 /// A row-parallel matrix; by default the layer says whether its output is scattered.
-LayerOp row_op(Linear linear, std::vector<KeptTensor> needs = {},
+LayerOp row_op(const Linear& linear, std::vector<KeptTensor> needs = {},
                std::optional<RowOutput> output = std::nullopt);
 /// The row-parallel matrix behind the core of attention, which shares what it reads with the core.
 LayerOp core_output_op(Linear linear, std::optional<RowOutput> output = std::nullopt);
 /// A matrix that every rank applies to its own rows (RankWork::row_tokens()).
-LayerOp local_op(Linear linear, std::vector<KeptTensor> needs = {});
+LayerOp local_op(const Linear& linear, std::vector<KeptTensor> needs = {});
 
 }  // namespace orrery

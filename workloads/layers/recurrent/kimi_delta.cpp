@@ -257,6 +257,7 @@ std::vector<Kernel> kimi_products(const LayerTask& task) {
   std::vector<Linear> linears = {kimi_steps(task), kimi_narrow(task)};
   for (Linear& up : kimi_ups(task)) linears.push_back(std::move(up));
   std::vector<Kernel> all;
+  all.reserve(linears.size());
   for (const Linear& linear : linears)
     all.push_back(gemm(linear.name, linear.precision, {task.work.tokens(), linear.out, linear.in},
                        linear.weights));

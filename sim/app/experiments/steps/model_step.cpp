@@ -234,7 +234,8 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
     options.topology = &network.topology();
     if (simulate_options.stand_in != nullptr) options.path = simulate_options.stand_in->path();
     ReplayOutcome played;
-    played.power = replay_under_cap(capped, state, program, options, outcome.priced, played.replay);
+    played.power =
+        replay_under_cap(capped, state, {program, options}, outcome.priced, played.replay);
     if (experiment.unfolds()) {
       options.timeline = timeline.get();
       options.path = nullptr;  // that of roles is theirs, unless ranks differ
