@@ -154,7 +154,7 @@ struct Sglang final : SchedulerConfig {
                   "sequences of the captured graphs of decodes")
         .optional("prefill_graph_sizes", &Sglang::prefill_graph_sizes,
                   "tokens of graphs of all but attention that prompts run as, up to "
-                  "chunked_prefill_size; none: prompts run without graphs")
+                  "chunked_prefill_size. Without sizes, prompts run without graphs")
         .optional("chunked_prefill_size", &Sglang::chunked_prefill_size,
                   "new tokens of an iteration of prompts at most; -1: prompts stay whole",
                   between(-1, 1e7))
@@ -219,7 +219,8 @@ SglangScheduler::SglangScheduler(const Sglang& rules)
 double SglangScheduler::reserved(const Queue& queue) const {
   std::int64_t left = 0;
   for (const RequestState& p : queue.running)
-    left += std::min(p.request.output - p.produced, rules_.admission.clip_max_new_tokens_estimation);
+    left +=
+        std::min(p.request.output - p.produced, rules_.admission.clip_max_new_tokens_estimation);
   return ratio_ * static_cast<double>(left);
 }
 
@@ -307,8 +308,8 @@ void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
          queue.running.size() < most) {
     RequestState& first = queue.waiting.front();
     pool.find_prefix(first);
-    const std::int64_t output =
-        std::min(first.request.output - first.produced, rules_.admission.clip_max_new_tokens_estimation);
+    const std::int64_t output = std::min(first.request.output - first.produced,
+                                         rules_.admission.clip_max_new_tokens_estimation);
     const auto needed = static_cast<double>(first.missing() + output);
     const std::int64_t tokens = std::min(first.missing(), chunk_left_);
     const bool whole =

@@ -111,7 +111,7 @@ void GraphTimes::take_parts(const ImportedGraph& graph, const std::vector<std::u
   whole.launch = std::min(whole.launch, launch);
 }
 
-/// What a node takes alone.
+/// Time of a node that runs alone.
 Picoseconds GraphTimes::time_of(const ImportedGraph& graph, const ImportedNode& node) {
   const NodeWork& work = graph.works[node.work];
   const Picoseconds time =
@@ -122,7 +122,7 @@ Picoseconds GraphTimes::time_of(const ImportedGraph& graph, const ImportedNode& 
 /// The kernels that are known, to find those that are alike.
 class GraphTimes::KernelTable {
  public:
-  /// What a file tells of a kernel, whether it has recorded the time, and the scale.
+  /// Kernel as the file describes it, whether the file has its time, and the scale.
   KernelId number(const Kernel& kernel, bool recorded, double scale, GraphKernels& all) {
     const std::size_t key = std::hash<double>()(kernel.matrix_flops.base() + kernel.read.base()) ^
                             std::hash<double>()(kernel.written.base() * scale) ^
@@ -161,7 +161,7 @@ class GraphTimes::KernelTable {
   std::vector<std::pair<double, std::uint64_t>> sums_;  ///< sums of times, and runs, by kernel
 };
 
-/// What a kernel costs alone. A nameplate says nothing of power, nor of what transfers leave.
+/// Cost of a kernel that runs alone. Nameplate times have no clock and no slowdown.
 KernelCost GraphTimes::cost_of(const ImportedGraph& graph, const ImportedNode& node, double scale) {
   KernelCost cost;
   if (is_recorded(graph, node)) {

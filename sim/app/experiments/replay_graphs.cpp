@@ -72,7 +72,7 @@ void price_transfers(const Program& program, const MachineNetwork& network, doub
   if (scale != 1) scale_transfers(scale, priced);
 }
 
-/// What files have recorded of the time of transfers is not uncertain.
+/// Recorded times of transfers have no interval.
 void leave_out_recorded(const GraphReplayResult& replay, const Program& program,
                         std::vector<PricedTransfer>& transfers) {
   for (std::size_t id = 0; id < transfers.size(); ++id) {
