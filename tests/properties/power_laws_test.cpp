@@ -172,6 +172,19 @@ TEST(PowerLaws, AFasterMemoryIsNotSlowerUnderACap) {
   }
 }
 
+/// A byte that no cache holds costs its way from the memory, however fast the memory is.
+TEST(PowerLaws, ADecodeThatMeetsItsCapIsNotSlowerWithAFasterMemory) {
+  const std::string experiment =
+      "{experiment: operator, system: hgx_h20_141, precision: fp16, operator: {kind: "
+      "attention_decode, batch: 66, kv_length: 17577, heads: 32, kv_heads: 16, head_dim: 256}}";
+  const double before = simulate(load(experiment)).find("time_s")->value;
+  for (const char* bandwidth : {"5 TB/s", "6 TB/s", "9.6 TB/s"}) {
+    const std::string faster = std::string("system.accelerator.memory.bandwidth=") + bandwidth;
+    EXPECT_LE(simulate(load(experiment, {faster})).find("time_s")->value, before * 1.0001)
+        << bandwidth;
+  }
+}
+
 /// The search for the clock ends as near to the cap where idling takes most of it.
 TEST(PowerLaws, AFasterL2IsNotSlowerUnderACapNearIdling) {
   const std::string experiment =

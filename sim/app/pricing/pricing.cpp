@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
@@ -51,15 +50,6 @@ void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& pr
     add_kernel(use, program.kernels[id], priced.costs.kernels[id], accelerator,
                static_cast<double>(runs) * ranks);
   });
-}
-
-/// What the memory gives one rank in the time of a kernel: what it moves faster than the achievable
-/// rate came from the last cache.
-Bytes reachable(const KernelCost& cost, const AcceleratorConfig& a) {
-  const Bytes all(std::numeric_limits<double>::infinity());
-  if (cost.duration == 0 || !a.cache) return all;
-  return a.memory.bandwidth.value * (a.kernel.memory_efficiency.value / a.dies) *
-         to_seconds(cost.duration - cost.launch);
 }
 
 /// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
@@ -184,13 +174,13 @@ EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
   const Joules matrix = kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) *
                         (computed * cost.computed);
   const Bytes moved = kernel.read + kernel.written;
+  const Bytes memory = cost.duration == 0 ? moved : from_memory(kernel, cost, accelerator);
   EnergyUse use;
   use.shared = std::min(matrix, shared_reads(kernel, accelerator) * energy.shared.value);
   use.matrix = matrix - use.shared;
   use.vector = vector_operations(kernel) * cost.computed * energy.vector.value;
-  const Bytes from_memory = std::min(moved, reachable(cost, accelerator));
-  use.memory = from_memory * (energy.memory.value + energy.transport.value);
-  use.cache = std::max(Bytes(), std::max(cost.cache, moved) - from_memory) * energy.cache.value;
+  use.memory = memory * (energy.memory.value + energy.transport.value);
+  use.cache = std::max(Bytes(), std::max(cost.cache, moved) - memory) * energy.cache.value;
   use.busy = busy_energy(cost, cost.duration, cost.clock, accelerator);
   return cost.fixed ? within_cap(use, kernel, cost, accelerator) : use;
 }
