@@ -21,7 +21,7 @@ config::Advice divisors_near(std::int64_t size, std::int64_t ways) {
   return {std::to_string(nearest), {"divisors of " + std::to_string(size) + ": " + all}};
 }
 
-void require_divides(std::int64_t size, int ways, const char* key, const std::string& what) {
+void require_divides(std::int64_t size, int ways, const char* key, const char* what) {
   if (size % ways == 0) return;  // without the texts below: planning asks for every point
   require(
       false, (std::string("parallel.") + key).c_str(),

@@ -28,6 +28,6 @@ config::Advice divisors_near(std::int64_t size, std::int64_t ways);
 
 /// What must hold so that `ways` ranks share `size` of `what` evenly.
 /// @param key the ranks, below `parallel`
-void require_divides(std::int64_t size, int ways, const char* key, const std::string& what);
+void require_divides(std::int64_t size, int ways, const char* key, const char* what);
 
 }  // namespace orrery

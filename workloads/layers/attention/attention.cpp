@@ -213,10 +213,12 @@ void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& 
                                      int tp) const {
   require_divides(model.attention_of(layer).heads, tp, "tp", "attention heads");
   const std::int64_t kv_heads = model.attention_of(layer).kv_heads;
-  require(kv_heads % tp == 0 || tp % kv_heads == 0, "parallel.tp",
-          std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
-              " ways",
-          {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
+  if (kv_heads % tp == 0 || tp % kv_heads == 0) return;  // sweeps ask for each layer of each point
+  throw config::KeyError(
+      "parallel.tp",
+      std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
+          " ways",
+      {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
 }
 
 namespace {

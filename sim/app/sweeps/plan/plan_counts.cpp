@@ -35,8 +35,8 @@ PlanCounts none_of(const Sweep& sweep) {
   return counts;
 }
 
-/// Adds the present place, and those that it covers. @return its identity where the store decides
-std::string add_place(const PlanCursor& at, const ResultStore& store, std::uint64_t covers,
+/// Adds the present place, and those that it covers. @return whether the store decides about it
+bool add_place(const PlanCursor& at, const ResultStore& store, std::uint64_t covers,
                       PlanCounts& counts) {
   counts.places += covers;
   if (at.kind() == PlaceKind::kNone) {
@@ -46,14 +46,13 @@ std::string add_place(const PlanCursor& at, const ResultStore& store, std::uint6
   } else if (!at.can_be()) {
     counts.impossible += covers;
   } else {
-    std::string identity = at.identity();
-    const auto status = store.status(identity);
+    const auto status = store.database() != nullptr ? store.status(at.identity()) : std::nullopt;
     (!status                         ? counts.to_do
      : *status == RunStatus::kFailed ? counts.failed
                                      : counts.done) += covers;
-    return identity;
+    return true;
   }
-  return {};
+  return false;
 }
 
 void scale(PlanCounts& counts, std::uint64_t places) {
@@ -129,10 +128,10 @@ PlanEstimate estimate_plan(const Sweep& sweep, const ResultStore& store) {
     const double within = std::fmod(static_cast<double>(i) * 0.6180339887498949, 1.0);
     cursor.seek(
         std::min(places - 1, static_cast<std::uint64_t>((static_cast<double>(i) + within) * part)));
-    const std::string identity = add_place(cursor, store, 1, estimate.counts);
+    const bool decided = add_place(cursor, store, 1, estimate.counts);
     ++estimate.looked_at;
-    if (!identity.empty()) {
-      const std::vector<RunTimes> times = store.times(identity);
+    if (decided) {
+      const std::vector<RunTimes> times = store.times(cursor.identity());
       if (!times.empty()) seconds += times.front().wall_s;
       timed += times.empty() ? 0 : 1;
       to_do.push_back(cursor.place());
