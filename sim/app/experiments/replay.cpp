@@ -29,7 +29,8 @@ namespace orrery {
 const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
   using E = ReplayExperiment;
   static const config::Schema<E> schema =
-      machine_schema<E>("replay", "an operator graph of another program on a machine")
+      with_link_keys(
+          machine_schema<E>("replay", "an operator graph of another program on a machine"))
           .required("graph", &E::graph, "what is replayed")
           .optional("durations", &E::durations,
                     "times of nodes: recorded (those of the files, and of the model where a file "
@@ -43,22 +44,16 @@ const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
           .optional("algorithm", &E::algorithm,
                     "how collectives are carried out that it serves: a name (`describe "
                     "collectives`) or a path of a file; auto: as a library would choose")
-          .optional("faults", &E::faults,
-                    "links that degrade or fail: transfers that the model prices take longer, or "
-                    "another way; those whose time is recorded stay as they were")
           .optional("contention", &E::contention,
-                    "what runs beside kernels that the model prices, and what it leaves to them; "
-                    "recorded times have it in them")
+                    "slowdown of kernels that the model prices by concurrent work; recorded times "
+                    "contain it")
           .optional("unused", &E::unused,
                     "accelerators of the systems (`nodes`) without a graph. idle: they draw idle "
                     "power, hosts are charged whole. absent: host power is that of the used share")
           .optional("carbon_intensity", &E::carbon_intensity, kCarbonIntensityHelp,
                     config::at_least(0))
           .optional("noise", &E::noise,
-                    "what makes kernels differ by rank and by run: slow ranks (stragglers), draws")
-          .optional("record", &E::recorded,
-                    "what the result says of links: classes, or links (each that carried "
-                    "something)");
+                    "what makes kernels differ by rank and by run: slow ranks (stragglers), draws");
   return schema;
 }
 
@@ -129,17 +124,10 @@ void check_room(const ImportedRun& run, const Machine& machine) {
                                       " ranks, the machine " + std::to_string(machine.ranks()));
 }
 
-void add_breakdown(const TimeBreakdown& breakdown, const ChainTimes& chain, RunRecord& record) {
+void add_chain(const ChainTimes& chain, RunRecord& record) {
   const auto add = [&](const DeclaredMetric& metric, Picoseconds time) {
     add_metric(record, metric, to_seconds(time).base());
   };
-  add(kBreakdownCompute, breakdown.compute);
-  add(kBreakdownContention, breakdown.contention);
-  add(kBreakdownExposedCommunication, breakdown.exposed_communication);
-  add(kBreakdownBubble, breakdown.bubble);
-  add(kBreakdownOptimizer, breakdown.optimizer);
-  add(kBreakdownHost, breakdown.host);
-  add(kBreakdownIdle, breakdown.idle);
   add(kChainHost, chain.host);
   add(kChainGemm, chain.gemm);
   add(kChainKernels, chain.kernels);
@@ -296,7 +284,8 @@ void ReplayExperiment::run(const SimulateOptions& simulate, RunRecord& record) c
   for (const RoleResult& rank : result.roles) by_rank.push_back(to_seconds(rank.end).base());
   add_metric(record, kTime, time);
   add_list(record, kTimeByRank, std::move(by_rank));
-  add_breakdown(result.breakdown(), all.chain, record);
+  add_breakdown(result.breakdown(), record);
+  add_chain(all.chain, record);
   add_metric(record, kGraphRanks, static_cast<double>(all.program.ranks));
   add_metric(record, kGraphNodes, static_cast<double>(result.operators));
   add_transfers(result, machine(), all.summary);

@@ -20,18 +20,16 @@ namespace orrery {
 struct ReplayedGraphs;  // replay_graphs.h
 
 /// An operator graph of another program, replayed on a machine of ours.
-struct ReplayExperiment final : MachineExperiment {
+struct ReplayExperiment final : MachineExperiment, LinkKeys {
   ReplayExperiment() { kind = "replay"; }
 
   GraphConfig graph;
   Durations durations = Durations::kRecorded;
   std::map<std::string, double> scale;  ///< times of a class of nodes over what they would be
   std::string algorithm = "auto";       ///< algorithm of the collectives that it serves
-  Recorded recorded = Recorded::kClasses;
-  std::vector<FaultConfig> faults;  ///< links that fail; faults of one time apply in order
-  NoiseConfig noise;                ///< what makes kernels differ: slow ranks, draws
-  StepContention contention;        ///< whether transfers slow kernels that the model prices
-  Unused unused = Unused::kIdle;    ///< accelerators of `nodes` systems that have no graph
+  NoiseConfig noise;                    ///< what makes kernels differ: slow ranks, draws
+  StepContention contention;            ///< whether transfers slow kernels that the model prices
+  Unused unused = Unused::kIdle;        ///< accelerators of `nodes` systems that have no graph
   std::optional<CarbonIntensity> carbon_intensity;  ///< none: no CO2 is reported
   static const config::Schema<ReplayExperiment>& schema();
 

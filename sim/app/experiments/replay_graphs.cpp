@@ -11,7 +11,6 @@
 #include "sim/app/pricing/machine_network.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/graph/imported_transfers.h"
-#include "sim/machine/die_spread.h"
 #include "sim/trace/timeline.h"
 
 namespace orrery {
@@ -178,8 +177,8 @@ ReplayedGraphs replay_graphs(const ReplayExperiment& experiment, const ImportedR
     return all.replay;
   };
   all.outcome.power =
-      replay_under_cap(slowest_of(machine.accelerator(), packages), state,
-                       {all.program, options, replayed}, priced, all.outcome.replay);
+      replay_under_cap({machine.accelerator(), packages, state}, {all.program, options, replayed},
+                       priced, all.outcome.replay);
   if (timeline) close_timeline(*timeline, simulate);
   if (network)
     all.outcome.links = link_use(network->start().topology(), all.replay, experiment.recorded);

@@ -9,6 +9,7 @@
 #include "sim/app/pricing/power_trace.h"
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
+#include "sim/machine/die_spread.h"
 #include "sim/network/flow_network.h"
 #include "sim/replay/steady_rounds.h"
 
@@ -45,10 +46,11 @@ Hertz mean_clock(const Program& program, const PricedProgram& priced, const Repl
 
 }  // namespace
 
-std::vector<double> power_figures(const AcceleratorConfig& accelerator, PowerState state,
-                                  const Program& program, const PricedProgram& priced) {
+std::vector<double> power_figures(const CappedDevices& devices, const Program& program,
+                                  const PricedProgram& priced) {
+  const AcceleratorConfig accelerator = slowest_of(devices.accelerator, devices.packages);
   const PowerConfig& power = accelerator.power;
-  std::vector<double> figures = {static_cast<double>(state),
+  std::vector<double> figures = {static_cast<double>(devices.state),
                                  power.cap().base(),
                                  power.tdp.value.base(),
                                  power.floor().base(),
@@ -73,17 +75,17 @@ namespace {
 /// Replays of a program at the clock that keeps the cap.
 class CappedReplays {
  public:
-  CappedReplays(const AcceleratorConfig& accelerator, PowerState state, const CappedRun& run,
-                PricedProgram& priced)
-      : accelerator_(accelerator),
-        state_(state),
+  CappedReplays(const CappedDevices& devices, const CappedRun& run, PricedProgram& priced)
+      : accelerator_(devices.accelerator),
+        slowest_(slowest_of(devices.accelerator, devices.packages)),
+        state_(devices.state),
         options_(run.options),
         priced_(priced),
         run_(run),
         uncapped_(priced.costs.kernels),
-        transfers_(transfer_energies(run.program, priced, accelerator)),
-        fixed_(std::all_of(uncapped_.begin(), uncapped_.end(),
-                           [](const KernelCost& cost) { return cost.fixed; })) {
+        transfers_(transfer_energies(run.program, priced, accelerator_)),
+        fixed_(std::count_if(uncapped_.begin(), uncapped_.end(),
+                             [](const KernelCost& cost) { return cost.fixed; })) {
     options_.timeline = nullptr;  // of the last replay alone
     options_.path = nullptr;
     if (!run_.replayed) options_.links = &links_.emplace(idle_links(priced.costs));
@@ -92,19 +94,20 @@ class CappedReplays {
   /// Sets the costs of kernels to those at the clock. @return the most that a window draws
   Watts balance(const Program& program, ReplayResult& result) {
     std::vector<KernelCost>& kernels = priced_.costs.kernels;
-    if (fixed_) return drawn(program, result);
+    if (fixed_ == std::ssize(kernels)) return drawn(accelerator_, program, result);
     if (state_ != PowerState::kSteady) {
       kernels = uncapped_;
-      balance_burst(program.kernels, accelerator_, kernels);
-      return drawn(program, result);
+      balance_burst(program.kernels, slowest_, kernels);
+      return drawn(accelerator_, program, result);
     }
-    const SteadyClock steady(program.kernels, accelerator_, uncapped_);
+    const SteadyClock steady(program.kernels, slowest_, uncapped_);
     Watts window;
-    steady_share(accelerator_.power, steady.highest(), [&](double share) {
+    steady_share(slowest_.power, steady.highest(), [&](double share) {
       kernels = steady.at(share);
-      return window = drawn(program, result);
+      return window = drawn(slowest_, program, result);
     });
-    return window;
+    // Kernels of given times have kept the cap, not that of the slowest.
+    return fixed_ > 0 ? drawn(accelerator_, program, result) : window;
   }
 
   /// Balances a program of equal rounds, a few of which are replayed; nothing where they are
@@ -122,34 +125,34 @@ class CappedReplays {
   }
 
  private:
-  Watts drawn(const Program& program, ReplayResult& result) {
-    PowerTrace trace(run_energies(program.kernels, priced_.costs.kernels, accelerator_), transfers_,
-                     program.roles.size(), accelerator_.power.response.value);
+  Watts drawn(const AcceleratorConfig& device, const Program& program, ReplayResult& result) {
+    PowerTrace trace(run_energies(program.kernels, priced_.costs.kernels, device), transfers_,
+                     program.roles.size(), device.power.response.value);
     ReplayOptions observed = options_;
     observed.observer = &trace;
     result = {};  // millions of links, not to be held beside those of the next
     result = run_.replayed ? run_.replayed(priced_.costs, observed)
                            : replay(program, priced_.costs, observed);
-    return accelerator_.power.floor() +
-           trace.highest(result.end) * static_cast<double>(accelerator_.dies);
+    return device.power.floor() + trace.highest(result.end) * static_cast<double>(device.dies);
   }
 
   const AcceleratorConfig& accelerator_;
+  AcceleratorConfig slowest_;  ///< of those that work in step: under their cap
   PowerState state_;
   ReplayOptions options_;
   PricedProgram& priced_;
   const CappedRun& run_;
   std::vector<KernelCost> uncapped_;
   std::vector<Joules> transfers_;
-  bool fixed_;                        ///< whether all kernels keep their time
+  std::ptrdiff_t fixed_;              ///< kernels that keep their time
   std::optional<FlowNetwork> links_;  ///< idle: the clock changes no transfer
 };
 
 }  // namespace
 
-PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state,
-                          const CappedRun& run, PricedProgram& priced, ReplayResult& result) {
-  CappedReplays replays(accelerator, state, run, priced);
+PowerUse replay_under_cap(const CappedDevices& devices, const CappedRun& run, PricedProgram& priced,
+                          ReplayResult& result) {
+  CappedReplays replays(devices, run, priced);
   std::optional<Watts> window;
   if (!run.replayed && priced.costs.link_events.empty())
     if (const auto steady = SteadyRounds::find(run.program))
@@ -158,7 +161,7 @@ PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state
   if (run.options.timeline != nullptr || run.options.path != nullptr)
     result = run.replayed ? run.replayed(priced.costs, run.options)
                           : replay(run.program, priced.costs, run.options);
-  return {mean_clock(run.program, priced, result, accelerator), *window};
+  return {mean_clock(run.program, priced, result, devices.accelerator), *window};
 }
 
 }  // namespace orrery

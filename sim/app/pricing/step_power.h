@@ -15,9 +15,16 @@ struct PowerUse {
   Watts window;  ///< the most that a window of power.response averages, the run repeated
 };
 
+/// Devices of one kind that work in step under the cap.
+struct CappedDevices {
+  const AcceleratorConfig& accelerator;
+  double packages;  ///< of which steps wait for the slowest (slowest_of()); 1: none differ
+  PowerState state;
+};
+
 /// All that replay_under_cap() rests on beside the costs and the replay, as figures to compare.
-std::vector<double> power_figures(const AcceleratorConfig& accelerator, PowerState state,
-                                  const Program& program, const PricedProgram& priced);
+std::vector<double> power_figures(const CappedDevices& devices, const Program& program,
+                                  const PricedProgram& priced);
 
 /// A run whose clock the power cap decides.
 struct CappedRun {
@@ -32,7 +39,7 @@ struct CappedRun {
 /// its clock is found, once where it is the boost clock. Kernels whose time is fixed have no clock;
 /// where all are, nothing is balanced.
 /// @throws config::KeyError where no clock keeps the cap
-PowerUse replay_under_cap(const AcceleratorConfig& accelerator, PowerState state,
-                          const CappedRun& run, PricedProgram& priced, ReplayResult& result);
+PowerUse replay_under_cap(const CappedDevices& devices, const CappedRun& run, PricedProgram& priced,
+                          ReplayResult& result);
 
 }  // namespace orrery

@@ -70,6 +70,14 @@ TEST(Replay, TheCapSlowsKernelsThatTheModelPrices) {
   EXPECT_EQ(recorded.find("clock_hz"), nullptr) << "no file tells it";
 }
 
+// Work that would draw more than the cap in the time that it took has kept the cap of its device.
+TEST(Replay, TheHeaviestWindowOfRecordedKernelsDrawsAtLeastTheirMean) {
+  const TraceFile product(compute(1, "gemm", 1000, "", kProduct));
+  const RunRecord record = run(product.experiment());
+  EXPECT_GT(value(record, "average_power_w"), 500);
+  EXPECT_GE(value(record, "window_power_w"), value(record, "average_power_w") * (1 - 1e-12));
+}
+
 // In the same time the product costs what its work does; nothing is known of the other kernel.
 TEST(Replay, TheWorkThatFilesTellCostsEnergy) {
   const TraceFile product(compute(1, "gemm", 2000, "", kProduct));

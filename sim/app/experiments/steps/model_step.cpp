@@ -19,7 +19,6 @@
 #include "sim/app/pricing/power_balance.h"
 #include "sim/graph/executions.h"
 #include "sim/graph/verify.h"
-#include "sim/machine/die_spread.h"
 #include "sim/results/table.h"
 #include "sim/trace/timeline.h"
 
@@ -113,22 +112,6 @@ void add_classes(const Program& program, const StepOutcome& outcome, RunRecord& 
   for (auto& [name, c] : classes) record.classes.push_back(std::move(c));
 }
 
-void add_breakdown(const Program& program, const ReplayResult& replay, RunRecord& record) {
-  const auto last = static_cast<std::size_t>(replay.last_role);
-  add_label(record, kBreakdownStage, program.roles[last].name);
-  const TimeBreakdown& time = replay.roles[last].breakdown;
-  const auto add = [&record](const DeclaredMetric& metric, Picoseconds part) {
-    add_metric(record, metric, to_seconds(part).base());
-  };
-  add(kBreakdownCompute, time.compute);
-  add(kBreakdownContention, time.contention);
-  add(kBreakdownExposedCommunication, time.exposed_communication);
-  add(kBreakdownBubble, time.bubble);
-  add(kBreakdownOptimizer, time.optimizer);
-  add(kBreakdownHost, time.host);
-  add(kBreakdownIdle, time.idle);
-}
-
 /// Whether any plan could hold the states: those of all ranks against the memory of all ranks.
 std::string states_against_machine(const StepExperiment& experiment,
                                    const std::vector<MemoryUse>& stages) {
@@ -209,9 +192,9 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
   StepOutcome outcome;
   const AcceleratorConfig& accelerator = experiment.machine().accelerator();
   const PowerState state = experiment.machine().power_state(PowerState::kSteady);
-  // Where accelerators differ one by one, steps wait for the slowest of them, not of their mean.
-  const AcceleratorConfig capped =
-      slowest_of(accelerator, experiment.noise.ranks > 0 ? 1 : experiment.accelerators());
+  // Where noise makes accelerators differ one by one, it has the slowest among them.
+  const CappedDevices devices{accelerator,
+                              experiment.noise.ranks > 0 ? 1 : experiment.accelerators(), state};
   outcome.priced = price(program, priced_accelerator(accelerator, state), model, network);
   if (repricing) repricing(outcome.priced);
   on.links().add_link_events(program, outcome.priced.transfers, outcome.priced.costs);
@@ -225,7 +208,7 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
                             program,
                             outcome.priced.costs,
                             experiment.contention.transfers ? &slowdowns : nullptr,
-                            power_figures(capped, state, program, outcome.priced),
+                            power_figures(devices, program, outcome.priced),
                             rank_figures(experiment)};
   const ReplayFunction replayer = [&](SlowdownModel* slowed) {
     ReplayOptions options;
@@ -234,8 +217,7 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
     options.topology = &network.topology();
     if (simulate_options.stand_in != nullptr) options.path = simulate_options.stand_in->path();
     ReplayOutcome played;
-    played.power =
-        replay_under_cap(capped, state, {program, options}, outcome.priced, played.replay);
+    played.power = replay_under_cap(devices, {program, options}, outcome.priced, played.replay);
     if (experiment.unfolds()) {
       options.timeline = timeline.get();
       options.path = nullptr;  // that of roles is theirs, unless ranks differ
@@ -316,7 +298,9 @@ void report_step(const StepExperiment& experiment, const ModelStep& step,
   }
   add_metric(record, kModelFlopsUtilization, step.model_flops / time / peak);
   add_metric(record, kHardwareFlopsUtilization, executed.flops / time / peak);
-  add_breakdown(step.program, outcome.replay, record);
+  const auto last = static_cast<std::size_t>(outcome.replay.last_role);
+  add_label(record, kBreakdownStage, step.program.roles[last].name);
+  add_breakdown(outcome.replay.roles[last].breakdown, record);
   report_ranks(experiment, {outcome.replay, outcome.steps}, record);
   add_metric(record, kEnergy, energy.total().base());
   add_metric(record, kAveragePower, energy.total().base() / seconds);

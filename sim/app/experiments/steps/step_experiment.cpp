@@ -14,10 +14,9 @@ namespace orrery {
 
 const config::Schema<StepContention>& StepContention::schema() {
   static const auto schema =
-      config::Schema<StepContention>("contention",
-                                     "what runs beside kernels and what it leaves to them")
+      config::Schema<StepContention>("contention", "slowdown of kernels by concurrent work")
           .optional("transfers", &StepContention::transfers,
-                    "whether transfers slow the kernels beside them");
+                    "slow down kernels while communication runs concurrently");
   return schema;
 }
 

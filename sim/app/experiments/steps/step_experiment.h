@@ -94,7 +94,7 @@ config::Schema<T> with_step_keys(config::Schema<T> schema) {
           "operator tables (CSV) of this accelerator: kernels that they have take the measured "
           "time")
       .optional("contention", static_cast<StepContention T::*>(&S::contention),
-                "what runs beside kernels and what it leaves to them")
+                "slowdown of kernels by concurrent work")
       .optional("fold", static_cast<Folding T::*>(&S::fold),
                 "auto: ranks that do the same at the same time are replayed as one; off: each on "
                 "its own")
