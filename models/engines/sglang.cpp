@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "models/engines/rank_memory.h"
-#include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 #include "sim/serving/size_steps.h"
 
@@ -102,7 +101,10 @@ class SglangScheduler final : public Scheduler {
 
 /// Keys of SGLang. Its defaults are in configs/software/sglang_*.yaml; 0 and 1 stand for them here.
 struct Sglang final : SchedulerConfig {
-  Sglang() { kind = "sglang"; }
+  Sglang() {
+    kind = "sglang";
+    version = "0.5.5";
+  }
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<SglangScheduler>(*this);
@@ -125,7 +127,6 @@ struct Sglang final : SchedulerConfig {
   }
 
   SglangMemory rank_memory;
-  std::string version = "0.5.5";
   std::int64_t cuda_graph_max_bs = 0, page_size = 1;
   std::vector<SizeStep> cuda_graph_sizes, prefill_graph_sizes;
   SglangAdmission admission;
@@ -140,9 +141,6 @@ struct Sglang final : SchedulerConfig {
     using config::between;
     return engine_schema<Sglang>("sglang", "batches of prompts or of decodes, as SGLang makes them")
         .optional("memory", &Sglang::rank_memory, kRankMemoryHelp)
-        .optional("version", &Sglang::version,
-                  "version of SGLang: keys that are left out have its defaults (`orrery "
-                  "describe software sglang`)")
         .optional("max_running_requests", &Sglang::max_running_requests,
                   "requests that run at a time at most", between(1, 1e6))
         .alias("moe_runner_backend", "kernels.experts")
@@ -201,10 +199,8 @@ struct Sglang final : SchedulerConfig {
                 "prefill_graph_sizes")
             .check(
                 "must be -1 or positive",
-                [](const Sglang& s) { return s.chunked_prefill_size != 0; }, "chunked_prefill_size")
-            .check(
-                "expected a version such as 0.5.5",
-                [](const Sglang& s) { return is_engine_version(s.version); }, "version");
+                [](const Sglang& s) { return s.chunked_prefill_size != 0; },
+                "chunked_prefill_size");
     return schema;
   }
 };

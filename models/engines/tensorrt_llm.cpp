@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/engines/rank_memory.h"
-#include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 
 namespace orrery {
@@ -114,7 +113,10 @@ class TensorrtLlmWaits final : public RanksPolicy {
 /// Keys of TensorRT-LLM. Its defaults are in configs/software/tensorrt_llm_*.yaml; 0, 1 and false
 /// stand for them here.
 struct TensorrtLlm final : SchedulerConfig {
-  TensorrtLlm() { kind = "tensorrt_llm"; }
+  TensorrtLlm() {
+    kind = "tensorrt_llm";
+    version = "1.2";
+  }
 
   std::unique_ptr<RanksPolicy> ranks_policy() const override {
     const bool waits = batch_wait_timeout_iters > 0 || batch_wait_max_tokens_ratio > 0;
@@ -141,7 +143,6 @@ struct TensorrtLlm final : SchedulerConfig {
   bool runs_graph(std::int64_t tokens, bool decodes) const override;
 
   TensorrtLlmMemory rank_memory;
-  std::string version = "1.2";
   CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;
   std::int64_t max_batch_size = 0, max_num_tokens = 0, tokens_per_block = 1, max_tokens = 0;
   bool enable_chunked_prefill = false, enable_block_reuse = false,
@@ -176,12 +177,6 @@ struct TensorrtLlm final : SchedulerConfig {
             .optional("disable_overlap_scheduler", &T::disable_overlap_scheduler,
                       "whether the host prepares no iteration while devices run the one before")
             .optional("memory", &T::rank_memory, kRankMemoryHelp)
-            .optional("version", &T::version,
-                      "version of TensorRT-LLM: keys that are left out have its defaults (`orrery "
-                      "describe software tensorrt_llm`)")
-            .check(
-                "expected a version such as 1.2",
-                [](const T& t) { return is_engine_version(t.version); }, "version")
             .derive([](T& t) { t.host.overlapped = !t.disable_overlap_scheduler; })
             .optional("attention_dp_config", &T::attention_dp_config,
                       "how data parallel ranks wait for each other's prompts")

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/engines/rank_memory.h"
-#include "sim/serving/engine_version.h"
 #include "sim/serving/scheduler.h"
 #include "sim/serving/size_steps.h"
 
@@ -65,7 +64,10 @@ class VllmScheduler final : public Scheduler {
 /// Keys of vLLM. Defaults that depend on its version are in configs/software/vllm_*.yaml, those of
 /// the device and its use among them; 0 and 1 stand for them here.
 struct Vllm final : SchedulerConfig {
-  Vllm() { kind = "vllm"; }
+  Vllm() {
+    kind = "vllm";
+    version = "0.11";
+  }
 
   std::unique_ptr<Scheduler> make() const override {
     return std::make_unique<VllmScheduler>(*this);
@@ -91,7 +93,6 @@ struct Vllm final : SchedulerConfig {
   bool serves_adapters() const override { return true; }
 
   VllmMemory rank_memory;
-  std::string version = "0.11";
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   bool enforce_eager = false;
   std::int64_t max_cudagraph_capture_size = 0, cudagraph_limit = 0;
@@ -111,9 +112,6 @@ struct Vllm final : SchedulerConfig {
     using config::between;
     return engine_schema<Vllm>("vllm", "continuous batching of vLLM's V1 engine")
         .optional("memory", &Vllm::rank_memory, kRankMemoryHelp)
-        .optional("version", &Vllm::version,
-                  "version of vLLM: keys that are left out have its defaults (`orrery describe "
-                  "software vllm`)")
         .optional("async_scheduling", &Vllm::async_scheduling,
                   "whether the host prepares an iteration while devices run the one before")
         .alias("moe_backend", "kernels.experts")
@@ -179,9 +177,6 @@ struct Vllm final : SchedulerConfig {
             .check(
                 kSizeStepsMustAscend, [](const Vllm& v) { return ascends(v.cudagraph_sizes); },
                 "cudagraph_sizes")
-            .check(
-                "expected a version such as 0.11",
-                [](const Vllm& v) { return is_engine_version(v.version); }, "version")
             .derive(
                 [](Vllm& v) { v.host.overlapped = v.async_scheduling == AsyncScheduling::kOn; });
     return schema;

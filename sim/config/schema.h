@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -31,6 +32,11 @@ class MemberAddress {
   explicit MemberAddress(M T::*member) : at_(address<T, M>) {
     static_assert(sizeof member == sizeof member_);
     std::memcpy(&member_, &member, sizeof member);
+  }
+  /// One of the values of a member that is an array.
+  template <class T, class V, std::size_t kSize>
+  MemberAddress(std::array<V, kSize> T::*member, std::size_t index) : MemberAddress(member) {
+    member_ += static_cast<std::ptrdiff_t>(index * sizeof(V));
   }
   void* operator()(void* object) const { return at_(object, member_); }
 
@@ -158,6 +164,13 @@ class Schema {
   template <class M>
   Schema& optional(std::string_view key, M T::*member, std::string_view help, Bounds bounds = {}) {
     return add(key, member, help, {false, bounds, {}});
+  }
+  /// The same for one value of an array.
+  template <class V, std::size_t kSize>
+  Schema& optional(std::string_view key, std::array<V, kSize> T::*member, std::size_t index,
+                   std::string_view help) {
+    record_.add(key, help, type_of<V>(), {}, MemberAddress(member, index));
+    return *this;
   }
   /// A required struct that is given inline (with or without `extends:`), as a name of the library
   /// folder `kind`, or as a path.

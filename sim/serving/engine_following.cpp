@@ -170,8 +170,8 @@ std::optional<Followed> rules_of(const std::string& engine, const config::Node* 
                                  config::Diagnostics& diagnostics) {
   const auto& releases = read_once(engine, engine_releases);
   Followed followed;
-  if (releases.empty()) return std::nullopt;
-  if (written == nullptr) {
+  if (written == nullptr || written->text().empty()) {
+    if (releases.empty()) return std::nullopt;
     followed.rules = &read_once(releases.rbegin()->second, cases_of);
     return followed;
   }
@@ -186,6 +186,11 @@ std::optional<Followed> rules_of(const std::string& engine, const config::Node* 
     return followed;
   }
   if (!version) return std::nullopt;
+  if (releases.empty() || releases.rbegin()->first == EngineVersion{}) {
+    diagnostics.error(written->where(), written->length(),
+                      "no versions of " + engine + " are known: expected a file of your own");
+    return std::nullopt;
+  }
   warn_of_version(releases, *version, engine, *written, diagnostics);
   const std::string& release = release_of(releases, *version);
   followed.rules = &read_once(release, cases_of);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "sim/config/schema.h"
@@ -19,34 +22,39 @@ enum class ExpertKernels : std::uint8_t {
   kMarlin,    ///< Marlin's, which widen weights (WeightFormat::marlin)
 };
 
-/// Kernels of a serving engine. Each switch has the same name in configurations and in layers.
-/// Defaults are those of an engine of which no version is known.
+/// A switch of the kernels of serving engines. Who declares one adds its key to `engine.kernels`: a
+/// file that chooses kernels declares the switches that it reads.
+class KernelSwitch {
+ public:
+  /// @param otherwise for engines of which no version is known
+  /// @throws std::logic_error if there are too many, or the keys of engines are made already
+  KernelSwitch(const char* key, bool otherwise, const char* help);
+  KernelSwitch(const KernelSwitch&) = delete;
+  KernelSwitch& operator=(const KernelSwitch&) = delete;
+
+ private:
+  friend struct KernelRules;
+  const char* key_;
+  bool otherwise_;
+  const char* help_;
+  std::size_t index_;
+};
+
+/// Kernels of a serving engine.
 struct KernelRules {
-  EngineSwitch router = EngineSwitch::kOn;           ///< one kernel chooses experts
-  EngineSwitch allreduce_norm = EngineSwitch::kOff;  ///< all-reduces add the residual and norm
-  EngineSwitch pdl = EngineSwitch::kOff;             ///< programmatic dependent launch
-  /// Kernels before a product quantise its input. Off: kernels of their own do; of dense products
-  /// alone, measured times of experts have it in them.
-  EngineSwitch quant_fusion = EngineSwitch::kOn;
+  static constexpr std::size_t kMostSwitches = 32;
+  std::array<EngineSwitch, kMostSwitches> switches = {};  ///< in no order
   /// Where products have fp8 with scales of blocks and tensor cores do not scale blocks.
   ExpertKernels experts = ExpertKernels::kMeasured;
-  /// Where ranks add up experts of all tokens, the shared one is one more of the routed ones.
-  EngineSwitch shares_as_routed = EngineSwitch::kOff;
-  /// Two batches of decodes take turns by stages of a layer. Off: by exchanges.
-  EngineSwitch decodes_by_stages = EngineSwitch::kOn;
-  /// Each operation of a graph has a kernel: norms and their weights, residuals, matrices that
-  /// others join, rotations, writes to the cache, scores, softmax and values.
-  EngineSwitch operators_apart = EngineSwitch::kOff;
-  /// Kernels of their own quantise the input of each product whose weights are narrow.
-  EngineSwitch quantises_widened = EngineSwitch::kOff;
-  /// Heads of decodes read keys and values each for itself, also those that others share.
-  EngineSwitch decodes_by_head = EngineSwitch::kOff;
 
+  bool on(const KernelSwitch& which) const;
+  /// @throws std::out_of_range for a key that no file has declared
+  bool on(std::string_view key) const;
+  void set(const KernelSwitch& which, bool on);
+  void set(std::string_view key, bool on);
   bool operator==(const KernelRules&) const = default;
   static const config::Schema<KernelRules>& schema();
 };
-
-inline bool is_on(EngineSwitch value) { return value == EngineSwitch::kOn; }
 
 namespace config {
 

@@ -13,6 +13,7 @@
 #include "sim/serving/adapter_slots.h"
 #include "sim/serving/engine_all_reduce.h"
 #include "sim/serving/engine_overheads.h"
+#include "sim/serving/engine_version.h"
 #include "sim/serving/iteration.h"
 #include "sim/serving/kernel_rules.h"
 #include "sim/serving/kv_pool.h"
@@ -148,7 +149,8 @@ struct SchedulerConfig {
   /// Whether its scheduler counts the adapters of an iteration.
   virtual bool serves_adapters() const { return false; }
 
-  std::string kind;  ///< "vllm": the name that it is registered by
+  std::string kind;     ///< "vllm": the name that it is registered by
+  std::string version;  ///< "0.19", or a file; empty: engines without versions
   HostCosts host;
   KernelRules kernels;
   /// Tokens of the longest request that the engine takes; 0: not said.
@@ -168,6 +170,12 @@ template <class T>
 config::Schema<T> engine_schema(const std::string& kind, const std::string& help) {
   config::Schema<T> schema(kind, help);
   schema.optional("kind", static_cast<std::string T::*>(&SchedulerConfig::kind), "which engine")
+      .optional("version", static_cast<std::string T::*>(&SchedulerConfig::version),
+                "version of the engine, or a file of your own (`extends: vllm_0_19`): keys that "
+                "are left out have its defaults (`orrery describe software`)")
+      .check(
+          "expected a version such as 0.11, or the path of a file",
+          [](const T& e) { return e.version.empty() || is_engine_version(e.version); }, "version")
       .optional(
           "host", static_cast<HostCosts T::*>(&SchedulerConfig::host),
           "work of the host that devices wait for; keys that are left out of it take no time. "

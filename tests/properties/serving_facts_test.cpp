@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every key of serving moves a result somewhere.
+#include <list>
+
 #include "tests/properties/schema_facts.h"
 
 namespace orrery::facts::serving_facts_test {
@@ -217,7 +219,7 @@ TEST(Facts, OfServingMoveResults) {
   const std::string loads = uneven("loads: [9, 7, 1, 1, 1, 1, 1, 1]");
   const std::string group = "serving.fleet.", routing = group + "expert_routing.";
   const std::string one = "serving.fleet.0.", set = one + "expert_routing.";
-  const std::vector<Change> changes = {
+  std::vector<Change> changes = {
       {group + "algorithms",
        serving(kFew, "kind: vllm", ", parallel: {tp: 2}"),
        {one + "algorithms=[tree]"}},
@@ -338,6 +340,15 @@ TEST(Facts, OfServingMoveResults) {
                ", replicas: 3"),
        {"serving.report_interval=1 s"}},
   };
+  std::list<TextFile> versions;
+  for (const std::string kind : {"orca", "static", "sarathi", "llama_cpp", "tt_transformers"}) {
+    versions.emplace_back("facts_" + kind + ".yaml", "engine: " + kind +
+                                                         "\nrules: {max_num_seqs: {value: 2, "
+                                                         "source: a test}}\n");
+    changes.push_back({engine + kind + ".version",
+                       serving(kFew, "kind: " + kind),
+                       {"serving.fleet.0.engine.version=" + versions.back().path()}});
+  }
   expect_that_all_move("serving.", probes, changes);
 }
 

@@ -16,6 +16,11 @@
 namespace orrery {
 namespace {
 
+const KernelSwitch kPdl{
+    "pdl", false,
+    "start kernels by programmatic dependent launch: launch and set-up run beside the end of the "
+    "kernel before (TRTLLM_ENABLE_PDL)"};
+
 /// Tokens whose second half of the layer (MLP or experts) is this rank's.
 std::int64_t second_half_rows(const LayerTask& task) {
   return task.scatters_attention() ? task.work.split_tokens() : task.work.tokens();
@@ -246,7 +251,7 @@ namespace {
 
 /// Kernels that start before the one before has ended, where the engine has them do so.
 StepList launched_early(StepList steps, const RankWork& work) {
-  if (is_on(work.kernels.pdl)) steps.launch_early();
+  if (work.kernels.on(kPdl)) steps.launch_early();
   return steps;
 }
 

@@ -89,7 +89,7 @@ StepList TwoBatchPricer::steps(Segment segment, const LayerConfig& layer, bool d
   work.batch.phase = decodes ? Phase::kDecode : Phase::kMixed;
   work.batch.parts.emplace();
   work.takes_turns = true;
-  work.turns_by_stages = is_on(plan_.kernels.decodes_by_stages);
+  work.turns_by_stages = plan_.kernels.on(kDecodesByStages);
   StepList all = attention_half_forward(model_, layer, work);
   all.append(feed_half_forward(model_, layer, work));
   const std::size_t projections = steps_before_attention(model_, layer, work);
@@ -232,7 +232,7 @@ StepPrice TwoBatchPricer::price(const MixedBatch& batch, std::int64_t padding,
       price.add(*part, static_cast<double>(layers_.size()));
   }
   const bool staged =
-      is_on(plan_.kernels.decodes_by_stages) && batches[0].decodes && batches[1].decodes;
+      plan_.kernels.on(kDecodesByStages) && batches[0].decodes && batches[1].decodes;
   for (std::size_t i = 0; i < ClockGrid::kPoints; ++i) {
     const std::array<TurnLayer, 2> turns = {layers[0].at(i), layers[1].at(i)};
     price.at.at(i).time = 0;

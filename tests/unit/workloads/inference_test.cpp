@@ -56,7 +56,7 @@ TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
   const auto quantised = [](Precision precision, bool apart) {
     InferenceConfig config = decode(8, 64);
     config.precision = precision;
-    config.kernels.quant_fusion = apart ? EngineSwitch::kOff : EngineSwitch::kOn;
+    config.kernels.set(kQuantFusion, !apart);
     const Program program = build_inference(small_llama(4), config);
     return std::count_if(program.kernels.begin(), program.kernels.end(), [](const Kernel& k) {
       return k.name.find("input quantisation") != std::string::npos;
@@ -68,7 +68,7 @@ TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
   EXPECT_EQ(quantised(Precision::kBf16, true), 0);
   // The search for a scale is part of kernels of that kind; scales that are known need none.
   InferenceConfig config = decode(8, 64);
-  config.kernels.quant_fusion = EngineSwitch::kOff;
+  config.kernels.set(kQuantFusion, false);
   for (const Precision precision : {Precision::kFp8, Precision::kFp8Block}) {
     config.precision = precision;
     const Program program = build_inference(small_llama(4), config);
@@ -86,7 +86,7 @@ TEST(BuildInference, WhatIsQuantisedApartIsWrittenWide) {
         1, 64, spread ? ParallelConfig{.dp = 2, .ep = 2} : ParallelConfig{.tp = 2, .etp = 2});
     config.precision = Precision::kFp8Block;
     config.all_reduce_experts = !spread;
-    config.kernels.quant_fusion = apart ? EngineSwitch::kOff : EngineSwitch::kOn;
+    config.kernels.set(kQuantFusion, !apart);
     return build_inference(small_moe(2), config).kernels;
   };
   const auto count = [](const std::vector<Kernel>& all, const std::string& name) {
@@ -116,7 +116,7 @@ TEST(BuildInference, DeepGemmsExpertsAreDenseProducts) {
   const auto kernels = [](InferenceConfig config, bool deep_gemm) {
     config.precision = Precision::kFp8Block;
     if (deep_gemm) config.kernels.experts = ExpertKernels::kDeepGemm;
-    config.kernels.quant_fusion = EngineSwitch::kOff;
+    config.kernels.set(kQuantFusion, false);
     return build_inference(small_moe(2), config).kernels;
   };
   const auto count = [](const std::vector<Kernel>& all, const std::string& name) {
@@ -150,7 +150,7 @@ TEST(BuildInference, ASharedExpertThatIsRoutedIsOneMoreOfThem) {
   const auto kernels = [&](bool routed, const ParallelConfig& plan) {
     InferenceConfig config = decode(8, 64, plan);
     config.all_reduce_experts = true;
-    if (routed) config.kernels.shares_as_routed = EngineSwitch::kOn;
+    if (routed) config.kernels.set(kSharesAsRouted, true);
     return build_inference(model, config).kernels;
   };
   const auto named = [](const std::vector<Kernel>& all, const std::string& name) {

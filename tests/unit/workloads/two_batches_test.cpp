@@ -92,7 +92,7 @@ TEST(TwoBatches, KernelsOfOneAreIssuedBehindExchangesOfTheOther) {
   LlmConfig model = small_moe(3);
   model.layers[0].moe = false;
   InferenceConfig config = spread_decode(32);
-  config.kernels.decodes_by_stages = EngineSwitch::kOff;
+  config.kernels.set(kDecodesByStages, false);
   const Program program = build_inference(model, config);
   // A layer without experts works on all tokens.
   EXPECT_THAT(operators_of(program, "layer 0 qkv"), testing::ElementsAre("layer 0 qkv"));

@@ -13,6 +13,10 @@
 namespace orrery {
 namespace {
 
+const KernelSwitch kDecodesByHead{
+    "decodes_by_head", false,
+    "let each head of a decode read keys and values for itself, also those that heads share"};
+
 /// Latent attention gets here with its keys and values expanded, whatever the phase.
 KernelClass kind_of(const LayerTask& task, const AttentionPart& part) {
   if (task.attention().kind == AttentionKind::kLatent) return KernelClass::kMlaPrefill;
@@ -172,7 +176,7 @@ AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole) 
   core.contexts = part.contexts;
   core.prompts = part.prompts;
   if (core.kind == KernelClass::kAttentionDecode) queries_as_heads(core);
-  if (core.kind == KernelClass::kAttentionDecode && is_on(w.kernels.decodes_by_head))
+  if (core.kind == KernelClass::kAttentionDecode && w.kernels.on(kDecodesByHead))
     core.kv_heads = core.heads;
   core.window = task.layer.window;
   core.causal = task.layer.kind != LayerKind::kEncoder && !w.place.to_encoder;

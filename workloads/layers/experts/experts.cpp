@@ -145,7 +145,7 @@ Bytes function_bytes(const LayerTask& task, double inputs, double element) {
 /// function (SGLang layers/moe/ep_moe/layer.py: silu_and_mul_masked_post_quant_fwd).
 bool quantises_inputs(const LayerTask& task) {
   const RankWork& w = task.work;
-  if (is_on(w.kernels.quant_fusion) || products(task) != Precision::kFp8Block) return false;
+  if (w.kernels.on(kQuantFusion) || products(task) != Precision::kFp8Block) return false;
   if (w.kernels.experts == ExpertKernels::kDeepGemm) return sends_tokens_once(task);
   return w.kernels.experts == ExpertKernels::kTriton;
 }

@@ -26,6 +26,11 @@
 namespace orrery {
 namespace {
 
+const KernelSwitch kRouter{
+    "router", true,
+    "compute expert choices and weights from scores in one kernel (SGLang's moe_fused_gate, "
+    "TensorRT-LLM's noAuxTc, vLLM's grouped_topk), not in one for each operation"};
+
 /// Whole on every rank that works on its own tokens, split over those that work on the same.
 std::int64_t shared_width(const LayerTask& task) {
   const std::int64_t whole = task.model.moe.shared_intermediate;
@@ -59,7 +64,7 @@ std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t i
   // Where every rank has a part of all experts, vLLM runs the shared one on a stream of its own
   // (layers/fused_moe/shared_fused_moe.py), so that no kernel of its quantises on the way.
   RankWork work = task.work;
-  if (all_reduces(task)) work.kernels.quant_fusion = EngineSwitch::kOn;
+  if (all_reduces(task)) work.kernels.set(kQuantFusion, true);
   const LayerTask shared{task.model, task.layer, work, task.forward};
   steps.move_to(input);
   local_forward(steps, work, shared_up(task), rows);
@@ -141,7 +146,7 @@ void route_forward(StepList& steps, const LayerTask& task) {
     // sigmoid, bias, two top-k, sum, zeros, scatter, copy, cast, not, fill, top-k, gather, sum,
     // quotient; without groups softmax, top-k, sum, quotient.
     constexpr std::int64_t kGrouped = 15, kPlain = 4;
-    if (!is_on(task.work.kernels.router))
+    if (!task.work.kernels.on(kRouter))
       small_kernels(steps, task, "router kernels",
                     (task.model.moe.groups > 1 ? kGrouped : kPlain) - 1);
     return;

@@ -204,7 +204,7 @@ StreamCost spread_gradients(const LayerTask& task, double copies) {
 
 /// Tokens in the format in which they are sent, where the norm before does not write it.
 void narrow_tokens(StepList& steps, const LayerTask& task, Precision sent) {
-  if (is_on(task.work.kernels.quant_fusion) || element_bytes(sent) >= 2) return;
+  if (task.work.kernels.on(kQuantFusion) || element_bytes(sent) >= 2) return;
   steps.then(quantize("dispatch input quantisation", sent, permuted_tokens(task),
                       task.model.expert_columns()));
 }

@@ -30,7 +30,7 @@ bool shared_is_routed(const LayerTask& task) {
   constexpr std::int64_t kExperts = 256;
   const MoeConfig& m = task.model.moe;
   const LayerConfig& layer = task.layer;
-  return is_on(task.work.kernels.shares_as_routed) && all_reduces(task) &&
+  return task.work.kernels.on(kSharesAsRouted) && all_reduces(task) &&
          task.work.split.ep == 1 && m.experts == kExperts &&
          m.shared_intermediate == m.intermediate && !m.shared_gate &&
          task.precision(layer.shared) == task.precision(layer.feed) &&

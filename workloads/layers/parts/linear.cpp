@@ -13,6 +13,11 @@
 namespace orrery {
 namespace {
 
+const KernelSwitch kQuantisesWidened{
+    "quantises_widened", false,
+    "quantise the input of each product whose weights are narrow by a kernel of its own, with "
+    "operators_apart (llama.cpp on CUDA)"};
+
 GemmShape shape_of(const Linear& linear, std::int64_t rows) {
   return {.m = rows, .n = linear.out, .k = linear.in};
 }
@@ -23,7 +28,7 @@ GemmShape shape_of(const Linear& linear, std::int64_t rows) {
 /// static_quantize_e4m3_per_tensor). Tables of products find the maximum of the tensor first.
 void quantise_input(StepList& steps, const RankWork& work, const Linear& linear,
                     std::int64_t rows) {
-  if (is_on(work.kernels.quant_fusion) || element_bytes(linear.precision) >= 2) return;
+  if (work.kernels.on(kQuantFusion) || element_bytes(linear.precision) >= 2) return;
   const auto kernel = linear.precision == Precision::kFp8 ? quantize_by_known_scale : quantize;
   steps.then(kernel(linear.name + " input quantisation", linear.precision, rows, linear.in));
 }
@@ -46,7 +51,7 @@ Kernel at_rate_of_scales(const RankWork& work, Kernel product) {
 Kernel launched_product(const RankWork& work, const Linear& linear, std::int64_t rows) {
   Kernel kernel = gemm(linear.name, linear.precision, shape_of(linear, rows), linear.weights);
   const std::int64_t joined = linear.adapted ? linear.adapted->packed : 1;
-  const bool quantised = is_on(work.kernels.quantises_widened) && linear.weights.bits > 0;
+  const bool quantised = work.kernels.on(kQuantisesWidened) && linear.weights.bits > 0;
   kernel.launches = work.launches(joined * (quantised ? 2 : 1));
   return at_rate_of_scales(work, std::move(kernel));
 }

@@ -49,7 +49,7 @@ Precision RankWork::normed_precision() const {
 Precision RankWork::function_precision(Precision of_products) const {
   const bool casts = batch.phase == Phase::kTraining
                          ? software->scaling(of_products) != NarrowScaling::kFused
-                         : !is_on(kernels.quant_fusion) && element_bytes(of_products) < 2;
+                         : !kernels.on(kQuantFusion) && element_bytes(of_products) < 2;
   return casts ? kWide : of_products;
 }
 

@@ -7,6 +7,7 @@
 
 #include "sim/graph/kernel.h"
 #include "sim/serving/kernel_rules.h"
+#include "workloads/layers/parts/engine_switches.h"
 #include "workloads/layers/parts/lora.h"
 #include "workloads/layers/parts/rank_split.h"
 #include "workloads/layers/parts/token_batch.h"
@@ -82,7 +83,7 @@ struct RankWork {
   }
   /// Launches of a kernel that stands for so many operations.
   std::int64_t launches(std::int64_t operations) const {
-    return is_on(kernels.operators_apart) ? operations : 1;
+    return kernels.on(kOperatorsApart) ? operations : 1;
   }
   bool trains() const { return batch.phase == Phase::kTraining; }
   /// Tokens of the tensor parallel group.

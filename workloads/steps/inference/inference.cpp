@@ -330,7 +330,7 @@ Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
     for (const MixedBatch& half : halves(batch)) {
       work.halves.push_back(rank_work(model, half_step(config, half)));
       work.halves.back().takes_turns = true;
-      work.halves.back().turns_by_stages = is_on(config.kernels.decodes_by_stages);
+      work.halves.back().turns_by_stages = config.kernels.on(kDecodesByStages);
     }
   }
   ProgramBuilder program(config.parallel);

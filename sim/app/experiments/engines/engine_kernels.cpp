@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/engines/engine_kernels.h"
 
+#include "workloads/layers/parts/engine_switches.h"
+
 namespace orrery {
+namespace {
+
+const KernelSwitch kAllReduceNorm{
+    "allreduce_norm", false,
+    "let small all-reduces of tensor parallel ranks add the residual and norm the sum "
+    "(TensorRT-LLM's AllReduceFusionOp; FlashInfer's trtllm_allreduce_fusion in vLLM, "
+    "fuse_allreduce_rms, and SGLang, enable_flashinfer_allreduce_fusion)"};
+
+}  // namespace
 
 void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
   config.all_reduce_experts = true;
@@ -9,11 +20,11 @@ void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
   // SGLang runs TensorRT-LLM's experts where tensor cores scale blocks, with no shared one among
   // them (server_args.py).
   if (config.mx_products) {
-    config.kernels.shares_as_routed = EngineSwitch::kOff;
+    config.kernels.set(kSharesAsRouted, false);
     if (config.kernels.experts != ExpertKernels::kMarlin)
       config.kernels.experts = ExpertKernels::kMeasured;
   }
-  if (is_on(engine.kernels.allreduce_norm)) config.normed_all_reduce = engine.all_reduce.fused;
+  if (engine.kernels.on(kAllReduceNorm)) config.normed_all_reduce = engine.all_reduce.fused;
 }
 
 EngineAllReduce all_reduce_rules(const SchedulerConfig& engine, const InferenceConfig& config) {

@@ -146,8 +146,8 @@ std::int64_t launches_of_layer(const json& quantization, bool quantises) {
   work.batch.sequences = 1;
   work.batch.query = 1;
   work.batch.context = 17;
-  work.kernels.operators_apart = EngineSwitch::kOn;
-  work.kernels.quantises_widened = quantises ? EngineSwitch::kOn : EngineSwitch::kOff;
+  work.kernels.set(kOperatorsApart, true);
+  work.kernels.set("quantises_widened", quantises);
   const LlmConfig model = small_llama(quantization);
   std::int64_t all = 0;
   const StepList layer = layer_forward(model, model.layers[0], work);
@@ -182,7 +182,7 @@ TEST(DecodesByHead, ReadKeysAndValuesForEachHeadOfQueries) {
     return Kernel();
   };
   const Kernel shared = attention();
-  work.kernels.decodes_by_head = EngineSwitch::kOn;
+  work.kernels.set("decodes_by_head", true);
   const Kernel apart = attention();
   EXPECT_EQ(shared.attention.kv_heads, 2);
   EXPECT_EQ(apart.attention.kv_heads, 8);

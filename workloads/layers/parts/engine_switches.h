@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Switches of serving engines' kernels that several files read. A file that alone reads a switch
+// declares it itself.
+#pragma once
+
+#include "sim/serving/kernel_rules.h"
+
+namespace orrery {
+
+inline const KernelSwitch kQuantFusion{
+    "quant_fusion", true,
+    "let norms, activations and attention quantise what a product in 8 bits or fewer reads; off: "
+    "kernels of their own do (vLLM: fuse_norm_quant, fuse_act_quant, fuse_attn_quant)"};
+
+/// Norms and their weights, residuals, matrices that others join, rotations, writes to the cache,
+/// scores, softmax and values.
+inline const KernelSwitch kOperatorsApart{
+    "operators_apart", false,
+    "launch a kernel for each operation of the model's graph, none being fused (llama.cpp)"};
+
+inline const KernelSwitch kSharesAsRouted{
+    "shares_as_routed", false,
+    "run the shared expert of DeepSeek-V3 and R1 on tensor parallel ranks as one more of the "
+    "routed experts (SGLang: off by disable_shared_experts_fusion)"};
+
+inline const KernelSwitch kDecodesByStages{
+    "decodes_by_stages", true,
+    "with two_batch_overlap, let two batches of decodes take turns by stages of a layer (SGLang); "
+    "off: at each exchange (vLLM)"};
+
+}  // namespace orrery
