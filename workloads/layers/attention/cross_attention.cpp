@@ -68,8 +68,10 @@ StepList cross_half_forward(const LayerTask& task) {
               w.split.sp ? RowOutput::kScattered : RowOutput::kReduced);
   const double bytes = activation_bytes(w.formats.precision);
   const double drops = w.passes.dropout ? 1 : 0;
-  steps.then(stream("cross residual", KernelClass::kElementwise, w.row_tokens(), task.model.hidden,
-                    {2 * bytes, bytes + drops, 1 + drops * vector_cost::kDropout}));
+  steps.then(compiled(
+      stream("cross residual", KernelClass::kElementwise, w.row_tokens(), task.model.hidden,
+             {2 * bytes, bytes + drops, 1 + drops * vector_cost::kDropout}),
+      w));
   makes(steps, task, {kept::attention_residual_mask});
   return steps;
 }
@@ -83,8 +85,9 @@ StepList cross_half_backward(const LayerTask& task) {
   issued(steps, task, GraphPart::kAttention);
   steps.tell_tensors(w.passes.tensors);
   if (w.passes.dropout) {
-    steps.then(stream("cross residual backward", KernelClass::kElementwise, w.row_tokens(),
-                      task.model.hidden, {bytes + 1, bytes, 1}));
+    steps.then(compiled(stream("cross residual backward", KernelClass::kElementwise, w.row_tokens(),
+                               task.model.hidden, {bytes + 1, bytes, 1}),
+                        w));
     frees(steps, task, {kept::attention_residual_mask});
   }
   row_backward(steps, w, cross_output_of(task));
