@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/residuals.h"
@@ -13,12 +16,12 @@ namespace {
 
 /// Checkpoints seldom quantise the head, and training never does. The vocabulary is padded to a
 /// multiple of tp, as in Megatron-LM.
-Linear head_of(const LlmConfig& model, const RankWork& work) {
-  const std::int64_t columns = (model.vocabulary + work.split.tp - 1) / work.split.tp;
-  if (work.trains() || model.head == StoredFormat::kSixteenBit)
-    return {"head", model.hidden, columns, unquantised(work.formats.precision)};
-  const LayerConfig none;
-  const LayerTask task{model, none, work};
+Linear head_of(const LayerTask& task) {
+  const LlmConfig& model = task.model;
+  const int tp = task.work.split.tp;
+  const std::int64_t columns = (model.vocabulary + tp - 1) / tp;
+  if (task.work.trains() || model.head == StoredFormat::kSixteenBit)
+    return {"head", model.hidden, columns, unquantised(task.work.formats.precision)};
   return {"head", model.hidden, columns, task.precision(model.head), task.weights(model.head)};
 }
 
@@ -53,6 +56,7 @@ std::vector<Kernel> loss_gradient_kernels(const RankWork& work, std::int64_t col
 /// to that of earlier micro-batches, or where there is none to that of the head that it is tied to.
 /// A copy that is trained beside adapters is tied to nothing.
 Kernel table_addition(const LlmConfig& model, const RankWork& work) {
+  const LayerConfig none;
   const GradientBuffer buffer = gradient_buffer(work);
   StreamCost cost{buffer.element + buffer.bytes, buffer.element + buffer.bytes, 1};
   if (buffer.fresh) {
@@ -60,8 +64,8 @@ Kernel table_addition(const LlmConfig& model, const RankWork& work) {
                ? StreamCost{2 * buffer.element, 2 * buffer.element, 1}
                : StreamCost{0, buffer.element, 0};
   }
-  return stream("embedding gradient addition", KernelClass::kElementwise, head_of(model, work).out,
-                model.hidden, cost);
+  return stream("embedding gradient addition", KernelClass::kElementwise,
+                head_of({model, none, work}).out, model.hidden, cost);
 }
 
 /// Whether the gradient of the loss is computed from the logits. Else it gets memory of its own.
@@ -74,95 +78,111 @@ bool shifts_logits(const RankWork& work) {
   return work.software->loss_tensors.value == LossTensors::kShifted;
 }
 
-/// Tensors of the gradient of the loss, up to that of the logits.
-void tell_loss_gradients(StepList& steps, const LlmConfig& model, const RankWork& work) {
-  using What = TensorEvent::What;
-  steps.tell(What::kMakes, kept::probability_gradients(model, work));
-  steps.tell(What::kMakes, kept::logit_exponentials(model, work));
-  steps.tell(What::kMakes, kept::wide_gradients(model, work));
-  steps.tell(What::kFrees, kept::logit_exponentials(model, work));
-  steps.tell(What::kFrees, kept::loss_probabilities(model, work));
-  steps.tell(What::kFrees, kept::probability_gradients(model, work));
-  if (!shifts_logits(work)) steps.tell(What::kFrees, kept::wide_gradients(model, work));
-  if (work.software->loss_tensors.value != LossTensors::kCompiled) return;
-  steps.tell(What::kMakes, kept::compiled_gradients(model, work));
-  steps.tell(What::kFrees, kept::logits(model, work));
+/// The gradient of the logits.
+void loss_backward(StepList& steps, const LayerTask& task) {
+  for (const Kernel& kernel : loss_gradient_kernels(task.work, head_of(task).out))
+    steps.then(kernel);
+  makes(steps, task, {kept::probability_gradients, kept::logit_exponentials, kept::wide_gradients});
+  frees(steps, task,
+        {kept::logit_exponentials, kept::loss_probabilities, kept::probability_gradients});
+  if (!shifts_logits(task.work)) frees(steps, task, {kept::wide_gradients});
+  if (task.work.software->loss_tensors.value != LossTensors::kCompiled) return;
+  makes(steps, task, {kept::compiled_gradients});
+  frees(steps, task, {kept::logits});
 }
 
-/// The gradient of the logits, which the products of the head have read.
-void tell_logit_gradients(StepList& steps, const LlmConfig& model, const RankWork& work) {
-  using What = TensorEvent::What;
+void project_head(StepList& steps, const LayerTask& task) {
+  column_forward(steps, task.work, {head_of(task)}, task.model.hidden);
+}
+
+/// Frees the gradient of the logits. Beside adapters the head may be trained whole.
+void project_head_backward(StepList& steps, const LayerTask& task) {
+  RankWork work = task.work;
+  if (work.lora.trains_head) work.lora.trains = false;
+  column_backward(steps, work, {head_of(task)}, task.model.hidden);
   if (work.software->loss_tensors.value == LossTensors::kCompiled) {
-    steps.tell(What::kFrees, kept::compiled_gradients(model, work));
+    frees(steps, task, {kept::compiled_gradients});
     return;
   }
   // In their place, or beside half of the wide ones as long as these are there. That of a slice is
   // narrowed and fills one for all tokens.
-  if (shifts_logits(work)) steps.tell(What::kMakes, kept::shifted_gradients(model, work));
-  if (!reads_logits_again(work)) steps.tell(What::kMakes, kept::logits(model, work));
-  if (shifts_logits(work)) {
-    steps.tell(What::kFrees, kept::wide_gradients(model, work));
-    steps.tell(What::kFrees, kept::shifted_gradients(model, work));
-  }
-  steps.tell(What::kFrees, kept::logits(model, work));
+  if (shifts_logits(work)) makes(steps, task, {kept::shifted_gradients});
+  if (!reads_logits_again(work)) makes(steps, task, {kept::logits});
+  if (shifts_logits(work)) frees(steps, task, {kept::wide_gradients, kept::shifted_gradients});
+  frees(steps, task, {kept::logits});
 }
 
 /// Softmax over a vocabulary that is split over tp: maximum, target logit and sum are reduced, one
 /// fp32 a token each (Shoeybi et al. 2019, section 3).
-void loss_forward(StepList& steps, const LlmConfig& model, const RankWork& work) {
-  using What = TensorEvent::What;
-  steps.tell(What::kMakes, kept::logits(model, work));
-  for (const Kernel& kernel : loss_kernels(work, head_of(model, work).out)) steps.then(kernel);
-  steps.tell(What::kMakes, kept::shifted_logits(model, work));
-  steps.tell(What::kMakes, kept::wide_logits(model, work));
-  steps.tell(What::kMakes, kept::logit_differences(model, work));
-  steps.tell(What::kMakes, kept::loss_probabilities(model, work));
-  steps.tell(What::kFrees, kept::logit_differences(model, work));
-  steps.tell(What::kFrees, kept::wide_logits(model, work));
-  steps.tell(What::kFrees, kept::shifted_logits(model, work));
-  if (!reads_logits_again(work)) steps.tell(What::kFrees, kept::logits(model, work));
-  if (work.split.tp == 1) return;
+void loss_forward(StepList& steps, const LayerTask& task) {
+  makes(steps, task, {kept::logits});
+  for (const Kernel& kernel : loss_kernels(task.work, head_of(task).out)) steps.then(kernel);
+  makes(
+      steps, task,
+      {kept::shifted_logits, kept::wide_logits, kept::logit_differences, kept::loss_probabilities});
+  frees(steps, task, {kept::logit_differences, kept::wide_logits, kept::shifted_logits});
+  if (!reads_logits_again(task.work)) frees(steps, task, {kept::logits});
+  if (task.work.split.tp == 1) return;
   for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
     LayerCollective reduce;
     reduce.name = name;
-    reduce.bytes = Bytes(4 * real(work.tokens()));
+    reduce.bytes = Bytes(4 * real(task.work.tokens()));
     steps.then(reduce);
   }
 }
 
-/// Logits are gathered, then one token is chosen for every row.
-void choose_token(StepList& steps, const LlmConfig& model, const RankWork& work,
-                  std::int64_t rows) {
-  const double bytes = activation_bytes(work.formats.precision);
-  if (work.split.tp > 1) {
-    LayerCollective gather;
-    gather.name = "logits all-gather";
-    gather.kind = TransferKind::kAllGather;
-    gather.bytes = Bytes(real(rows) * real(model.vocabulary) * bytes);
-    steps.then(gather);
-  }
-  steps.then(stream("sample", KernelClass::kSoftmax, rows, model.vocabulary,
-                    {bytes, 0, vector_cost::kSoftmax}));
+void gather_over_ranks(StepList& steps, const LayerTask& task, const char* name,
+                       std::int64_t columns) {
+  LayerCollective gather;
+  gather.name = name;
+  gather.kind = TransferKind::kAllGather;
+  gather.bytes = Bytes(real(task.work.logit_rows()) * real(columns) * task.bytes());
+  steps.then(gather);
 }
 
-/// What gradients of the head see: beside adapters it may be trained whole.
-RankWork of_head(RankWork work) {
-  if (work.lora.trains_head) work.lora.trains = false;
-  return work;
+/// Inference: logits are gathered, then one token is chosen for every row.
+void choose_tokens(StepList& steps, const LayerTask& task) {
+  const std::int64_t rows = task.work.logit_rows();
+  if (task.work.split.sp)
+    gather_over_ranks(steps, task, "head input all-gather", task.model.hidden);
+  steps.then(launched_product(task.work, head_of(task), rows));
+  if (task.work.split.tp > 1)
+    gather_over_ranks(steps, task, "logits all-gather", task.model.vocabulary);
+  steps.then(stream("sample", KernelClass::kSoftmax, rows, task.model.vocabulary,
+                    {task.bytes(), 0, vector_cost::kSoftmax}));
 }
 
 /// The norm that is not one of a layer (BERT's stands behind the embeddings), and what pools the
 /// first token of each sequence, whole on every rank.
-void end_encoder(StepList& steps, const LlmConfig& model, const RankWork& work) {
-  const LayerConfig none;
-  steps.then(norm_forward("encoder norm", {model, none, work}, work.row_tokens()));
-  if (!model.pooler) return;
-  const std::int64_t sequences = work.logit_rows();
-  const Precision precision = unquantised(work.formats.precision);
+void end_encoder(StepList& steps, const LayerTask& task) {
+  steps.then(norm_forward("encoder norm", task, task.work.row_tokens()));
+  if (!task.model.pooler) return;
+  const std::int64_t sequences = task.work.logit_rows(), hidden = task.model.hidden;
+  const Precision precision = unquantised(task.work.formats.precision);
   const double bytes = activation_bytes(precision);
-  steps.then(gemm("pooler", precision, {sequences, model.hidden, model.hidden}));
-  steps.then(stream("pooler function", KernelClass::kElementwise, sequences, model.hidden,
-                    {bytes, bytes, 1}));
+  steps.then(gemm("pooler", precision, {sequences, hidden, hidden}));
+  steps.then(
+      stream("pooler function", KernelClass::kElementwise, sequences, hidden, {bytes, bytes, 1}));
+}
+
+std::vector<LayerOp> head_ops(const LayerTask& task) {
+  std::vector<LayerOp> all;
+  const std::int64_t rows = task.work.logit_rows();
+  if (rows == 0) return all;  // pieces of prompts alone: nobody gets a token
+  if (is_encoder_alone(task.model)) return {{end_encoder}};
+  append(all, GraphPart::kOther, {residual_end(task)});
+  if (task.model.final_norm) {
+    LayerOp norm = norm_op("final norm", task, PastBlock::kNothing);
+    norm.forward = kernels({norm_forward("final norm", task, rows)});
+    append(all, GraphPart::kOther, {std::move(norm)});
+  }
+  if (task.work.trains())
+    append(
+        all, GraphPart::kOther,
+        {{project_head, project_head_backward, {kept::head_input}}, {loss_forward, loss_backward}});
+  else
+    append(all, GraphPart::kOther, {{choose_tokens}});
+  return all;
 }
 
 }  // namespace
@@ -203,57 +223,40 @@ StepList embedding_backward(const LlmConfig& model, const RankWork& work) {
   return steps;
 }
 
+namespace {
+
+std::vector<LayerOp> encoder_end(const LayerTask& task) {
+  LayerOp norm = norm_op("encoder norm", task, PastBlock::kNothing, {kept::encoder_norm_input});
+  norm.part = GraphPart::kOther;
+  return {std::move(norm)};
+}
+
+}  // namespace
+
+StepList encoder_end_forward(const LlmConfig& model, const RankWork& work) {
+  const LayerConfig none;
+  const RankWork of_encoder = encoder_work(work);
+  const LayerTask task{model, none, of_encoder};
+  return forward_pass(task, encoder_end(task));
+}
+
+StepList encoder_end_backward(const LlmConfig& model, const RankWork& work) {
+  const LayerConfig none;
+  const RankWork of_encoder = encoder_work(work);
+  const LayerTask task{model, none, of_encoder};
+  return backward_pass(task, encoder_end(task));
+}
+
 StepList head_forward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
-  const bool training = work.trains();
-  const std::int64_t rows = work.logit_rows();
-  StepList steps;
-  if (work.trains()) steps.issued_in(work.software->host_time(GraphPart::kOther));
-  if (rows == 0) return steps;  // pieces of prompts alone: nobody gets a token
-  if (is_encoder_alone(model)) {
-    end_encoder(steps, model, work);
-    return steps;
-  }
-  steps.tell_tensors(work.passes.tensors);
-  residual_end(steps, model, work, rows);
-  if (model.final_norm) steps.then(norm_forward("final norm", {model, none, work}, rows));
-  const Linear head = head_of(model, work);
-  if (training) {
-    column_forward(steps, work, {head}, model.hidden);
-    steps.tell(TensorEvent::What::kMakes, kept::head_input(model, work));
-    loss_forward(steps, model, work);
-  } else {
-    if (work.split.sp) {
-      LayerCollective gather;
-      gather.name = "head input all-gather";
-      gather.kind = TransferKind::kAllGather;
-      gather.bytes =
-          Bytes(real(rows) * real(model.hidden) * activation_bytes(work.formats.precision));
-      steps.then(gather);
-    }
-    steps.then(launched_product(work, head, rows));
-    choose_token(steps, model, work, rows);
-  }
-  return steps;
+  const LayerTask task{model, none, work};
+  return forward_pass(task, head_ops(task));
 }
 
 StepList head_backward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;
-  const Linear head = head_of(model, work);
-  StepList steps;
-  if (work.trains()) steps.issued_in(work.software->host_time(GraphPart::kOther));
-  steps.tell_tensors(work.passes.tensors);
-  for (const Kernel& kernel : loss_gradient_kernels(work, head.out)) steps.then(kernel);
-  tell_loss_gradients(steps, model, work);
-  column_backward(steps, of_head(work), {head}, model.hidden);
-  tell_logit_gradients(steps, model, work);
-  steps.tell(TensorEvent::What::kFrees, kept::head_input(model, work));
-  if (model.final_norm) {
-    norm_backward(steps, "final norm backward", {model, none, work}, work.row_tokens(),
-                  PastBlock::kNothing);
-  }
-  residual_end_backward(steps, model, work);
-  return steps;
+  const LayerTask task{model, none, work};
+  return backward_pass(task, head_ops(task));
 }
 
 }  // namespace orrery

@@ -19,6 +19,7 @@
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/expert_rows.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
@@ -187,6 +188,8 @@ void route_backward(StepList& steps, const LayerTask& task) {
 
 }  // namespace
 
+namespace {
+
 void moe_forward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
   const std::size_t input = steps.cursor();
@@ -256,5 +259,9 @@ void moe_backward(StepList& steps, const LayerTask& task) {
   route_backward(steps, task);
   input_norms_backward(steps, task);
 }
+
+}  // namespace
+
+std::vector<LayerOp> moe_ops(const LayerTask& /*task*/) { return {{moe_forward, moe_backward}}; }
 
 }  // namespace orrery

@@ -119,26 +119,26 @@ Tensor expert_outputs(const LayerTask& task);
 Tensor expert_sums(const LayerTask& task);
 
 /// Tensors of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.
-Tensor logits(const LlmConfig& model, const RankWork& work);
-Tensor loss_probabilities(const LlmConfig& model, const RankWork& work);
+Tensor logits(const LayerTask& task);
+Tensor loss_probabilities(const LayerTask& task);
 /// A loss by operators widens logits to fp32, and makes a gradient of its probabilities and one of
 /// the wide logits while the probabilities are alive (PyTorch: nll_loss_backward,
 /// _log_softmax_backward_data).
-Tensor wide_logits(const LlmConfig& model, const RankWork& work);
+Tensor wide_logits(const LayerTask& task);
 /// Where ranks share the vocabulary: logits without their maximum, in the forward pass, and
 /// exponentials, in the backward pass (PyTorch torch/distributed/tensor/parallel/loss.py).
-Tensor logit_differences(const LlmConfig& model, const RankWork& work);
-Tensor logit_exponentials(const LlmConfig& model, const RankWork& work);
+Tensor logit_differences(const LayerTask& task);
+Tensor logit_exponentials(const LayerTask& task);
 /// Where the software shifts logits: the copy without the last token, and the gradient of the copy
 /// in 16 bits.
-Tensor shifted_logits(const LlmConfig& model, const RankWork& work);
-Tensor shifted_gradients(const LlmConfig& model, const RankWork& work);
+Tensor shifted_logits(const LayerTask& task);
+Tensor shifted_gradients(const LayerTask& task);
 /// What a compiled loss writes, beside the logits that it reads.
-Tensor compiled_gradients(const LlmConfig& model, const RankWork& work);
-Tensor probability_gradients(const LlmConfig& model, const RankWork& work);
-Tensor wide_gradients(const LlmConfig& model, const RankWork& work);
+Tensor compiled_gradients(const LayerTask& task);
+Tensor probability_gradients(const LayerTask& task);
+Tensor wide_gradients(const LayerTask& task);
 /// What the head reads, where it is kept apart from the layers' tensors.
-Tensor head_input(const LlmConfig& model, const RankWork& work);
+Tensor head_input(const LayerTask& task);
 
 }  // namespace kept
 }  // namespace orrery

@@ -70,19 +70,6 @@ PartWeights mlp_weights(const LayerTask& task);
 /// Matrices of a layer that adapters may change: of its mixer and of an MLP without experts.
 std::vector<Linear> adapted_linears(const LayerTask& task);
 
-// From the normed input of a layer to its output before the residual, and back.
-/// From the residual stream behind self-attention to that behind attention to the encoder.
-StepList cross_half_forward(const LayerTask& task);
-StepList cross_half_backward(const LayerTask& task);
-/// What their steps and tensors are called besides.
-inline constexpr const char* kCrossPart = "cross ";
-/// Up to the input of the last product.
-void mlp_inner_forward(StepList& steps, const LayerTask& task);
-void mlp_forward(StepList& steps, const LayerTask& task);
-void mlp_backward(StepList& steps, const LayerTask& task);
-void moe_forward(StepList& steps, const LayerTask& task);
-void moe_backward(StepList& steps, const LayerTask& task);
-
 /// Columns of queries, keys and values that norms of heads work on, and of queries and keys that
 /// rotary positions do.
 std::int64_t normed_heads_width(const LayerTask& task);
