@@ -276,14 +276,16 @@ StepList products_again(const LayerTask& task) {
   const std::int64_t rows = w.row_tokens();
   const bool narrow = element_bytes(w.formats.precision) < 2;
   StepList steps;
-  steps.then(norm_forward("attention norm", task, rows));
-  column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
-  if (const std::int64_t width = rotated_width(task); width > 0) steps.then(rotated(task, width));
-  row_forward(steps, w, mixer_of(task.model, task.layer)->weights(task).matrices.back(),
-              RowOutput::kReduced);
-  run_forward(steps, task,
-              {residual_output("attention residual", task, rows, kept::attention_residual_mask,
-                               kept::attention_half_output)});
+  if (const Mixer* mixer = mixer_of(task.model, task.layer)) {
+    steps.then(norm_forward("attention norm", task, rows));
+    column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
+    if (const std::int64_t width = rotated_width(task); width > 0) steps.then(rotated(task, width));
+    row_forward(steps, w, mixer->weights(task).matrices.back(), RowOutput::kReduced);
+    run_forward(steps, task,
+                {residual_output("attention residual", task, rows, kept::attention_residual_mask,
+                                 kept::attention_half_output)});
+  }
+  if (!task.layer.feeds) return steps;
   steps.then(norm_forward("mlp norm", task, rows));
   if (narrow) {
     run_forward(steps, task, mlp_inner_ops(task));
