@@ -247,7 +247,7 @@ std::vector<LayerOp> SharedBlock::ops(const LayerTask& task) const {
   mlp_norm.keeps = {block_mlp_norm_input};
   LayerOp gate_up = column_op({block_gate_up(task)}, hidden);
   gate_up.keeps = {block_mlp_input};
-  LayerOp last = local_op(block_output(task));
+  LayerOp last = local_op(block_output(task), task.work.row_tokens());
   last.keeps = {block_output_input};
   return {join(task),
           std::move(input_norm),

@@ -149,12 +149,12 @@ LayerOp core_output_op(Linear linear, std::optional<RowOutput> output) {
   return op;
 }
 
-LayerOp local_op(const Linear& linear, std::vector<KeptTensor> needs) {
+LayerOp local_op(const Linear& linear, std::int64_t rows, std::vector<KeptTensor> needs) {
   return {[=](StepList& steps, const LayerTask& task) {
-            local_forward(steps, task.work, linear, task.work.row_tokens());
+            local_forward(steps, task.work, linear, rows);
           },
           [=](StepList& steps, const LayerTask& task) {
-            local_backward(steps, task.work, linear, task.work.row_tokens());
+            local_backward(steps, task.work, linear, rows);
           },
           {},
           {},

@@ -65,8 +65,8 @@ LayerOp row_op(const Linear& linear, std::vector<KeptTensor> needs = {},
                std::optional<RowOutput> output = std::nullopt);
 /// The row-parallel matrix behind the core of attention, which shares what it reads with the core.
 LayerOp core_output_op(Linear linear, std::optional<RowOutput> output = std::nullopt);
-/// A matrix that every rank applies to its own rows (RankWork::row_tokens()).
-LayerOp local_op(const Linear& linear, std::vector<KeptTensor> needs = {});
+/// A matrix that every rank applies to its own rows.
+LayerOp local_op(const Linear& linear, std::int64_t rows, std::vector<KeptTensor> needs = {});
 
 // Parts of layers, from a normed input to the output before the residual.
 /// Operations of an MLP up to the input of the last product.

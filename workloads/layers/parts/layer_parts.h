@@ -67,6 +67,11 @@ void attention_core_backward(StepList& steps, const LayerTask& task);
 
 /// An MLP without experts: the matrix in front of its function, and the one behind it.
 PartWeights mlp_weights(const LayerTask& task);
+/// A mixture of experts on a rank: what every rank holds whole, and each of its routed experts.
+struct ExpertWeights {
+  PartWeights whole, expert;
+};
+ExpertWeights moe_weights(const LayerTask& task);
 /// Matrices of a layer that adapters may change: of its mixer and of an MLP without experts.
 std::vector<Linear> adapted_linears(const LayerTask& task);
 
