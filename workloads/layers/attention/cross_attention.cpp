@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
@@ -49,6 +50,24 @@ RankWork to_encoder(RankWork work) {
   return work;
 }
 
+Tensor cross_norm_input(const LayerTask& task) {
+  return kept::of_layer("norm input", task,
+                        real(task.work.row_tokens() * task.model.hidden) * task.bytes());
+}
+
+Tensor cross_input(const LayerTask& task) {
+  return kept::of_layer(
+      "query input", task,
+      real(task.work.row_tokens() * task.model.hidden) * kept::input_bytes(task.work));
+}
+
+/// Kept by the first layer of a chunk that sees it.
+Tensor encoder_output(const LayerTask& task) {
+  const std::int64_t rows = encoder_work(task.work).row_tokens();
+  const double bytes = task.work.passes.keeps_encoder_output ? task.bytes() : 0;
+  return {"encoder output", Bytes(real(rows * task.model.hidden) * bytes), TensorRole::kActivation};
+}
+
 std::vector<LayerOp> key_value_ops(const LayerTask& task) {
   return {column_op({cross_key_value_of(task)}, task.model.hidden)};
 }
@@ -70,21 +89,21 @@ LayerOp gradient_addition(const LayerTask& task) {
                           {2 * bytes, bytes, 1})}),
           {},
           {},
-          {kept::encoder_output}};
+          {encoder_output}};
 }
 
 }  // namespace
 
 std::vector<LayerOp> cross_half(const LayerTask& task) {
   LayerOp query = column_op({cross_query_of(task)}, task.model.hidden);
-  query.keeps = {kept::cross_input};
+  query.keeps = {cross_input};
   LayerOp key_value = with_work(encoder_work, key_value_ops);
-  key_value.makes = {kept::encoder_output};
+  key_value.makes = {encoder_output};
   std::vector<LayerOp> all;
   append(all, GraphPart::kAttention,
-         {norm_op("cross norm", task, PastBlock::kGradient, {kept::cross_norm_input}),
-          std::move(query), gradient_addition(task), std::move(key_value),
-          with_work(to_encoder, core_ops), core_output_op(cross_output_of(task)),
+         {norm_op("cross norm", task, PastBlock::kGradient, {cross_norm_input}), std::move(query),
+          gradient_addition(task), std::move(key_value), with_work(to_encoder, core_ops),
+          core_output_op(cross_output_of(task)),
           residual_output("cross residual", task, task.work.row_tokens(),
                           kept::attention_residual_mask, kept::attention_half_output)});
   return all;

@@ -8,7 +8,7 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/kept_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/software/narrow_casts.h"
@@ -46,6 +46,41 @@ Kernel launched(Kernel kernel, const LayerTask& task) {
 
 Kernel backward_product(Kernel kernel, const LayerTask& task) {
   return launched(gradient_product(task.work, std::move(kernel)), task);
+}
+
+// Rows of experts that are kept. Where etp ranks share each expert, each has the rows of all and
+// its part of the columns.
+
+Tensor expert_input(const LayerTask& task) {
+  return kept::of_modules("expert input", task,
+                          kept::routed_rows(task) * real(task.model.expert_columns()) *
+                              task.work.split.etp * kept::input_bytes(task.work),
+                          {RecomputeModule::kMoe});
+}
+
+Tensor expert_function_input(const LayerTask& task) {
+  return kept::of_modules("expert function input", task,
+                          kept::routed_rows(task) * real(task.model.moe.intermediate) *
+                              kept::function_columns(task) * task.bytes(),
+                          {RecomputeModule::kMoe});
+}
+
+Tensor expert_down_input(const LayerTask& task) {
+  return kept::of_modules(
+      "expert down input", task,
+      kept::routed_rows(task) * real(task.model.moe.intermediate) * kept::input_bytes(task.work),
+      {RecomputeModule::kMoe, RecomputeModule::kMoeAct});
+}
+
+/// For the gradients of the gates, which with expert parallelism see reduced outputs; none where
+/// functions multiply by the weights of gates.
+Tensor expert_outputs(const LayerTask& task) {
+  const bool weighted = task.work.software->experts.gate_weights.value == GateWeights::kResults;
+  const int copies = !weighted ? 0 : task.work.split.ep == 1 ? task.work.split.etp : 1;
+  return kept::of_modules(
+      "expert outputs", task,
+      kept::routed_rows(task) * real(task.model.expert_columns()) * copies * task.bytes(),
+      {RecomputeModule::kMoe});
 }
 
 /// A pass over [rows, width].
@@ -96,9 +131,9 @@ LayerOp limits(const LayerTask& task) {
 /// back.
 LayerOp stash(const LayerTask& task) {
   if (!task.work.trains() || !expert_software(task).stash.value) return {};
-  const double bytes = (kept::expert_input(task).bytes + kept::expert_function_input(task).bytes +
-                        kept::expert_down_input(task).bytes)
-                           .base();
+  const double bytes =
+      (expert_input(task).bytes + expert_function_input(task).bytes + expert_down_input(task).bytes)
+          .base();
   const double a_row = bytes / real(expert_rows(task));
   return {pass(task, "expert stash", 1, {a_row, a_row, 0}),
           pass(task, "expert stash backward", 1, {a_row, a_row, 0})};
@@ -225,7 +260,7 @@ void down_backward(StepList& steps, const LayerTask& task) {
 
 /// The function between the products, unless these compute it.
 LayerOp function_op(const LayerTask& task) {
-  LayerOp op{.keeps = {kept::expert_function_input}, .makes = {kept::expert_down_input}};
+  LayerOp op{.keeps = {expert_function_input}, .makes = {expert_down_input}};
   if (products_do_all(task)) return op;
   op.forward = kernels({expert_function(task)});
   op.gradient = kernels({activation_backward("expert activation backward", task, expert_rows(task),
@@ -237,7 +272,7 @@ LayerOp function_op(const LayerTask& task) {
 void function_again(StepList& steps, const LayerTask& task) {
   if (!again_alone(task, RecomputeModule::kMoeAct) || products_do_all(task)) return;
   steps.then(expert_function(task));
-  makes(steps, task.again(), {kept::expert_down_input});
+  makes(steps, task.again(), {expert_down_input});
   cast(steps, task, "expert down input", split_width(task));
 }
 
@@ -252,7 +287,7 @@ LayerOp first_weight_gradient(const LayerTask& task, ExpertGradients place,
           },
           {},
           {},
-          {kept::expert_input}};
+          {expert_input}};
 }
 
 std::vector<LayerOp> expert_ops(const LayerTask& task,
@@ -266,14 +301,15 @@ std::vector<LayerOp> expert_ops(const LayerTask& task,
   };
   return {fill(task, "expert rows filled", "expert rows filled backward"),
           first_weight_gradient(task, ExpertGradients::kWithProducts, earlier),
-          {up_forward, up_backward, {}, {kept::expert_input}},
+          {up_forward, up_backward, {}, {expert_input}},
           limits(task),
           function_op(task),
-          {down_forward, down_backward, {}, {kept::expert_outputs}, {kept::expert_down_input}},
+          {down_forward, down_backward, {}, {expert_outputs}, {expert_down_input}},
           add_biases(task),
           fill(task, "expert rows cut", "expert rows cut backward"),
           stash(task),
-          {{}, function_again}};
+          {{}, function_again},
+          {.needs = {expert_outputs}}};
 }
 
 }  // namespace orrery

@@ -18,7 +18,7 @@
 #include "workloads/layers/experts/token_dispatch.h"
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/kept_parts.h"
 #include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
@@ -89,21 +89,81 @@ ExpertWeights moe_weights(const LayerTask& task) {
 
 namespace {
 
+// Tensors that are kept. The router is not quantised.
+
+Tensor router_input(const LayerTask& task) {
+  return kept::of_modules("router input", task,
+                          real(task.work.split_tokens()) * real(task.model.hidden) *
+                              (task.work.lora.trains ? 0 : task.bytes()),
+                          {RecomputeModule::kLayernorm});
+}
+
+Tensor router_scores(const LayerTask& task) {
+  return kept::of_modules(
+      "router scores", task,
+      real(task.work.split_tokens()) * real(task.model.moe.experts) * task.bytes(),
+      {RecomputeModule::kMoe});
+}
+
+/// Results of routed experts, and of the MLP beside them, in front of norms of their own.
+Tensor expert_norm_inputs(const LayerTask& task) {
+  const double results = task.model.moe.norms > 0 ? 2 : 0;
+  return kept::of_modules(
+      "expert norm inputs", task,
+      results * real(task.work.split_tokens() * task.model.hidden) * task.bytes(),
+      {RecomputeModule::kMoe});
+}
+
+/// Elements in front of the function of shared experts and behind it.
+double shared_elements(const LayerTask& task) {
+  return real(task.work.split_tokens()) * real(task.model.moe.shared_intermediate);
+}
+
+/// What shared experts read where it is not router_input: a narrow copy, or behind another norm.
+Tensor shared_input(const LayerTask& task) {
+  const bool apart = task.work.formats.narrow_inputs || task.model.moe.norms > 0;
+  const bool copied = apart && task.model.moe.shared_intermediate > 0;
+  return kept::of_modules("shared expert input", task,
+                          real(task.work.split_tokens()) * real(task.model.hidden) *
+                              (copied ? kept::input_bytes(task.work) : 0),
+                          {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
+}
+
+Tensor shared_function_input(const LayerTask& task) {
+  return kept::of_modules("shared function input", task,
+                          shared_elements(task) * kept::function_columns(task) * task.bytes(),
+                          {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
+}
+
+Tensor shared_down_input(const LayerTask& task) {
+  return kept::of_modules("shared down input", task,
+                          shared_elements(task) * kept::input_bytes(task.work),
+                          {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
+}
+
+/// Where experts have a width of their own: what brings their sums back to that of the model reads.
+Tensor expert_sums(const LayerTask& task) {
+  return kept::of_modules(
+      "expert sums", task,
+      real(task.work.split_tokens()) * real(task.model.moe.latent) * kept::input_bytes(task.work),
+      {RecomputeModule::kMoe});
+}
+
 std::vector<LayerOp> shared_ops(const LayerTask& task) {
   const std::int64_t rows = routed_tokens(task);
   const Linear down = shared_down(task);
   LayerOp up = local_op(shared_up(task), rows);
-  up.keeps = {kept::shared_input};
+  up.keeps = {shared_input};
   up.gradient = [=, product = up.gradient](StepList& steps, const LayerTask& of) {
     product(steps, of);
-    uses(steps, of, {kept::router_input});
+    uses(steps, of, {router_input});
   };
   return {std::move(up),
           {kernels({activation_forward("shared expert activation", task, rows, down.in)}),
            kernels({activation_backward("shared expert activation backward", task, rows, down.in)}),
-           {kept::shared_function_input},
-           {kept::shared_down_input}},
-          local_op(down, rows, {kept::shared_down_input})};
+           {shared_function_input},
+           {shared_down_input}},
+          local_op(down, rows, {shared_down_input})};
 }
 
 /// Beside the main path from its input: nothing of the routed path waits for it until the results
@@ -123,7 +183,7 @@ void shared_forward(StepList& steps, const LayerTask& task, ExpertSteps& pass) {
 
 void shared_backward(StepList& steps, const LayerTask& task) {
   if (!task.work.recomputes(RecomputeModule::kMoe))
-    norm_again(steps, task, "mlp norm", kept::router_input);
+    norm_again(steps, task, "mlp norm", router_input);
   if (task.model.moe.shared_intermediate == 0) return;
   const std::vector<LayerOp> ops = shared_ops(task);
   if (again_alone(task, RecomputeModule::kSharedExperts)) run_forward(steps, task.again(), ops);
@@ -151,7 +211,7 @@ LayerOp expert_norms(const LayerTask& task) {
   return {kernels({std::move(kernel)}),
           norms_backward(task, "expert input norm backward", PastBlock::kGradient),
           {},
-          {kept::expert_norm_inputs}};
+          {expert_norm_inputs}};
 }
 
 /// Kernels of a training step that score, choose and count besides the one that chooses, and those
@@ -171,7 +231,7 @@ void route_forward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = routed_tokens(task);
   const Linear router = router_of(task);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
-  makes(steps, task, {kept::router_input, kept::router_scores});
+  makes(steps, task, {router_input, router_scores});
   for (Kernel& kernel :
        expert_choice(rows, router.out, task.model.moe.experts_per_token, task.bytes()))
     steps.then(std::move(kernel));
@@ -195,11 +255,11 @@ void route_forward(StepList& steps, const LayerTask& task) {
 }
 
 void route_backward(StepList& steps, const LayerTask& task) {
-  frees(steps, task, {kept::router_scores});
+  frees(steps, task, {router_scores});
   small_kernels(steps, task, "router backward kernels",
                 expert_software(task).router_kernels.value / 2);
   local_backward(steps, task.work, router_of(task), task.work.split_tokens());
-  frees(steps, task, {kept::router_input});
+  frees(steps, task, {router_input});
 }
 
 /// The sum of experts of all ranks, or the tokens of all.
@@ -222,7 +282,7 @@ std::vector<LayerOp> widen_sums(const LayerTask& task) {
         {kernels({stream("expert latent norm", KernelClass::kNormalization, routed_tokens(task),
                          task.model.moe.latent, {bytes, bytes, vector_cost::kRmsNorm})})});
   all.push_back(local_op(latent_up(task), routed_tokens(task)));
-  all.back().keeps = {kept::expert_sums};
+  all.back().keeps = {expert_sums};
   return all;
 }
 
@@ -264,7 +324,7 @@ std::vector<LayerOp> moe_ops(const LayerTask& task) {
         norms_backward(task, "expert norm backward", PastBlock::kNothing),
         {},
         {},
-        {kept::expert_norm_inputs}},
+        {expert_norm_inputs}},
        {gather_sums}});
   add({again_op(task, RecomputeModule::kMoe, all)});
   return all;

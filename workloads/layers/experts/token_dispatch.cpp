@@ -330,7 +330,7 @@ std::vector<LayerOp> combine_ops(const LayerTask& task,
   const Precision wide = unquantised(task.work.formats.precision);
   const double token = token_columns_bytes(task);
   const TokenDispatcher dispatcher = dispatcher_of(task);
-  std::vector<LayerOp> all = {{send_results, {}, {}, {}, {kept::expert_outputs}}};
+  std::vector<LayerOp> all = {{send_results}};
   if (permutes_behind(task)) all.push_back(sum_received(task));
   if (dispatcher == TokenDispatcher::kAllGather) {
     all.push_back({scatter_tokens("combine", token), gather_tokens("combine backward", token)});

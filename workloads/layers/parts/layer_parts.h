@@ -79,14 +79,6 @@ std::vector<Linear> adapted_linears(const LayerTask& task);
 /// rotary positions do.
 std::int64_t normed_heads_width(const LayerTask& task);
 std::int64_t rotated_width(const LayerTask& task);
-/// What heads give times the sigmoid of their gates, which are columns of the first product, and
-/// the gradients of both; nothing where attention has none.
-void output_gate_forward(StepList& steps, const LayerTask& task);
-void output_gate_backward(StepList& steps, const LayerTask& task);
-
-/// Rotary positions of queries and keys; in inference with the cache.
-void rotary_forward(StepList& steps, const LayerTask& task);
-
 /// RMSNorm or LayerNorm of [rows, hidden]. In inference it also adds the residual (one fused
 /// kernel).
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows);
