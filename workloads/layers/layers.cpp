@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/layers.h"
 
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/layers/attention/context_parallel.h"
 #include "workloads/layers/attention/rotary_kernels.h"
 #include "workloads/layers/parallel_block.h"
 #include "workloads/layers/parts/expert_rows.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
@@ -26,31 +29,17 @@ std::int64_t second_half_rows(const LayerTask& task) {
   return task.scatters_attention() ? task.work.split_tokens() : task.work.tokens();
 }
 
-/// The norm after a block (gemma2), before its residual.
-void output_norm_forward(StepList& steps, const std::string& name, const LayerTask& task,
-                         std::int64_t rows, KeptTensor input) {
-  if (task.model.norms_per_layer < 4) return;
+/// The norm of what a half gives (gemma2), before its residual.
+LayerOp output_norm(const std::string& name, const LayerTask& task, std::int64_t rows,
+                    KeptTensor input) {
+  if (task.model.norms_per_layer < 4) return {};
   const double bytes = task.bytes();
-  steps.then(stream(name, KernelClass::kNormalization, rows, task.model.hidden,
-                    {bytes, bytes, vector_cost::kRmsNorm}));
-  makes(steps, task, {input});
-}
-
-void output_norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
-                          KeptTensor input) {
-  if (task.model.norms_per_layer < 4) return;
-  const double bytes = task.bytes();
-  steps.then(stream(name, KernelClass::kNormalization, task.work.row_tokens(), task.model.hidden,
-                    {2 * bytes, bytes, vector_cost::kNormBackward}));
-  frees(steps, task, {input});
-}
-
-void feed_forward(StepList& steps, const LayerTask& task) {
-  task.layer.moe ? moe_forward(steps, task) : mlp_forward(steps, task);
-}
-
-void feed_backward(StepList& steps, const LayerTask& task) {
-  task.layer.moe ? moe_backward(steps, task) : mlp_backward(steps, task);
+  const auto pass = [&](const std::string& what, StreamCost cost) {
+    return kernels({stream(what, KernelClass::kNormalization, rows, task.model.hidden, cost)});
+  };
+  return {pass(name, {bytes, bytes, vector_cost::kRmsNorm}),
+          pass(name + " backward", {2 * bytes, bytes, vector_cost::kNormBackward}),
+          {input}};
 }
 
 /// A norm of what an all-reduce has just added up, which is part of it where the engine has that.
@@ -65,58 +54,41 @@ Kernel norm_of_sum(const std::string& name, const LayerTask& task, bool reduced)
   return kernel;
 }
 
-StepList mixer_half(const LayerTask& task) {
-  StepList steps;
-  const Mixer* mixer = mixer_of(task.model, task.layer);
-  if (mixer == nullptr) return steps;
-  RankWork of_mixer = task.work;
-  of_mixer.formats.precision = task.precision(task.layer.attention);
-  const LayerTask mixes{task.model, task.layer, of_mixer, task.forward};
-  const std::int64_t second = second_half_rows(task);
-  issued(steps, task, GraphPart::kAttention);
-  steps.tell_tensors(task.work.passes.tensors);
-  residual_mixture(steps, mixes);
-  hyper_connection_in(steps, mixes);
-  // Behind a layer like this one, or the embedding.
-  if (!mixer->norms_input()) {
-    steps.then(norm_of_sum(mixer->name() + " norm", mixes, !task.layer.moe || all_reduces(task)));
-    makes(steps, task,
-          {kept::layer_input, kept::attention_norm_values, kept::attention_residual_input,
-           kept::block_outputs});
-  }
-  mixer->forward(steps, mixes);
-  output_norm_forward(steps, mixer->name() + " output norm", task, second,
-                      kept::attention_output_norm_input);
-  residual_forward(steps, mixer->name() + " residual", task, second, kept::attention_residual_mask);
-  hyper_connection_out(steps, task, second);
-  makes(steps, task, {kept::attention_half_output, kept::adapter_columns, kept::widened_weights});
-  return steps;
-}
-
 /// Whether the gradient of what follows a half comes past it.
 PastBlock past_half(const LayerTask& task) {
   return mixes_residuals(task) ? PastBlock::kNothing : PastBlock::kGradient;
 }
 
-void mixer_half_backward(StepList& steps, const LayerTask& task) {
+/// The norm in front of a mixer, unless that has one of its own.
+LayerOp mixer_norm(const LayerTask& task, const Mixer& mixer) {
+  const std::string name = mixer.name() + " norm";
+  if (mixer.norms_input())
+    return {.needs = {kept::layer_input, kept::adapter_columns, kept::widened_weights}};
+  LayerOp norm = norm_op(name, task, past_half(task), {kept::layer_input});
+  // Behind a layer like this one, or the embedding.
+  norm.forward = kernels({norm_of_sum(name, task, !task.layer.moe || all_reduces(task))});
+  norm.makes = {kept::attention_norm_values, kept::attention_residual_input, kept::block_outputs};
+  norm.needs = {kept::adapter_columns, kept::widened_weights, kept::attention_norm_values};
+  return norm;
+}
+
+std::vector<LayerOp> mixer_half(const LayerTask& task) {
   const Mixer* mixer = mixer_of(task.model, task.layer);
-  if (mixer == nullptr) return;
-  issued(steps, task, GraphPart::kAttention);
-  hyper_connection_out_backward(steps, task);
-  frees(steps, task, {kept::attention_half_output});
-  residual_backward(steps, mixer->name() + " residual backward", task,
-                    kept::attention_residual_mask);
-  output_norm_backward(steps, mixer->name() + " output norm backward", task,
-                       kept::attention_output_norm_input);
-  mixer->backward(steps, task);
-  if (!mixer->norms_input())
-    norm_backward(steps, mixer->name() + " norm backward", task, task.work.row_tokens(),
-                  past_half(task));
-  frees(steps, task, {kept::layer_input, kept::adapter_columns, kept::widened_weights});
-  if (!mixer->norms_input()) frees(steps, task, {kept::attention_norm_values});
-  hyper_connection_in_backward(steps, task);
-  residual_mixture_backward(steps, task);
-  frees(steps, task, {kept::attention_residual_input, kept::block_outputs});
+  if (mixer == nullptr) return {};
+  const std::int64_t rows = second_half_rows(task);
+  LayerOp output = residual_output(mixer->name() + " residual", task, rows,
+                                   kept::attention_residual_mask, kept::attention_half_output);
+  output.makes = {kept::adapter_columns, kept::widened_weights};
+  std::vector<LayerOp> all;
+  append(all, GraphPart::kAttention,
+         {residual_input(task, {kept::attention_residual_input, kept::block_outputs}),
+          mixer_norm(task, *mixer)});
+  append(all, GraphPart::kAttention, mixer->ops(task));
+  append(
+      all, GraphPart::kAttention,
+      {output_norm(mixer->name() + " output norm", task, rows, kept::attention_output_norm_input),
+       std::move(output)});
+  return all;
 }
 
 /// Whether nothing that a dense MLP's last product gives is computed again.
@@ -132,48 +104,36 @@ KeptTensor feed_input(const LayerTask& task) {
   return task.layer.mixer == MixerKind::kNone ? kept::layer_input : kept::mlp_norm_input;
 }
 
-StepList feed_half(const LayerTask& task) {
-  const std::int64_t rows = task.work.row_tokens();
-  StepList steps;
-  if (!task.layer.feeds) return steps;
-  issued(steps, task, GraphPart::kRouting);
-  steps.tell_tensors(task.work.passes.tensors);
-  residual_mixture(steps, task);
-  hyper_connection_in(steps, task);
-  // Parallel blocks (one norm) share the first norm, which then is not computed again.
-  if (task.model.norms_per_layer > 1) {
-    steps.then(task.scatters_attention() ? norm_forward("mlp norm", task, second_half_rows(task))
-                                         : norm_of_sum("mlp norm", task, true));
-    makes(steps, task, {feed_input(task), kept::mlp_norm_values, kept::mlp_residual_input});
-  }
-  issued(steps, task, GraphPart::kOther);
-  if (stops_early(task)) {
-    mlp_inner_forward(steps, task);
-    return steps;
-  }
-  feed_forward(steps, task);
-  output_norm_forward(steps, "mlp output norm", task, rows, kept::mlp_output_norm_input);
-  residual_forward(steps, "mlp residual", task, rows, kept::mlp_residual_mask);
-  hyper_connection_out(steps, task, rows);
-  makes(steps, task, {kept::mlp_half_output});
-  return steps;
+/// The norm in front of an MLP or experts. Parallel blocks of inference share the first norm, which
+/// then is not computed again.
+LayerOp feed_norm(const LayerTask& task) {
+  if (task.model.norms_per_layer == 1) return {};
+  LayerOp norm = norm_op("mlp norm", task, past_half(task), {feed_input(task)});
+  if (task.scatters_attention())
+    norm.forward = kernels({norm_forward("mlp norm", task, second_half_rows(task))});
+  else
+    norm.forward = kernels({norm_of_sum("mlp norm", task, true)});
+  norm.makes = {kept::mlp_norm_values, kept::mlp_residual_input};
+  norm.needs = {kept::mlp_norm_values};
+  return norm;
 }
 
-void feed_half_backward(StepList& steps, const LayerTask& task) {
-  if (!task.layer.feeds) return;
-  issued(steps, task, GraphPart::kOther);
-  hyper_connection_out_backward(steps, task);
-  frees(steps, task, {kept::mlp_half_output});
-  residual_backward(steps, "mlp residual backward", task, kept::mlp_residual_mask);
-  output_norm_backward(steps, "mlp output norm backward", task, kept::mlp_output_norm_input);
-  feed_backward(steps, task);
-  if (task.model.norms_per_layer == 1) return;
-  issued(steps, task, GraphPart::kRouting);
-  norm_backward(steps, "mlp norm backward", task, task.work.row_tokens(), past_half(task));
-  frees(steps, task, {feed_input(task), kept::mlp_norm_values});
-  hyper_connection_in_backward(steps, task);
-  residual_mixture_backward(steps, task);
-  frees(steps, task, {kept::mlp_residual_input});
+std::vector<LayerOp> feed_half(const LayerTask& task) {
+  std::vector<LayerOp> all;
+  if (!task.layer.feeds) return all;
+  append(all, GraphPart::kRouting,
+         {residual_input(task, {kept::mlp_residual_input}), feed_norm(task)});
+  if (stops_early(task)) {
+    append(all, GraphPart::kOther, mlp_inner_ops(task));
+    return all;
+  }
+  const std::int64_t rows = task.work.row_tokens();
+  append(all, GraphPart::kOther, task.layer.moe ? moe_ops(task) : mlp_ops(task));
+  append(all, GraphPart::kOther,
+         {output_norm("mlp output norm", task, rows, kept::mlp_output_norm_input),
+          residual_output("mlp residual", task, rows, kept::mlp_residual_mask,
+                          kept::mlp_half_output)});
+  return all;
 }
 
 }  // namespace
@@ -255,6 +215,23 @@ StepList launched_early(StepList steps, const RankWork& work) {
   return steps;
 }
 
+/// What the mixer of a layer works with: the format in which the layer stores its matrices.
+RankWork mixer_work(const LayerTask& task) {
+  RankWork work = task.work;
+  work.formats.precision = task.precision(task.layer.attention);
+  return work;
+}
+
+StepList mixer_half_forward(const LayerTask& task) {
+  const RankWork work = mixer_work(task);
+  const LayerTask mixes{task.model, task.layer, work, task.forward};
+  return launched_early(forward_pass(mixes, mixer_half(mixes)), work);
+}
+
+StepList feed_half_forward(const LayerTask& task) {
+  return launched_early(forward_pass(task, feed_half(task)), task.work);
+}
+
 }  // namespace
 
 void next_turn(StepList& steps, const LayerTask& task) {
@@ -267,21 +244,19 @@ void next_turn(StepList& steps, const LayerTask& task) {
 StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const RankWork& work, const AttentionPart& part) {
   StepList steps;
-  const Mixer* mixer = mixer_of(model, layer);
-  if (mixer == nullptr) return steps;
-  RankWork of_mixer = work;
-  of_mixer.formats.precision = LayerTask{model, layer, work}.precision(layer.attention);
-  mixer->part_forward(steps, {model, layer, of_mixer}, part);
+  const RankWork of_mixer = mixer_work({model, layer, work});
+  if (const Mixer* mixer = mixer_of(model, layer))
+    mixer->part_forward(steps, {model, layer, of_mixer}, part);
   return launched_early(std::move(steps), work);
 }
 
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const RankWork& work) {
-  return launched_early(mixer_half({model, layer, work}), work);
+  return mixer_half_forward({model, layer, work});
 }
 
 StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
-  return launched_early(feed_half({model, layer, work}), work);
+  return feed_half_forward({model, layer, work});
 }
 
 namespace {
@@ -306,15 +281,19 @@ StepList products_again(const LayerTask& task) {
   const std::int64_t rows = w.row_tokens();
   const bool narrow = element_bytes(w.formats.precision) < 2;
   StepList steps;
-  steps.then(norm_forward("attention norm", task, rows));
-  column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
-  if (const std::int64_t width = rotated_width(task); width > 0) steps.then(rotated(task, width));
-  row_forward(steps, w, mixer_of(task.model, task.layer)->weights(task).matrices.back(),
-              RowOutput::kReduced);
-  residual_forward(steps, "attention residual", task, rows, kept::attention_residual_mask);
+  if (const Mixer* mixer = mixer_of(task.model, task.layer)) {
+    steps.then(norm_forward("attention norm", task, rows));
+    column_forward(steps, w, {projected_again(task, narrow)}, task.model.hidden);
+    if (const std::int64_t width = rotated_width(task); width > 0) steps.then(rotated(task, width));
+    row_forward(steps, w, mixer->weights(task).matrices.back(), RowOutput::kReduced);
+    run_forward(steps, task,
+                {residual_output("attention residual", task, rows, kept::attention_residual_mask,
+                                 kept::attention_half_output)});
+  }
+  if (!task.layer.feeds) return steps;
   steps.then(norm_forward("mlp norm", task, rows));
   if (narrow) {
-    mlp_inner_forward(steps, task);
+    run_forward(steps, task, mlp_inner_ops(task));
     return steps;
   }
   Linear up = mlp_weights(task).matrices.front();
@@ -334,28 +313,28 @@ StepList at_rates(StepList steps, const RankWork& work) {
   return steps;
 }
 
+/// A forward pass through a layer, from its input.
+StepList layer_steps(const LayerTask& task) {
+  if (task.model.parallel_block && task.work.trains())
+    return forward_pass(task, parallel_block(task));
+  StepList steps = mixer_half_forward(task);
+  if (task.layer.kind == LayerKind::kCross)
+    steps.append(forward_pass(task, cross_half(task)), kCrossPart);
+  steps.append(feed_half_forward(task));
+  return steps;
+}
+
 }  // namespace
 
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
-  if (model.parallel_block && work.trains())
-    return at_rates(parallel_block_forward({model, layer, work}), work);
-  StepList steps = attention_half_forward(model, layer, work);
-  if (layer.kind == LayerKind::kCross)
-    steps.append(cross_half_forward({model, layer, work}), kCrossPart);
-  steps.append(feed_half_forward(model, layer, work));
-  return at_rates(std::move(steps), work);
+  return at_rates(layer_steps({model, layer, work}), work);
 }
 
 StepList layer_again(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   const LayerTask again{model, layer, work, Forward::kAgain};
   if (work.recomputes_products()) return at_rates(products_again(again), work);
-  StepList steps;
-  if (work.passes.recompute != Recompute::kFull) return steps;
-  if (model.parallel_block) return at_rates(parallel_block_forward(again), work);
-  steps.append(mixer_half(again));
-  if (layer.kind == LayerKind::kCross) steps.append(cross_half_forward(again), kCrossPart);
-  steps.append(feed_half(again));
-  return at_rates(std::move(steps), work);
+  if (work.passes.recompute != Recompute::kFull) return {};
+  return at_rates(layer_steps(again), work);
 }
 
 StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
@@ -366,15 +345,11 @@ StepList layer_backward(const LlmConfig& model, const LayerConfig& layer, const 
 
 StepList layer_gradients(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   const LayerTask task{model, layer, work};
-  StepList steps;
-  steps.tell_tensors(work.passes.tensors);
-  if (model.parallel_block) {
-    parallel_block_backward(steps, task);
-    return at_rates(std::move(steps), work);
-  }
-  feed_half_backward(steps, task);
-  if (layer.kind == LayerKind::kCross) steps.append(cross_half_backward(task), kCrossPart);
-  mixer_half_backward(steps, task);
+  if (model.parallel_block) return at_rates(backward_pass(task, parallel_block(task)), work);
+  StepList steps = backward_pass(task, feed_half(task));
+  if (layer.kind == LayerKind::kCross)
+    steps.append(backward_pass(task, cross_half(task)), kCrossPart);
+  run_backward(steps, task, mixer_half(task));
   return at_rates(std::move(steps), work);
 }
 

@@ -5,73 +5,78 @@
 // output gathered, as in Megatron-Core (megatron/core/transformer/multi_token_prediction.py).
 #include "workloads/base/real.h"
 #include "workloads/layers/layers.h"
-#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {
 
-Linear projection(const LlmConfig& model, const RankWork& work) {
-  return {"mtp projection", 2 * model.hidden, model.hidden / work.split.tp, work.formats.precision};
+Linear projection(const LayerTask& task) {
+  const std::int64_t hidden = task.model.hidden;
+  return {"mtp projection", 2 * hidden, hidden / task.work.split.tp, task.work.formats.precision};
 }
 
-Tensor rows_of(const char* name, const RankWork& work, std::int64_t width) {
-  return {name, Bytes(real(work.row_tokens() * width) * activation_bytes(work.formats.precision)),
+Tensor rows_of(const char* name, const LayerTask& task, std::int64_t width) {
+  return {name, Bytes(real(task.work.row_tokens() * width) * task.bytes()),
           TensorRole::kActivation};
 }
-Tensor embedding_norm_input(const LlmConfig& model, const RankWork& work) {
-  return rows_of("mtp embedding norm input", work, model.hidden);
+Tensor embedding_norm_input(const LayerTask& task) {
+  return rows_of("mtp embedding norm input", task, task.model.hidden);
 }
-Tensor hidden_norm_input(const LlmConfig& model, const RankWork& work) {
-  return rows_of("mtp hidden norm input", work, model.hidden);
+Tensor hidden_norm_input(const LayerTask& task) {
+  return rows_of("mtp hidden norm input", task, task.model.hidden);
 }
-Tensor projection_input(const LlmConfig& model, const RankWork& work) {
-  return rows_of("mtp projection input", work, 2 * model.hidden);
+Tensor projection_input(const LayerTask& task) {
+  return rows_of("mtp projection input", task, 2 * task.model.hidden);
 }
 
-LayerCollective gather(const std::string& name, const LlmConfig& model, const RankWork& work) {
-  return tensor_collective(name, TransferKind::kAllGather, work, model.hidden);
+void gather(StepList& steps, const LayerTask& task, const char* name) {
+  steps.then(tensor_collective(name, TransferKind::kAllGather, task.work, task.model.hidden));
+}
+
+void project_joined(StepList& steps, const LayerTask& task) {
+  column_forward(steps, task.work, {projection(task)}, 2 * task.model.hidden);
+  if (task.work.split.tp > 1) gather(steps, task, "mtp projection all-gather");
+}
+
+/// Every rank has the gradient of its columns of all tokens.
+void project_joined_backward(StepList& steps, const LayerTask& task) {
+  if (task.work.split.sp) gather(steps, task, "mtp gradient all-gather");
+  column_backward(steps, task.work, {projection(task)}, 2 * task.model.hidden);
+}
+
+/// From hidden states and embeddings to the input of the layer.
+std::vector<LayerOp> joined_ops(const LayerTask& task) {
+  const double bytes = task.bytes();
+  return {norm_op("mtp embedding norm", task, PastBlock::kNothing, {embedding_norm_input}),
+          norm_op("mtp hidden norm", task, PastBlock::kGradient, {hidden_norm_input}),
+          {kernels({stream("mtp join", KernelClass::kElementwise, task.work.row_tokens(),
+                           2 * task.model.hidden, {bytes, bytes, 0})}),
+           {},
+           {},
+           {projection_input}},
+          {project_joined, project_joined_backward, {}, {}, {projection_input}}};
 }
 
 }  // namespace
 
 StepList module_forward(const LlmConfig& model, const RankWork& work) {
-  const LayerConfig& layer = model.module_layer();
-  const LayerTask task{model, layer, work};
-  const double bytes = activation_bytes(work.formats.precision);
-  const std::int64_t rows = work.row_tokens();
+  const LayerTask task{model, model.module_layer(), work};
   StepList steps;
-  steps.tell_tensors(work.passes.tensors);
   steps.append(embedding_forward(model, work));
-  steps.then(norm_forward("mtp embedding norm", task, rows));
-  steps.tell(TensorEvent::What::kMakes, embedding_norm_input(model, work));
-  steps.then(norm_forward("mtp hidden norm", task, rows));
-  steps.tell(TensorEvent::What::kMakes, hidden_norm_input(model, work));
-  steps.then(
-      stream("mtp join", KernelClass::kElementwise, rows, 2 * model.hidden, {bytes, bytes, 0}));
-  steps.tell(TensorEvent::What::kMakes, projection_input(model, work));
-  column_forward(steps, work, {projection(model, work)}, 2 * model.hidden);
-  if (work.split.tp > 1) steps.then(gather("mtp projection all-gather", model, work));
-  steps.append(layer_forward(model, layer, work));
+  steps.tell_tensors(work.passes.tensors);
+  run_forward(steps, task, joined_ops(task));
+  steps.append(layer_forward(model, task.layer, work));
   return steps;
 }
 
 StepList module_backward(const LlmConfig& model, const RankWork& work) {
-  const LayerConfig& layer = model.module_layer();
-  const LayerTask task{model, layer, work};
-  const std::int64_t rows = work.row_tokens();
+  const LayerTask task{model, model.module_layer(), work};
   StepList steps;
+  steps.append(layer_backward(model, task.layer, work));
   steps.tell_tensors(work.passes.tensors);
-  steps.append(layer_backward(model, layer, work));
-  // Every rank has the gradient of its columns of all tokens.
-  if (work.split.sp) steps.then(gather("mtp gradient all-gather", model, work));
-  column_backward(steps, work, {projection(model, work)}, 2 * model.hidden);
-  steps.tell(TensorEvent::What::kFrees, projection_input(model, work));
-  norm_backward(steps, "mtp hidden norm backward", task, rows, PastBlock::kGradient);
-  steps.tell(TensorEvent::What::kFrees, hidden_norm_input(model, work));
-  norm_backward(steps, "mtp embedding norm backward", task, rows, PastBlock::kNothing);
-  steps.tell(TensorEvent::What::kFrees, embedding_norm_input(model, work));
+  run_backward(steps, task, joined_ops(task));
   steps.append(embedding_backward(model, work));
   return steps;
 }

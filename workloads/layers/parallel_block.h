@@ -6,12 +6,12 @@
 // gpt_j_residual without gpt_j_tied).
 #pragma once
 
-#include "workloads/layers/parts/layer_parts.h"
-#include "workloads/ops/step_list.h"
+#include <vector>
+
+#include "workloads/layers/parts/layer_op.h"
 
 namespace orrery {
 
-StepList parallel_block_forward(const LayerTask& task);
-void parallel_block_backward(StepList& steps, const LayerTask& task);
+std::vector<LayerOp> parallel_block(const LayerTask& task);
 
 }  // namespace orrery

@@ -38,26 +38,12 @@ Elements mixer(const LlmConfig& model, const LayerConfig& layer) {
   return elements_of(kind->weights(model, layer, 1));
 }
 
-Elements mlp(std::int64_t hidden, std::int64_t intermediate, bool gated, bool bias) {
-  const std::int64_t inputs = gated ? 2 : 1;
-  Elements e;
-  e.matrices = (inputs + 1) * hidden * intermediate;
-  if (bias) e.vectors = inputs * intermediate + hidden;
-  return e;
-}
-
-/// Router, shared experts, `experts` routed ones, and what brings tokens to their width and back.
-/// Every token meets the whole router.
-Elements moe(const LlmConfig& model, std::int64_t experts) {
-  const MoeConfig& m = model.moe;
+/// A mixture with `experts` routed ones. Every token meets the whole router.
+Elements moe(const LlmConfig& model, const LayerConfig& layer, std::int64_t experts) {
   if (!model.has_moe()) return {};
-  Elements e{model.hidden * (m.experts + 2 * m.latent), m.router_bias ? m.experts : 0};
-  e += experts * mlp(model.expert_columns(), m.intermediate, model.mlp.gated, m.expert_bias);
-  e += mlp(model.hidden, m.shared_intermediate, model.mlp.gated, false);
-  if (m.shared_gate) e.matrices += model.hidden;
-  e.vectors += m.norms * model.hidden;
-  if (m.latent_norm) e.vectors += m.latent;
-  return e;
+  const ExpertWeights weights = moe_weights({model, layer, training_rank(1)});
+  Elements e = elements_of(weights.whole);
+  return e += experts * elements_of(weights.expert);
 }
 
 }  // namespace
@@ -99,8 +85,12 @@ ParameterCount count_parameters(const LlmConfig& model) {
   const auto dense = [&model](const LayerConfig& layer) {
     return elements_of(mlp_weights({model, layer, training_rank(1)}));
   };
-  const Elements routed = moe(model, model.moe.experts);
-  const Elements active = moe(model, model.moe.experts_per_token);
+  const auto routed = [&model](const LayerConfig& layer) {
+    return moe(model, layer, model.moe.experts);
+  };
+  const auto active = [&model](const LayerConfig& layer) {
+    return moe(model, layer, model.moe.experts_per_token);
+  };
 
   ParameterCount count;
   count.embedding = (model.vocabulary + model.positions + model.segments) * model.hidden;
@@ -109,8 +99,8 @@ ParameterCount count_parameters(const LlmConfig& model) {
   count.attention_per_layer = mixer(model, {}).total();
   count.mamba_per_layer = mixer(model, {.mixer = MixerKind::kMamba2}).total();
   count.mlp_per_dense_layer = dense({}).total();
-  count.moe_per_layer = routed.total();
-  count.active_moe_per_layer = active.total();
+  count.moe_per_layer = routed({}).total();
+  count.active_moe_per_layer = active({}).total();
   count.norms_per_layer = model.norms_per_layer * norm;
   const std::int64_t mixture = mixture_parameters(model);
   count.final_norm = (model.final_norm ? norm : 0) + (model.has_encoder() ? norm : 0) +
@@ -122,16 +112,15 @@ ParameterCount count_parameters(const LlmConfig& model) {
   count.active_matrices = head_adds(model);
   for (const LayerConfig& layer : model.layers) {
     const Elements mixes = mixer(model, layer);
-    const Elements feeds = !layer.feeds ? Elements() : layer.moe ? routed : dense(layer);
-    const Elements used = layer.feeds && layer.moe ? active : feeds;
+    const Elements feeds = !layer.feeds ? Elements() : layer.moe ? routed(layer) : dense(layer);
+    const Elements used = layer.feeds && layer.moe ? active(layer) : feeds;
     const bool crosses = layer.kind == LayerKind::kCross;
     const std::int64_t biases =
         layer.position_biases ? model.relative_positions * model.attention_of(layer).heads : 0;
     const std::int64_t rest = mixes.total() * (crosses ? 2 : 1) + biases +
                               (model.norms_of(layer) + (crosses ? 1 : 0)) * norm + 2 * mixture;
-    const std::int64_t without = layer.hashed && model.moe.router_bias ? model.moe.experts : 0;
-    count.total += rest + feeds.total() - without;
-    count.active += rest + used.total() - without;
+    count.total += rest + feeds.total();
+    count.active += rest + used.total();
     count.active_matrices += mixes.matrices * (crosses ? 2 : 1) + used.matrices;
   }
   return count;

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/parts/layer_op.h"
 
 namespace orrery {
 
 /// The kernels of a part of a layer on one rank that holds all of it, in issue order.
-inline std::vector<Kernel> layer_kernels(void (*part)(StepList& steps, const LayerTask& task),
+inline std::vector<Kernel> layer_kernels(std::vector<LayerOp> (*part)(const LayerTask& task),
                                          const LlmConfig& model, std::int64_t tokens,
                                          Precision precision) {
   LayerConfig layer;
@@ -18,8 +18,8 @@ inline std::vector<Kernel> layer_kernels(void (*part)(StepList& steps, const Lay
   work.batch.phase = Phase::kPrefill;
   work.batch.query = work.batch.context = tokens;
   work.formats.precision = precision;
-  StepList steps;
-  part(steps, {model, layer, work});
+  const LayerTask task{model, layer, work};
+  const StepList steps = forward_pass(task, part(task));
   std::vector<Kernel> kernels;
   kernels.reserve(steps.steps().size());
   for (const Step& step : steps.steps())

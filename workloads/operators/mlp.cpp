@@ -19,7 +19,7 @@ struct Mlp final : OperatorConfig {
     model.hidden = hidden;
     model.mlp.intermediate = intermediate;
     model.mlp.gated = gated;
-    return layer_kernels(mlp_forward, model, tokens, precision);
+    return layer_kernels(mlp_ops, model, tokens, precision);
   }
 
   std::int64_t tokens = 0, hidden = 0, intermediate = 0;

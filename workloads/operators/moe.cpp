@@ -18,7 +18,7 @@ struct Moe final : OperatorConfig {
     model.moe.intermediate = expert_ffn;
     model.moe.shared_experts = shared_ffn > 0 ? 1 : 0;
     model.moe.shared_intermediate = shared_ffn;
-    return layer_kernels(moe_forward, model, tokens, precision);
+    return layer_kernels(moe_ops, model, tokens, precision);
   }
 
   std::int64_t tokens = 0, hidden = 0, expert_ffn = 0, top_k = 0, experts = 0, shared_ffn = 0;

@@ -14,6 +14,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/layers/layers.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/figures/statistics.h"
 
@@ -324,6 +325,29 @@ TEST(SelectiveRecomputation, ByOperatorRepeatsEverySecondProduct) {
     EXPECT_DOUBLE_EQ(flops(Recompute::kSelective, precision) - flops(Recompute::kNone, precision),
                      2 * tokens * 4 * elements);
   }
+}
+
+TEST(SelectiveRecomputation, ByOperatorRepeatsTheHalfThatALayerHas) {
+  TrainingSoftware software;
+  software.selective_recompute.value = SelectiveRecompute::kEverySecondProduct;
+  const auto names = [&](MixerKind mixer, bool feeds) {
+    LlmConfig model = small_llama(1);
+    model.layers[0].mixer = mixer;
+    model.layers[0].feeds = feeds;
+    RankWork work;
+    work.batch.phase = Phase::kTraining;
+    work.passes.recompute = Recompute::kSelective;
+    work.software = std::make_shared<const TrainingSoftware>(software);
+    const StepList again = layer_again(model, model.layers[0], work);
+    std::vector<std::string> all;
+    for (const Step& step : again.steps()) all.push_back(step.name());
+    return all;
+  };
+  std::vector<std::string> both = names(MixerKind::kAttention, false);
+  const std::vector<std::string> mlp = names(MixerKind::kNone, true);
+  EXPECT_FALSE(mlp.empty());
+  both.insert(both.end(), mlp.begin(), mlp.end());
+  EXPECT_EQ(both, names(MixerKind::kAttention, true));
 }
 
 // The last product of a layer is 64 x 192.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -185,6 +187,21 @@ TEST(T5, SaysWhatIsNotModelledOfIt) {
   config = config_of({});
   config.mtp = 1;
   EXPECT_THAT(fault(config), HasSubstr("multi-token prediction"));
+}
+
+/// Compilers of the software join dropout and addition behind each part of a layer alike.
+TEST(T5, ResidualsBehindAttentionToTheEncoderRunAsFastAsOthers) {
+  TrainingSoftware software;
+  software.compiled_rate.value = software.elementwise_rate.value / 2;
+  TrainingConfig config = config_of({});
+  config.dropout = true;
+  config.software = std::make_shared<const TrainingSoftware>(software);
+  const Program program = build_training(small_t5(), config).program;
+  std::map<std::string, double> rates;
+  for (const Kernel& kernel : program.kernels) rates[kernel.name] = kernel.rate;
+  for (const std::string pass : {"", " backward"})
+    EXPECT_EQ(rates.at("cross residual" + pass), rates.at("mlp residual" + pass));
+  EXPECT_LT(rates.at("cross residual"), rates.at("cross norm"));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/attention/grouped_attention.h"
 
+#include <utility>
+
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/context_parallel.h"
@@ -72,40 +74,40 @@ std::vector<Linear> input_linears(const LayerTask& task) {
   return all;
 }
 
-void gate_heads(StepList& steps, const LayerTask& task) {
-  if (!task.attention().head_gate) return;
-  const RankWork& w = task.work;
+/// A pass over what heads give, which reads that again behind its gradient.
+LayerOp gate_op(Kernel forward, Kernel gradient) {
+  return {kernels({std::move(forward)}),
+          [gradient = std::move(gradient)](StepList& steps, const LayerTask& task) {
+            steps.then(gradient);
+            uses(steps, task, {kept::attention_result});
+          },
+          {kept::attention_gate}};
+}
+
+Kernel over_heads(const LayerTask& task, const char* name, StreamCost cost) {
   const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(w.formats.precision);
+  return stream(name, KernelClass::kElementwise, task.work.tokens(),
+                shape.query_heads * shape.v_dim, cost);
+}
+
+/// A gate for each head. Gradients are those of what heads gave and, sums over its columns, of
+/// their gates.
+LayerOp head_gate(const LayerTask& task) {
+  if (!task.attention().head_gate) return {};
+  const double bytes = task.bytes();
   const Linear gate = gate_of(task);
-  if (!w.trains())
-    steps.then(gemm(gate.name, gate.precision, {w.tokens(), gate.out, gate.in}, gate.weights));
-  Kernel scaled = stream("attention gating", KernelClass::kElementwise, w.tokens(),
-                         shape.query_heads * shape.v_dim, {bytes, bytes, 1});
-  scaled.read += Bytes(real(w.tokens() * shape.query_heads) * bytes);
-  steps.then(scaled);
-  makes(steps, task, {kept::attention_gate});
-}
-
-/// Gradients of what heads gave and, sums over its columns, of their gates.
-void gate_heads_backward(StepList& steps, const LayerTask& task) {
-  if (!task.attention().head_gate) return;
-  const RankWork& w = task.work;
-  const CoreShape shape = core_shape(task);
-  const double bytes = activation_bytes(w.formats.precision);
-  const double gates = real(w.tokens() * shape.query_heads) * bytes;
-  Kernel scaled = stream("attention gating backward", KernelClass::kElementwise, w.tokens(),
-                         shape.query_heads * shape.v_dim, {2 * bytes, bytes, 3});
-  scaled.read += Bytes(gates);
-  scaled.written += Bytes(gates);
-  steps.then(scaled);
-  uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::attention_gate});
-}
-
-void rotary_backward(StepList& steps, const LayerTask& task) {
-  if (rotated_width(task) == 0) return;
-  steps.then(rotated_backward(task, rotated_width(task)));
+  const Bytes gates(real(task.work.tokens() * gate.out) * bytes);
+  Kernel scaled = over_heads(task, "attention gating", {bytes, bytes, 1});
+  scaled.read += gates;
+  Kernel gradient = over_heads(task, "attention gating backward", {2 * bytes, bytes, 3});
+  gradient.read += gates;
+  gradient.written += gates;
+  LayerOp op = gate_op(scaled, std::move(gradient));
+  if (!task.work.trains())
+    op.forward = kernels(
+        {gemm(gate.name, gate.precision, {task.work.tokens(), gate.out, gate.in}, gate.weights),
+         std::move(scaled)});
+  return op;
 }
 
 }  // namespace
@@ -124,6 +126,8 @@ std::int64_t rotated_width(const LayerTask& task) {
   const std::int64_t of_head = task.attention().rotary_dim.value_or(shape.qk_dim);
   return (shape.query_heads + shape.kv_heads) * of_head + index_columns(task);
 }
+
+namespace {
 
 // Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
 void rotary_forward(StepList& steps, const LayerTask& task) {
@@ -156,24 +160,21 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   steps.then(kernel);
 }
 
-void output_gate_forward(StepList& steps, const LayerTask& task) {
-  if (!task.attention().output_gate) return;
-  const CoreShape shape = core_shape(task);
-  const double bytes = task.bytes();
-  steps.then(stream("attention gate", KernelClass::kElementwise, task.work.tokens(),
-                    shape.query_heads * shape.v_dim, {2 * bytes, bytes, vector_cost::kSilu + 1}));
-  makes(steps, task, {kept::attention_gate});
+}  // namespace
+
+LayerOp rotary_op(const LayerTask& task) {
+  LayerOp op{rotary_forward};
+  const std::int64_t width = rotated_width(task);
+  if (width > 0) op.gradient = kernels({rotated_backward(task, width)});
+  return op;
 }
 
-void output_gate_backward(StepList& steps, const LayerTask& task) {
-  if (!task.attention().output_gate) return;
-  const CoreShape shape = core_shape(task);
+LayerOp output_gate(const LayerTask& task) {
+  if (!task.attention().output_gate) return {};
   const double bytes = task.bytes();
-  steps.then(stream("attention gate backward", KernelClass::kElementwise, task.work.tokens(),
-                    shape.query_heads * shape.v_dim,
-                    {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 2}));
-  uses(steps, task, {kept::attention_result});
-  frees(steps, task, {kept::attention_gate});
+  return gate_op(over_heads(task, "attention gate", {2 * bytes, bytes, vector_cost::kSilu + 1}),
+                 over_heads(task, "attention gate backward",
+                            {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu + 2}));
 }
 
 SequenceCache GroupedAttention::cache(const LlmConfig& model, const LayerConfig& layer,
@@ -252,12 +253,14 @@ LayerOp heads_norm(const LayerTask& task) {
 
 std::vector<LayerOp> GroupedAttention::ops(const LayerTask& task) const {
   const auto core = [this](StepList& steps, const LayerTask& of) { core_backward(steps, of); };
+  LayerOp gate = output_gate(task);
+  gate.makes = {kept::output_projection_input};
   return {{project_heads, project_heads_backward, {kept::attention_input}},
           heads_norm(task),
-          {rotary_forward, rotary_backward},
+          rotary_op(task),
           {parts_forward(), core},
-          {gate_heads, gate_heads_backward},
-          {output_gate_forward, output_gate_backward, {}, {kept::output_projection_input}},
+          head_gate(task),
+          std::move(gate),
           core_output_op(output_of(task))};
 }
 

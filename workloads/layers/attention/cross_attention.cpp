@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of a decoder's tokens to the output of the encoder (T5, arXiv 1910.10683).
 #include <optional>
+#include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
+#include "workloads/layers/parts/residuals.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
@@ -47,84 +50,63 @@ RankWork to_encoder(RankWork work) {
   return work;
 }
 
+Tensor cross_norm_input(const LayerTask& task) {
+  return kept::of_layer("norm input", task,
+                        real(task.work.row_tokens() * task.model.hidden) * task.bytes());
+}
+
+Tensor cross_input(const LayerTask& task) {
+  return kept::of_layer(
+      "query input", task,
+      real(task.work.row_tokens() * task.model.hidden) * kept::input_bytes(task.work));
+}
+
+/// Kept by the first layer of a chunk that sees it.
+Tensor encoder_output(const LayerTask& task) {
+  const std::int64_t rows = encoder_work(task.work).row_tokens();
+  const double bytes = task.work.passes.keeps_encoder_output ? task.bytes() : 0;
+  return {"encoder output", Bytes(real(rows * task.model.hidden) * bytes), TensorRole::kActivation};
+}
+
+std::vector<LayerOp> key_value_ops(const LayerTask& task) {
+  return {column_op({cross_key_value_of(task)}, task.model.hidden)};
+}
+
+std::vector<LayerOp> core_ops(const LayerTask& task) {
+  const AttentionPart all = task.work.batch.attention_parts().front();
+  return {{[=](StepList& steps, const LayerTask& of) { attention_core_forward(steps, of, all); },
+           attention_core_backward,
+           {},
+           {kept::output_projection_input}}};
+}
+
+/// Gradients of the encoder's output are added up over layers.
+LayerOp gradient_addition(const LayerTask& task) {
+  const double bytes = task.bytes();
+  return {{},
+          kernels({stream("cross encoder gradient addition", KernelClass::kElementwise,
+                          encoder_work(task.work).row_tokens(), task.model.hidden,
+                          {2 * bytes, bytes, 1})}),
+          {},
+          {},
+          {encoder_output}};
+}
+
 }  // namespace
 
-StepList cross_half_forward(const LayerTask& task) {
-  const RankWork& w = task.work;
-  const RankWork across = to_encoder(w), of_encoder = encoder_work(w);
-  const LayerTask crossing{task.model, task.layer, across, task.forward};
-  StepList steps;
-  issued(steps, task, GraphPart::kAttention);
-  steps.tell_tensors(w.passes.tensors);
-  steps.then(norm_forward("cross norm", task, w.row_tokens()));
-  makes(steps, task, {kept::cross_norm_input});
-  column_forward(steps, w, {cross_query_of(task)}, task.model.hidden);
-  makes(steps, task, {kept::cross_input});
-  column_forward(steps, of_encoder, {cross_key_value_of(task)}, task.model.hidden);
-  if (task.forward == Forward::kFirst) makes(steps, task, {kept::encoder_output});
-  attention_core_forward(steps, crossing, across.batch.attention_parts().front());
-  makes(steps, crossing, {kept::output_projection_input});
-  row_forward(steps, w, cross_output_of(task),
-              w.split.sp ? RowOutput::kScattered : RowOutput::kReduced);
-  const double bytes = activation_bytes(w.formats.precision);
-  const double drops = w.passes.dropout ? 1 : 0;
-  steps.then(stream("cross residual", KernelClass::kElementwise, w.row_tokens(), task.model.hidden,
-                    {2 * bytes, bytes + drops, 1 + drops * vector_cost::kDropout}));
-  makes(steps, task, {kept::attention_residual_mask});
-  return steps;
-}
-
-StepList cross_half_backward(const LayerTask& task) {
-  const RankWork& w = task.work;
-  const RankWork across = to_encoder(w), of_encoder = encoder_work(w);
-  const LayerTask crossing{task.model, task.layer, across, task.forward};
-  const double bytes = activation_bytes(w.formats.precision);
-  StepList steps;
-  issued(steps, task, GraphPart::kAttention);
-  steps.tell_tensors(w.passes.tensors);
-  if (w.passes.dropout) {
-    steps.then(stream("cross residual backward", KernelClass::kElementwise, w.row_tokens(),
-                      task.model.hidden, {bytes + 1, bytes, 1}));
-    frees(steps, task, {kept::attention_residual_mask});
-  }
-  row_backward(steps, w, cross_output_of(task));
-  if (!w.formats.narrow_inputs) uses(steps, crossing, {kept::attention_result});
-  frees(steps, crossing, {kept::output_projection_input});
-  attention_core_backward(steps, crossing);
-  column_backward(steps, of_encoder, {cross_key_value_of(task)}, task.model.hidden);
-  // Gradients of the encoder's output are added up over layers.
-  steps.then(stream("cross encoder gradient addition", KernelClass::kElementwise,
-                    of_encoder.row_tokens(), task.model.hidden, {2 * bytes, bytes, 1}));
-  frees(steps, task, {kept::encoder_output});
-  column_backward(steps, w, {cross_query_of(task)}, task.model.hidden);
-  frees(steps, task, {kept::cross_input});
-  norm_backward(steps, "cross norm backward", task, w.row_tokens(), PastBlock::kGradient);
-  frees(steps, task, {kept::cross_norm_input});
-  return steps;
-}
-
-StepList encoder_end_forward(const LlmConfig& model, const RankWork& work) {
-  const LayerConfig none;
-  const RankWork of_encoder = encoder_work(work);
-  StepList steps;
-  issued(steps, {model, none, of_encoder}, GraphPart::kOther);
-  steps.tell_tensors(work.passes.tensors);
-  const LayerTask task{model, none, of_encoder};
-  steps.then(norm_forward("encoder norm", task, of_encoder.row_tokens()));
-  makes(steps, task, {kept::encoder_norm_input});
-  return steps;
-}
-
-StepList encoder_end_backward(const LlmConfig& model, const RankWork& work) {
-  const LayerConfig none;
-  const RankWork of_encoder = encoder_work(work);
-  StepList steps;
-  issued(steps, {model, none, of_encoder}, GraphPart::kOther);
-  steps.tell_tensors(work.passes.tensors);
-  const LayerTask task{model, none, of_encoder};
-  norm_backward(steps, "encoder norm backward", task, of_encoder.row_tokens(), PastBlock::kNothing);
-  frees(steps, task, {kept::encoder_norm_input});
-  return steps;
+std::vector<LayerOp> cross_half(const LayerTask& task) {
+  LayerOp query = column_op({cross_query_of(task)}, task.model.hidden);
+  query.keeps = {cross_input};
+  LayerOp key_value = with_work(encoder_work, key_value_ops);
+  key_value.makes = {encoder_output};
+  std::vector<LayerOp> all;
+  append(all, GraphPart::kAttention,
+         {norm_op("cross norm", task, PastBlock::kGradient, {cross_norm_input}), std::move(query),
+          gradient_addition(task), std::move(key_value), with_work(to_encoder, core_ops),
+          core_output_op(cross_output_of(task)),
+          residual_output("cross residual", task, task.work.row_tokens(),
+                          kept::attention_residual_mask, kept::attention_half_output)});
+  return all;
 }
 
 }  // namespace orrery

@@ -25,4 +25,10 @@ class GroupedAttention : public Mixer {
   virtual void core_backward(StepList& steps, const LayerTask& task) const;
 };
 
+/// Rotary positions of queries and keys; in inference with the cache.
+LayerOp rotary_op(const LayerTask& task);
+/// What heads give times the sigmoid of their gates, which are columns of a product; nothing where
+/// attention has none.
+LayerOp output_gate(const LayerTask& task);
+
 }  // namespace orrery

@@ -12,6 +12,7 @@
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/context_parallel.h"
+#include "workloads/layers/attention/grouped_attention.h"
 #include "workloads/layers/attention/latent_rotary.h"
 #include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
@@ -277,29 +278,29 @@ void LatentAttention::heads_forward(StepList& steps, const LayerTask& task) cons
   column_forward(steps, w, {query_up(task)}, latent_width(task));
   beside_queries(steps, task);
   parts_forward()(steps, task);
-  if (!task.attention().output_gate) return;
-  column_forward(steps, w, {gate_of(task)}, task.model.hidden);
-  output_gate_forward(steps, task);
 }
 
 void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) const {
-  const RankWork& w = task.work;
-  if (w.recomputes(RecomputeModule::kMlaUpProj)) {
-    const Linear up = key_value_of(task);
-    cast(steps, w, up, Cast::kNormed, w.row_tokens());
-    column_forward(steps, w, {query_up(task)}, latent_width(task));
-    expand_latents(steps, w, up, w.tokens());
-    rotate_trained(steps, task, true);
-    makes(steps, task.again(), {kept::queries_keys_values});
-  }
-  if (task.attention().output_gate) {
-    output_gate_backward(steps, task);
-    column_backward(steps, w, {gate_of(task)}, task.model.hidden);
-  }
   attention_core_backward(steps, task);
   rotate_trained(steps, task, false);
-  column_backward(steps, w, {query_up(task), key_value_of(task)}, latent_width(task));
+  column_backward(steps, task.work, {query_up(task), key_value_of(task)}, latent_width(task));
 }
+
+namespace {
+
+/// What selective recomputation makes again of queries, keys and values.
+void up_again(StepList& steps, const LayerTask& task) {
+  const RankWork& w = task.work;
+  if (!w.recomputes(RecomputeModule::kMlaUpProj)) return;
+  const Linear up = key_value_of(task);
+  cast(steps, w, up, Cast::kNormed, w.row_tokens());
+  column_forward(steps, w, {query_up(task)}, latent_width(task));
+  expand_latents(steps, w, up, w.tokens());
+  rotate_trained(steps, task, true);
+  makes(steps, task.again(), {kept::queries_keys_values});
+}
+
+}  // namespace
 
 void LatentAttention::down_backward(StepList& steps, const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
@@ -326,9 +327,14 @@ std::vector<LayerOp> LatentAttention::ops(const LayerTask& task) const {
     heads_backward(steps, of);
   };
   const Linear output = output_of(task);
+  LayerOp again{{}, absorbs(task) ? LayerOp::Emit() : up_again};
+  again.makes = {kept::output_projection_input};
   return {{down_forward, downs, {kept::attention_input}},
           latent_norm(task),
-          {heads, heads_gradient, {}, {kept::output_projection_input}, {kept::latents}},
+          {heads, heads_gradient, {}, {}, {kept::latents}},
+          task.attention().output_gate ? column_op({gate_of(task)}, task.model.hidden) : LayerOp(),
+          output_gate(task),
+          std::move(again),
           absorbs(task) ? row_op(output, {kept::output_projection_input}) : core_output_op(output)};
 }
 

@@ -12,7 +12,6 @@
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/grouped_attention.h"
-#include "workloads/layers/attention/rotary_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
@@ -213,10 +212,6 @@ LayerOp join(const LayerTask& task) {
           {kept::layer_input, joined_input}};
 }
 
-void block_rotary_backward(StepList& steps, const LayerTask& task) {
-  steps.then(rotated_backward(task, rotated_width(task)));
-}
-
 LayerOp block_activation(const LayerTask& task) {
   const RankWork& w = task.work;
   const std::int64_t width = block_down(task).in;
@@ -247,13 +242,13 @@ std::vector<LayerOp> SharedBlock::ops(const LayerTask& task) const {
   mlp_norm.keeps = {block_mlp_norm_input};
   LayerOp gate_up = column_op({block_gate_up(task)}, hidden);
   gate_up.keeps = {block_mlp_input};
-  LayerOp last = local_op(block_output(task));
+  LayerOp last = local_op(block_output(task), task.work.row_tokens());
   last.keeps = {block_output_input};
   return {join(task),
           std::move(input_norm),
           std::move(qkv),
           std::move(qkv_adapters),
-          {rotary_forward, block_rotary_backward},
+          rotary_op(task),
           {parts_forward(), core, {}, {kept::output_projection_input}},
           core_output_op(block_attention_output(task), output),
           std::move(mlp_norm),

@@ -8,7 +8,7 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/kept_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/software/narrow_casts.h"
@@ -48,75 +48,99 @@ Kernel backward_product(Kernel kernel, const LayerTask& task) {
   return launched(gradient_product(task.work, std::move(kernel)), task);
 }
 
+// Rows of experts that are kept. Where etp ranks share each expert, each has the rows of all and
+// its part of the columns.
+
+Tensor expert_input(const LayerTask& task) {
+  return kept::of_modules("expert input", task,
+                          kept::routed_rows(task) * real(task.model.expert_columns()) *
+                              task.work.split.etp * kept::input_bytes(task.work),
+                          {RecomputeModule::kMoe});
+}
+
+Tensor expert_function_input(const LayerTask& task) {
+  return kept::of_modules("expert function input", task,
+                          kept::routed_rows(task) * real(task.model.moe.intermediate) *
+                              kept::function_columns(task) * task.bytes(),
+                          {RecomputeModule::kMoe});
+}
+
+Tensor expert_down_input(const LayerTask& task) {
+  return kept::of_modules(
+      "expert down input", task,
+      kept::routed_rows(task) * real(task.model.moe.intermediate) * kept::input_bytes(task.work),
+      {RecomputeModule::kMoe, RecomputeModule::kMoeAct});
+}
+
+/// For the gradients of the gates, which with expert parallelism see reduced outputs; none where
+/// functions multiply by the weights of gates.
+Tensor expert_outputs(const LayerTask& task) {
+  const bool weighted = task.work.software->experts.gate_weights.value == GateWeights::kResults;
+  const int copies = !weighted ? 0 : task.work.split.ep == 1 ? task.work.split.etp : 1;
+  return kept::of_modules(
+      "expert outputs", task,
+      kept::routed_rows(task) * real(task.model.expert_columns()) * copies * task.bytes(),
+      {RecomputeModule::kMoe});
+}
+
 /// A pass over [rows, width].
-void pass(StepList& steps, const LayerTask& task, const char* name, std::int64_t width,
-          StreamCost cost, std::int64_t kernels = 1) {
+LayerOp::Emit pass(const LayerTask& task, const char* name, std::int64_t width, StreamCost cost,
+                   std::int64_t count = 1) {
   Kernel kernel = stream(name, KernelClass::kElementwise, expert_rows(task), width, cost);
-  kernel.launches = kernels;
-  steps.then(std::move(kernel));
+  kernel.launches = count;
+  return kernels({std::move(kernel)});
 }
 
-/// Whether rows are copied into filled ones, and back, by kernels of their own.
-bool fills_apart(const LayerTask& task) {
-  return casts(task) && expert_software(task).filling_apart.value &&
-         expert_software(task).row_multiple.value > 1;
-}
-
-void fill(StepList& steps, const LayerTask& task, const char* name) {
-  const double bytes = task.bytes();
-  if (fills_apart(task)) pass(steps, task, name, task.model.expert_columns(), {bytes, bytes, 0});
+/// Copies of rows into filled ones, or back, by kernels of their own.
+LayerOp fill(const LayerTask& task, const char* name, const char* gradient) {
+  const ExpertSoftware& software = expert_software(task);
+  if (!casts(task) || !software.filling_apart.value || software.row_multiple.value == 1) return {};
+  const StreamCost copy{task.bytes(), task.bytes(), 0};
+  const std::int64_t columns = task.model.expert_columns();
+  return {pass(task, name, columns, copy), pass(task, gradient, columns, copy)};
 }
 
 bool biases_apart(const LayerTask& task) {
   return task.work.trains() && expert_software(task).biases_apart.value && !products_do_all(task);
 }
 
-// Biases of the second matrices times the weights of gates: a product, its sum with the results,
-// and one tensor of those of all experts (Megatron-Core 2025, transformer/moe/experts.py:
-// _apply_bias). Backwards products with either factor and their sums.
-void add_biases(StepList& steps, const LayerTask& task) {
-  if (!biases_apart(task) || !task.model.moe.expert_bias) return;
+/// Biases of the second matrices times the weights of gates: a product, its sum
+/// with the results, and one tensor of those of all experts (Megatron-Core
+/// 2025, transformer/moe/experts.py: _apply_bias). Backwards products with
+/// either factor and their sums.
+LayerOp add_biases(const LayerTask& task) {
+  if (!biases_apart(task) || !task.model.moe.expert_bias) return {};
   const double bytes = task.bytes();
-  pass(steps, task, "expert bias", task.model.expert_columns(), {3 * bytes, 3 * bytes, 2},
-       2 * launches(task) + 1);
+  const std::int64_t columns = task.model.expert_columns(), each = launches(task);
+  return {pass(task, "expert bias", columns, {3 * bytes, 3 * bytes, 2}, 2 * each + 1),
+          pass(task, "expert bias gradient", columns, {4 * bytes, 2 * bytes, 4}, 4 * each)};
 }
 
-void bias_gradients(StepList& steps, const LayerTask& task) {
-  if (!biases_apart(task) || !task.model.moe.expert_bias) return;
+/// Halves of the inputs of functions are limited and joined (Megatron-Core
+/// 2025, fusions/fused_bias_geglu.py: weighted_bias_quick_geglu_impl with
+/// clamp_value); backwards limits look at their inputs again.
+LayerOp limits(const LayerTask& task) {
+  if (!biases_apart(task) || !task.model.moe.clamped) return {};
   const double bytes = task.bytes();
-  pass(steps, task, "expert bias gradient", task.model.expert_columns(), {4 * bytes, 2 * bytes, 4},
-       4 * launches(task));
+  const std::int64_t columns = function_inputs(task) * split_width(task);
+  return {pass(task, "expert function limits", columns, {2 * bytes, 2 * bytes, 1}, 3),
+          pass(task, "expert function limits backward", columns, {3 * bytes, 2 * bytes, 1}, 3)};
 }
 
-// Halves of the inputs of functions are limited and joined (Megatron-Core 2025,
-// fusions/fused_bias_geglu.py: weighted_bias_quick_geglu_impl with clamp_value); backwards limits
-// look at their inputs again.
-void limit(StepList& steps, const LayerTask& task) {
-  if (!biases_apart(task) || !task.model.moe.clamped) return;
-  const double bytes = task.bytes();
-  pass(steps, task, "expert function limits", function_inputs(task) * split_width(task),
-       {2 * bytes, 2 * bytes, 1}, 3);
-}
-
-void limit_gradients(StepList& steps, const LayerTask& task) {
-  if (!biases_apart(task) || !task.model.moe.clamped) return;
-  const double bytes = task.bytes();
-  pass(steps, task, "expert function limits backward", function_inputs(task) * split_width(task),
-       {3 * bytes, 2 * bytes, 1}, 3);
-}
-
-/// Copies of what experts keep, from the buffers of all layers to pages, and back.
-void stash(StepList& steps, const LayerTask& task, const char* name) {
-  if (!task.work.trains() || !expert_software(task).stash.value) return;
-  const double bytes = (kept::expert_input(task).bytes + kept::expert_function_input(task).bytes +
-                        kept::expert_down_input(task).bytes)
-                           .base();
+/// Copies of what experts keep, from the buffers of all layers to pages, and
+/// back.
+LayerOp stash(const LayerTask& task) {
+  if (!task.work.trains() || !expert_software(task).stash.value) return {};
+  const double bytes =
+      (expert_input(task).bytes + expert_function_input(task).bytes + expert_down_input(task).bytes)
+          .base();
   const double a_row = bytes / real(expert_rows(task));
-  pass(steps, task, name, 1, {a_row, a_row, 0});
+  return {pass(task, "expert stash", 1, {a_row, a_row, 0}),
+          pass(task, "expert stash backward", 1, {a_row, a_row, 0})};
 }
 
-/// Narrow operands of [rows, width]; scales of all experts' weights are put in order at once, and
-/// left out.
+/// Narrow operands of [rows, width]; scales of all experts' weights are put in
+/// order at once, and left out.
 void cast(StepList& steps, const LayerTask& task, const std::string& name, std::int64_t width) {
   if (!casts(task)) return;
   NarrowOperand operand;
@@ -135,14 +159,16 @@ void cast(StepList& steps, const LayerTask& task, const std::string& name, std::
   }
 }
 
-/// Bytes of the inputs of functions, and of narrow copies of them or of what functions give.
+/// Bytes of the inputs of functions, and of narrow copies of them or of what
+/// functions give.
 Bytes function_bytes(const LayerTask& task, double inputs, double element) {
   return Bytes(real(expert_rows(task)) * real(split_width(task)) * inputs * element);
 }
 
-/// Inference: whether kernels of their own quantise what the products of engines read, in whose
-/// price it is not. DeepGEMM's for experts with room for their most rows (decodes) have it in the
-/// function (SGLang layers/moe/ep_moe/layer.py: silu_and_mul_masked_post_quant_fwd).
+/// Inference: whether kernels of their own quantise what the products of
+/// engines read, in whose price it is not. DeepGEMM's for experts with room for
+/// their most rows (decodes) have it in the function (SGLang
+/// layers/moe/ep_moe/layer.py: silu_and_mul_masked_post_quant_fwd).
 bool quantises_inputs(const LayerTask& task) {
   const RankWork& w = task.work;
   if (w.kernels.on(kQuantFusion) || products(task) != Precision::kFp8Block) return false;
@@ -157,9 +183,9 @@ Kernel expert_product(const char* name, const LayerTask& task, const GroupedShap
   const bool sums = blocks && task.work.kernels.experts == ExpertKernels::kTriton;
   Kernel kernel = grouped_gemm(name, sums ? Precision::kFp8 : stored, shape);
   if (blocks && task.work.kernels.experts == ExpertKernels::kDeepGemm) {
-    // DeepGEMM's tiles go through all experts as through one product (gemm/scheduler.cuh). Against
-    // its README's grouped products on H800 dense ones are 7 % off, up to 13; those of fp8 19, up
-    // to 32.
+    // DeepGEMM's tiles go through all experts as through one product
+    // (gemm/scheduler.cuh). Against its README's grouped products on H800 dense
+    // ones are 7 % off, up to 13; those of fp8 19, up to 32.
     kernel.kind = KernelClass::kGemm;
     kernel.load = {};
   }
@@ -191,17 +217,15 @@ void weight_gradient(StepList& steps, const LayerTask& task, const std::string& 
   steps.for_weights(gradient_addition(name, rows, shape.n, buffer), {product});
 }
 
-}  // namespace
-
-void experts_forward(StepList& steps, const LayerTask& task) {
+void up_forward(StepList& steps, const LayerTask& task) {
   GroupedShape up = expert_up(task);
   up.load.copies = up.rows;
-  // Tokens that come here: all of the exchange, or one for each copy where those are fewer.
+  // Tokens that come here: all of the exchange, or one for each copy where
+  // those are fewer.
   const double tokens =
       all_reduces(task) ? real(task.work.tokens())
                         : real(task.work.split_tokens() * task.work.split.ep * task.work.split.etp);
   up.load.choices = std::min(up.rows, tokens) * up.load.experts;
-  fill(steps, task, "expert rows filled");
   cast(steps, task, "expert up input", task.model.expert_columns());
   if (quantises_inputs(task) && all_reduces(task))
     steps.then(quantize("expert up input quantisation", products(task), task.work.tokens(),
@@ -210,74 +234,82 @@ void experts_forward(StepList& steps, const LayerTask& task) {
   if (products_do_all(task))
     product.written += function_bytes(task, 1, 2 * element_bytes(products(task)));
   steps.then(product);
-  makes(steps, task, {kept::expert_input});
-  limit(steps, task);
-  if (!products_do_all(task)) steps.then(expert_function(task));
-  makes(steps, task, {kept::expert_function_input, kept::expert_down_input});
+}
+
+void down_forward(StepList& steps, const LayerTask& task) {
   if (!products_do_all(task)) cast(steps, task, "expert down input", split_width(task));
   if (quantises_inputs(task))
     steps.then(quantize("expert down input quantisation", products(task), expert_rows(task),
                         split_width(task)));
   steps.then(expert_product("expert down", task, expert_down(task)));
-  makes(steps, task, {kept::expert_outputs});
-  add_biases(steps, task);
-  fill(steps, task, "expert rows cut");
-  stash(steps, task, "expert stash");
 }
 
-namespace {
-
-/// @return the step that makes the gradient which both gradients of the second matrix need
-std::size_t down_data_gradient(StepList& steps, const LayerTask& task) {
-  const Precision precision = task.work.formats.precision;
+void down_backward(StepList& steps, const LayerTask& task) {
   cast(steps, task, "expert down gradient", task.model.expert_columns());
   const std::size_t gradient = steps.cursor();
-  Kernel product =
-      backward_product(grouped_data_gradient("expert down", precision, expert_down(task)), task);
+  Kernel product = backward_product(
+      grouped_data_gradient("expert down", task.work.formats.precision, expert_down(task)), task);
   if (products_do_all(task)) {
     const double inputs = real(function_inputs(task));
     product.read += function_bytes(task, inputs, task.bytes());
     product.written = function_bytes(task, inputs, 2 * element_bytes(products(task)));
   }
   steps.then(product);
-  return gradient;
+  weight_gradient(steps, task, "expert down", expert_down(task), gradient);
+}
+
+/// The function between the products, unless these compute it.
+LayerOp function_op(const LayerTask& task) {
+  LayerOp op{.keeps = {expert_function_input}, .makes = {expert_down_input}};
+  if (products_do_all(task)) return op;
+  op.forward = kernels({expert_function(task)});
+  op.gradient = kernels({activation_backward("expert activation backward", task, expert_rows(task),
+                                             split_width(task))});
+  return op;
+}
+
+/// What selective recomputation makes again of the function.
+void function_again(StepList& steps, const LayerTask& task) {
+  if (!again_alone(task, RecomputeModule::kMoeAct) || products_do_all(task)) return;
+  steps.then(expert_function(task));
+  makes(steps, task.again(), {expert_down_input});
+  cast(steps, task, "expert down input", split_width(task));
 }
 
 }  // namespace
 
-std::size_t experts_backward(StepList& steps, const LayerTask& task) {
-  if (again_alone(task, RecomputeModule::kMoeAct) && !products_do_all(task)) {
-    steps.then(expert_function(task));
-    makes(steps, task.again(), {kept::expert_down_input});
-    cast(steps, task, "expert down input", split_width(task));
-  }
-  stash(steps, task, "expert stash backward");
-  fill(steps, task, "expert rows cut backward");
-  bias_gradients(steps, task);
-  const std::size_t gradient = down_data_gradient(steps, task);
-  weight_gradient(steps, task, "expert down", expert_down(task), gradient);
-  frees(steps, task, {kept::expert_down_input});
-  if (!products_do_all(task)) {
-    steps.then(activation_backward("expert activation backward", task, expert_rows(task),
-                                   split_width(task)));
-  }
-  frees(steps, task, {kept::expert_function_input});
-  limit_gradients(steps, task);
-  if (!products_do_all(task))
-    cast(steps, task, "expert up gradient", function_inputs(task) * split_width(task));
-  const std::size_t of_up = steps.cursor();
-  steps.then(backward_product(
-      grouped_data_gradient("expert up", task.work.formats.precision, expert_up(task)), task));
-  return of_up;
+LayerOp first_weight_gradient(const LayerTask& task, ExpertGradients place,
+                              const std::shared_ptr<ExpertSteps>& earlier) {
+  if (expert_software(task).weight_gradients.value != place) return {};
+  return {{},
+          [=](StepList& steps, const LayerTask& of) {
+            weight_gradient(steps, of, "expert up", expert_up(of), earlier->gradient);
+          },
+          {},
+          {},
+          {expert_input}};
 }
 
-void fill_backward(StepList& steps, const LayerTask& task) {
-  fill(steps, task, "expert rows filled backward");
-}
-
-void first_weight_gradient(StepList& steps, const LayerTask& task, std::size_t gradient) {
-  weight_gradient(steps, task, "expert up", expert_up(task), gradient);
-  frees(steps, task, {kept::expert_input});
+std::vector<LayerOp> expert_ops(const LayerTask& task,
+                                const std::shared_ptr<ExpertSteps>& earlier) {
+  const auto up_backward = [=](StepList& steps, const LayerTask& of) {
+    if (!products_do_all(of))
+      cast(steps, of, "expert up gradient", function_inputs(of) * split_width(of));
+    earlier->gradient = steps.cursor();
+    steps.then(backward_product(
+        grouped_data_gradient("expert up", of.work.formats.precision, expert_up(of)), of));
+  };
+  return {fill(task, "expert rows filled", "expert rows filled backward"),
+          first_weight_gradient(task, ExpertGradients::kWithProducts, earlier),
+          {up_forward, up_backward, {}, {expert_input}},
+          limits(task),
+          function_op(task),
+          {down_forward, down_backward, {}, {expert_outputs}, {expert_down_input}},
+          add_biases(task),
+          fill(task, "expert rows cut", "expert rows cut backward"),
+          stash(task),
+          {{}, function_again},
+          {.needs = {expert_outputs}}};
 }
 
 }  // namespace orrery

@@ -3,18 +3,25 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <vector>
 
-#include "workloads/layers/parts/layer_parts.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/ops/step_list.h"
 
 namespace orrery {
 
-void experts_forward(StepList& steps, const LayerTask& task);
-/// What copies rows out of filled ones, behind the data gradient of the first matrix.
-void fill_backward(StepList& steps, const LayerTask& task);
-/// All but the weight gradient of the first matrix.
-/// @return the step that makes the gradient which that one needs
-std::size_t experts_backward(StepList& steps, const LayerTask& task);
-void first_weight_gradient(StepList& steps, const LayerTask& task, std::size_t gradient);
+/// Steps of a pass through experts that later ones need.
+struct ExpertSteps {
+  std::size_t input = StepList::kStart;  ///< makes what router and shared experts read
+  std::vector<std::size_t> shared = {};  ///< makes what shared experts give; none: there are none
+  std::size_t gradient = StepList::kStart;  ///< makes the gradient of what first matrices give
+};
+
+/// From rows to rows.
+std::vector<LayerOp> expert_ops(const LayerTask& task, const std::shared_ptr<ExpertSteps>& earlier);
+/// The weight gradient of the first matrices, if the software has it at this `place`.
+LayerOp first_weight_gradient(const LayerTask& task, ExpertGradients place,
+                              const std::shared_ptr<ExpertSteps>& earlier);
 
 }  // namespace orrery

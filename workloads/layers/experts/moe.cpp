@@ -10,7 +10,7 @@
 // that it holds, works on its part of the shared experts, and an all-reduce adds up all (vLLM,
 // model_executor/layers/fused_moe/layer.py).
 #include <algorithm>
-#include <cmath>
+#include <memory>
 #include <utility>
 
 #include "workloads/base/real.h"
@@ -18,7 +18,8 @@
 #include "workloads/layers/experts/token_dispatch.h"
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/kept_parts.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
@@ -55,68 +56,167 @@ Linear router_of(const LayerTask& task) {
           unquantised(task.work.formats.precision)};
 }
 
-/// Beside the main path from `input`: nothing of the routed path waits for it until the results are
-/// added.
-std::size_t shared_forward(StepList& steps, const LayerTask& task, std::size_t input) {
+// What brings tokens to the width of routed experts, and their results back: whole on every rank,
+// as in Megatron-Core (moe_layer.py, fc1_latent_proj and fc2_latent_proj, core 0.16).
+Linear latent_down(const LayerTask& task) {
+  return {"expert latent down", task.model.hidden, task.model.moe.latent,
+          task.precision(task.layer.shared), task.weights(task.layer.shared)};
+}
+
+Linear latent_up(const LayerTask& task) {
+  return {"expert latent up", task.model.moe.latent, task.model.hidden,
+          task.precision(task.layer.shared), task.weights(task.layer.shared)};
+}
+
+}  // namespace
+
+ExpertWeights moe_weights(const LayerTask& task) {
+  const MoeConfig& m = task.model.moe;
+  const std::int64_t hidden = task.model.hidden, columns = task.model.expert_columns();
+  const Bias bias = m.expert_bias ? Bias::kPassedOn : Bias::kNone;
+  Linear router = router_of(task);
+  router.out = router.sixteen_bit = m.experts;
+  Linear up{"expert up", columns, (task.model.mlp.gated ? 2 : 1) * split_width(task)};
+  Linear down{"expert down", split_width(task), columns};
+  up.split = MatrixSplit::kColumns;
+  down.split = MatrixSplit::kRows;
+  up.bias = down.bias = bias;
+  ExpertWeights all{{{router}}, {{up, down}}};
+  std::vector<Linear>& whole = all.whole.matrices;
+  if (m.shared_intermediate > 0) whole.insert(whole.end(), {shared_up(task), shared_down(task)});
+  if (m.shared_gate) whole.push_back({"shared gate", hidden, 1});
+  if (m.latent > 0) whole.insert(whole.end(), {latent_down(task), latent_up(task)});
+  const bool balanced = m.router_bias && !task.layer.hashed;
+  all.whole.whole_vectors =
+      (balanced ? m.experts : 0) + m.norms * hidden + (m.latent_norm ? m.latent : 0);
+  return all;
+}
+
+namespace {
+
+// Tensors that are kept. The router is not quantised.
+
+Tensor router_input(const LayerTask& task) {
+  return kept::of_modules("router input", task,
+                          real(task.work.split_tokens()) * real(task.model.hidden) *
+                              (task.work.lora.trains ? 0 : task.bytes()),
+                          {RecomputeModule::kLayernorm});
+}
+
+Tensor router_scores(const LayerTask& task) {
+  return kept::of_modules(
+      "router scores", task,
+      real(task.work.split_tokens()) * real(task.model.moe.experts) * task.bytes(),
+      {RecomputeModule::kMoe});
+}
+
+/// Results of routed experts, and of the MLP beside them, in front of norms of their own.
+Tensor expert_norm_inputs(const LayerTask& task) {
+  const double results = task.model.moe.norms > 0 ? 2 : 0;
+  return kept::of_modules(
+      "expert norm inputs", task,
+      results * real(task.work.split_tokens() * task.model.hidden) * task.bytes(),
+      {RecomputeModule::kMoe});
+}
+
+/// Elements in front of the function of shared experts and behind it.
+double shared_elements(const LayerTask& task) {
+  return real(task.work.split_tokens()) * real(task.model.moe.shared_intermediate);
+}
+
+/// What shared experts read where it is not router_input: a narrow copy, or behind another norm.
+Tensor shared_input(const LayerTask& task) {
+  const bool apart = task.work.formats.narrow_inputs || task.model.moe.norms > 0;
+  const bool copied = apart && task.model.moe.shared_intermediate > 0;
+  return kept::of_modules("shared expert input", task,
+                          real(task.work.split_tokens()) * real(task.model.hidden) *
+                              (copied ? kept::input_bytes(task.work) : 0),
+                          {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
+}
+
+Tensor shared_function_input(const LayerTask& task) {
+  return kept::of_modules("shared function input", task,
+                          shared_elements(task) * kept::function_columns(task) * task.bytes(),
+                          {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
+}
+
+Tensor shared_down_input(const LayerTask& task) {
+  return kept::of_modules("shared down input", task,
+                          shared_elements(task) * kept::input_bytes(task.work),
+                          {RecomputeModule::kMoe, RecomputeModule::kSharedExperts});
+}
+
+/// Where experts have a width of their own: what brings their sums back to that of the model reads.
+Tensor expert_sums(const LayerTask& task) {
+  return kept::of_modules(
+      "expert sums", task,
+      real(task.work.split_tokens()) * real(task.model.moe.latent) * kept::input_bytes(task.work),
+      {RecomputeModule::kMoe});
+}
+
+std::vector<LayerOp> shared_ops(const LayerTask& task) {
   const std::int64_t rows = routed_tokens(task);
   const Linear down = shared_down(task);
-  const std::size_t main = steps.cursor();
+  LayerOp up = local_op(shared_up(task), rows);
+  up.keeps = {shared_input};
+  up.gradient = [=, product = up.gradient](StepList& steps, const LayerTask& of) {
+    product(steps, of);
+    uses(steps, of, {router_input});
+  };
+  return {std::move(up),
+          {kernels({activation_forward("shared expert activation", task, rows, down.in)}),
+           kernels({activation_backward("shared expert activation backward", task, rows, down.in)}),
+           {shared_function_input},
+           {shared_down_input}},
+          local_op(down, rows, {shared_down_input})};
+}
+
+/// Beside the main path from its input: nothing of the routed path waits for it until the results
+/// are added.
+void shared_forward(StepList& steps, const LayerTask& task, ExpertSteps& pass) {
   // Where every rank has a part of all experts, vLLM runs the shared one on a stream of its own
   // (layers/fused_moe/shared_fused_moe.py), so that no kernel of its quantises on the way.
   RankWork work = task.work;
   if (all_reduces(task)) work.kernels.set(kQuantFusion, true);
   const LayerTask shared{task.model, task.layer, work, task.forward};
-  steps.move_to(input);
-  local_forward(steps, work, shared_up(task), rows);
-  makes(steps, task, {kept::shared_input});
-  steps.then(activation_forward("shared expert activation", shared, rows, down.in));
-  makes(steps, task, {kept::shared_function_input, kept::shared_down_input});
-  local_forward(steps, work, down, rows);
-  const std::size_t last = steps.cursor();
+  const std::size_t main = steps.cursor();
+  steps.move_to(pass.input);
+  run_forward(steps, shared, shared_ops(shared));
+  pass.shared = {steps.cursor()};
   steps.move_to(main);
-  return last;
 }
 
 void shared_backward(StepList& steps, const LayerTask& task) {
-  const std::int64_t rows = task.work.split_tokens();
-  if (again_alone(task, RecomputeModule::kSharedExperts))
-    steps.move_to(shared_forward(steps, task.again(), steps.cursor()));
-  local_backward(steps, task.work, shared_down(task), rows);
-  frees(steps, task, {kept::shared_down_input});
-  steps.then(
-      activation_backward("shared expert activation backward", task, rows, shared_down(task).in));
-  frees(steps, task, {kept::shared_function_input});
-  local_backward(steps, task.work, shared_up(task), rows);
-  uses(steps, task, {kept::router_input});
-  frees(steps, task, {kept::shared_input});
+  if (!task.work.recomputes(RecomputeModule::kMoe))
+    norm_again(steps, task, "mlp norm", router_input);
+  if (task.model.moe.shared_intermediate == 0) return;
+  const std::vector<LayerOp> ops = shared_ops(task);
+  if (again_alone(task, RecomputeModule::kSharedExperts)) run_forward(steps, task.again(), ops);
+  run_backward(steps, task, ops);
+}
+
+/// Gradients of norms of experts, half of all.
+LayerOp::Emit norms_backward(const LayerTask& task, const char* name, PastBlock past) {
+  return [=, norms = task.model.moe.norms / 2](StepList& steps, const LayerTask& of) {
+    for (std::int64_t i = 0; i < norms; ++i)
+      norm_backward(steps, name, of, of.work.split_tokens(), past);
+  };
 }
 
 /// Norms of a dense MLP beside experts and of these: of what each of them gives, and of what router
-/// and experts read, which is in front of the MLP's norm.
-void expert_norms(StepList& steps, const LayerTask& task) {
+/// and experts read, which is in front of the MLP's norm. Gradients of the latter are added to that
+/// of the MLP's norm, which reads what they read.
+LayerOp expert_norms(const LayerTask& task) {
   const std::int64_t norms = task.model.moe.norms;
-  if (norms == 0) return;
+  if (norms == 0) return {};
   const double bytes = task.bytes();
   Kernel kernel = stream("expert norms", KernelClass::kNormalization, routed_tokens(task) * norms,
                          task.model.hidden, {bytes, bytes, vector_cost::kRmsNorm});
   kernel.launches = norms;
-  steps.then(std::move(kernel));
-  makes(steps, task, {kept::expert_norm_inputs});
-}
-
-/// Gradients of norms of results, half of all.
-void result_norms_backward(StepList& steps, const LayerTask& task) {
-  for (std::int64_t i = 0; i < task.model.moe.norms / 2; ++i)
-    norm_backward(steps, "expert norm backward", task, task.work.split_tokens(),
-                  PastBlock::kNothing);
-  frees(steps, task, {kept::expert_norm_inputs});
-}
-
-/// Those of the others, added to the gradient of the MLP's norm, which reads what they read.
-void input_norms_backward(StepList& steps, const LayerTask& task) {
-  for (std::int64_t i = 0; i < task.model.moe.norms / 2; ++i)
-    norm_backward(steps, "expert input norm backward", task, task.work.split_tokens(),
-                  PastBlock::kGradient);
+  return {kernels({std::move(kernel)}),
+          norms_backward(task, "expert input norm backward", PastBlock::kGradient),
+          {},
+          {expert_norm_inputs}};
 }
 
 /// Kernels of a training step that score, choose and count besides the one that chooses, and those
@@ -135,9 +235,8 @@ void small_kernels(StepList& steps, const LayerTask& task, const char* name, std
 void route_forward(StepList& steps, const LayerTask& task) {
   const std::int64_t rows = routed_tokens(task);
   const Linear router = router_of(task);
-  issued(steps, task, GraphPart::kRouting);
   steps.then(gemm(router.name, router.precision, {rows, router.out, router.in}));
-  makes(steps, task, {kept::router_input, kept::router_scores});
+  makes(steps, task, {router_input, router_scores});
   for (Kernel& kernel :
        expert_choice(rows, router.out, task.model.moe.experts_per_token, task.bytes()))
     steps.then(std::move(kernel));
@@ -160,106 +259,80 @@ void route_forward(StepList& steps, const LayerTask& task) {
                 waits ? std::max<std::int64_t>(1, prepares) : prepares, waits);
 }
 
-// What brings tokens to the width of routed experts, and their results back: whole on every rank,
-// as in Megatron-Core (moe_layer.py, fc1_latent_proj and fc2_latent_proj, core 0.16).
-Linear latent_down(const LayerTask& task) {
-  return {"expert latent down", task.model.hidden, task.model.moe.latent,
-          task.precision(task.layer.shared), task.weights(task.layer.shared)};
-}
-
-Linear latent_up(const LayerTask& task) {
-  return {"expert latent up", task.model.moe.latent, task.model.hidden,
-          task.precision(task.layer.shared), task.weights(task.layer.shared)};
-}
-
-void apply(StepList& steps, const LayerTask& task, const Linear& linear) {
-  if (task.model.moe.latent == 0) return;
-  local_forward(steps, task.work, linear, routed_tokens(task));
-}
-
-void apply_backward(StepList& steps, const LayerTask& task, const Linear& linear) {
-  if (task.model.moe.latent > 0) local_backward(steps, task.work, linear, task.work.split_tokens());
-}
-
 void route_backward(StepList& steps, const LayerTask& task) {
-  issued(steps, task, GraphPart::kRouting);
-  frees(steps, task, {kept::router_scores});
+  frees(steps, task, {router_scores});
   small_kernels(steps, task, "router backward kernels",
                 expert_software(task).router_kernels.value / 2);
   local_backward(steps, task.work, router_of(task), task.work.split_tokens());
-  frees(steps, task, {kept::router_input});
+  frees(steps, task, {router_input});
+}
+
+/// The sum of experts of all ranks, or the tokens of all.
+void gather_sums(StepList& steps, const LayerTask& task) {
+  const RankWork& w = task.work;
+  if (all_reduces(task))
+    steps.then(tensor_collective("expert output all-reduce", TransferKind::kAllReduce, w,
+                                 task.model.hidden));
+  else if (w.split.tp > 1 && !w.split.sp)
+    steps.then(tensor_collective("expert output all-gather", TransferKind::kAllGather, w,
+                                 task.model.hidden));
+}
+
+/// From sums in the width of routed experts to that of the model.
+std::vector<LayerOp> widen_sums(const LayerTask& task) {
+  const double bytes = task.bytes();
+  std::vector<LayerOp> all;
+  if (task.model.moe.latent_norm)
+    all.push_back(
+        {kernels({stream("expert latent norm", KernelClass::kNormalization, routed_tokens(task),
+                         task.model.moe.latent, {bytes, bytes, vector_cost::kRmsNorm})})});
+  all.push_back(local_op(latent_up(task), routed_tokens(task)));
+  all.back().keeps = {expert_sums};
+  return all;
 }
 
 }  // namespace
 
-void moe_forward(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  const std::size_t input = steps.cursor();
-  const bool has_shared = task.model.moe.shared_intermediate > 0 && !shared_is_routed(task);
-  const bool before = task.work.trains() &&
-                      expert_software(task).shared_experts.value == SharedExperts::kBeforeDispatch;
-  std::vector<std::size_t> shared;
-  const auto add_shared = [&] {
-    issued(steps, task, before ? GraphPart::kRouting : GraphPart::kOther);
-    shared.push_back(shared_forward(steps, task, input));
-  };
-  if (has_shared && before) add_shared();
-  expert_norms(steps, task);
-  route_forward(steps, task);
-  issued(steps, task, GraphPart::kOther);
-  apply(steps, task, latent_down(task));
-  dispatch(steps, task);
-  if (has_shared && !before) add_shared();
-  receive_dispatched(steps, task);
-  experts_forward(steps, task);
+std::vector<LayerOp> moe_ops(const LayerTask& task) {
   const bool latent = task.model.moe.latent > 0;
-  combine(steps, task, latent ? std::vector<std::size_t>() : shared);
-  if (task.model.moe.latent_norm)
-    steps.then(stream("expert latent norm", KernelClass::kNormalization, routed_tokens(task),
-                      task.model.moe.latent,
-                      {activation_bytes(w.formats.precision), activation_bytes(w.formats.precision),
-                       vector_cost::kRmsNorm}));
-  apply(steps, task, latent_up(task));
-  makes(steps, task, {kept::expert_sums});
-  if (latent) add_results(steps, task, shared);
-  if (all_reduces(task)) {
-    steps.then(tensor_collective("expert output all-reduce", TransferKind::kAllReduce, w,
-                                 task.model.hidden));
-  } else if (w.split.tp > 1 && !w.split.sp) {
-    steps.then(tensor_collective("expert output all-gather", TransferKind::kAllGather, w,
-                                 task.model.hidden));
+  const bool has_shared = task.model.moe.shared_intermediate > 0 && !shared_is_routed(task);
+  const bool before = has_shared && task.work.trains() &&
+                      expert_software(task).shared_experts.value == SharedExperts::kBeforeDispatch;
+  const auto pass = std::make_shared<ExpertSteps>();
+  const auto shared = [pass](StepList& steps, const LayerTask& of) {
+    shared_forward(steps, of, *pass);
+  };
+  const auto begin = [pass](StepList& steps, const LayerTask& /*task*/) {
+    *pass = {.input = steps.cursor()};
+  };
+  std::vector<LayerOp> all;
+  const auto add = [&](std::vector<LayerOp> ops) {
+    append(all, GraphPart::kOther, std::move(ops));
+  };
+  append(all, GraphPart::kRouting,
+         {{begin},
+          {before ? shared : LayerOp::Emit()},
+          expert_norms(task),
+          {route_forward, route_backward}});
+  if (latent) add({local_op(latent_down(task), routed_tokens(task))});
+  add(permute_ops(task));
+  add({{{}, shared_backward}, first_weight_gradient(task, ExpertGradients::kBehindExchange, pass)});
+  add(dispatch_ops(task));
+  add({{has_shared && !before ? shared : LayerOp::Emit()}, {receive_dispatched}});
+  add(expert_ops(task, pass));
+  add(combine_ops(task, latent ? nullptr : pass));
+  if (latent) {
+    add(widen_sums(task));
+    add({add_shared(pass)});
   }
-}
-
-void moe_backward(StepList& steps, const LayerTask& task) {
-  issued(steps, task, GraphPart::kOther);
-  const Kernel norm = norm_forward("mlp norm", task, task.work.split_tokens());
-  if (task.work.recomputes(RecomputeModule::kMoe)) {
-    if (task.work.recomputes(RecomputeModule::kLayernorm)) steps.then(norm);
-    moe_forward(steps, task.again());
-  }
-  result_norms_backward(steps, task);
-  apply_backward(steps, task, latent_up(task));
-  frees(steps, task, {kept::expert_sums});
-  combine_backward(steps, task);
-  frees(steps, task, {kept::expert_outputs});
-  const std::size_t gradient = experts_backward(steps, task);
-  const bool behind =
-      expert_software(task).weight_gradients.value == ExpertGradients::kBehindExchange;
-  if (!behind) first_weight_gradient(steps, task, gradient);
-  fill_backward(steps, task);
-  dispatch_backward(steps, task);
-  // After the exchange in issue order, so that it runs beside it.
-  if (behind) first_weight_gradient(steps, task, gradient);
-  if (again_alone(task, RecomputeModule::kLayernorm)) {
-    steps.then(norm);
-    makes(steps, task.again(), {kept::router_input});
-  }
-  if (task.model.moe.shared_intermediate > 0) shared_backward(steps, task);
-  permute_backward(steps, task);
-  apply_backward(steps, task, latent_down(task));
-  route_backward(steps, task);
-  input_norms_backward(steps, task);
+  add({{{},
+        norms_backward(task, "expert norm backward", PastBlock::kNothing),
+        {},
+        {},
+        {expert_norm_inputs}},
+       {gather_sums}});
+  add({again_op(task, RecomputeModule::kMoe, all)});
+  return all;
 }
 
 }  // namespace orrery

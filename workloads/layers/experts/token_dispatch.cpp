@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/expert_rows.h"
@@ -34,16 +35,15 @@ ExpertRouting routing_of(const LayerTask& task) {
           .hook = decode && task.work.takes_turns};
 }
 
-void exchange(StepList& steps, const std::string& name, TransferKind kind, const LayerTask& task,
-              Precision precision) {
-  if (task.work.split.ep == 1 || all_reduces(task)) return;
+LayerCollective exchange(const LayerTask& task, const std::string& name, TransferKind kind,
+                         Precision precision) {
   LayerCollective collective;
   collective.name = name;
   collective.kind = kind;
   collective.scope = Scope::kExpert;
   collective.bytes = token_bytes(precision, task.model.expert_columns()) * real(sent_rows(task));
   collective.routing = routing_of(task);
-  steps.then(collective);
+  return collective;
 }
 
 /// Whether kernels of this rank put its rows on the way and fetch what has come, and hold no SM
@@ -69,11 +69,22 @@ Kernel copy_rows(const std::string& name, const LayerTask& task, double bytes, d
   return kernel;
 }
 
+/// Format of tokens on their way to the experts.
+Precision sent_precision(const LayerTask& task) {
+  const bool wide = task.work.trains() &&
+                    expert_software(task).dispatch_format.value == DispatchFormat::kSixteenBit;
+  return wide ? unquantised(task.work.formats.precision) : task.precision(task.layer.feed);
+}
+
+double sent_bytes(const LayerTask& task) {
+  return std::min(task.bytes(), element_bytes(sent_precision(task)));
+}
+
 /// Rows of experts out of tokens, for the transfer that follows.
-void send_tokens(StepList& steps, const LayerTask& task, double payload) {
+void send_tokens(StepList& steps, const LayerTask& task) {
   next_turn(steps, task);
   Kernel kernel = permute_tokens(permuted_tokens(task), task.model.expert_columns(),
-                                 copies_of(task), task.bytes(), payload);
+                                 copies_of(task), task.bytes(), sent_bytes(task));
   if (sends_and_fetches(task)) {
     kernel.name = "dispatch send";
     kernel.rate = kSendRate;
@@ -86,31 +97,50 @@ std::int64_t shared_rows(const LayerTask& task) {
   return gathers_tokens(task) ? permuted_tokens(task) : expert_rows(task);
 }
 
-void gather(StepList& steps, const std::string& name, const LayerTask& task, Precision precision) {
-  steps.then(LayerCollective{
+double token_columns_bytes(const LayerTask& task) {
+  return real(task.model.expert_columns()) * task.bytes();
+}
+
+LayerOp::Emit step(std::variant<Kernel, LayerCollective> work) {
+  return [work = std::move(work)](StepList& steps, const LayerTask& /*task*/) { steps.then(work); };
+}
+
+LayerOp::Emit gather(const LayerTask& task, const std::string& name, Precision precision) {
+  return step(LayerCollective{
       name + " all-gather", TransferKind::kAllGather, Scope::kExpertTensor,
       token_bytes(precision, task.model.expert_columns()) * real(shared_rows(task))});
 }
 
-void reduce(StepList& steps, const std::string& name, const LayerTask& task) {
-  const double element = task.bytes();
-  steps.then(
-      LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter, Scope::kExpertTensor,
-                      Bytes(real(shared_rows(task) * task.model.expert_columns()) * element)});
+LayerOp::Emit reduce(const LayerTask& task, const std::string& name) {
+  return step(LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter,
+                              Scope::kExpertTensor,
+                              Bytes(real(shared_rows(task)) * token_columns_bytes(task))});
 }
 
 /// All copies, each to the rank of its expert (NCCL).
-void all_to_all(StepList& steps, const std::string& name, const LayerTask& task,
-                Precision precision) {
-  if (task.work.split.ep == 1) return;
+LayerCollective all_to_all(const LayerTask& task, const std::string& name, Precision precision) {
   const double rows = real(sent_rows(task)) * skew_of(task);
-  steps.then(LayerCollective{name, TransferKind::kAllToAll, Scope::kExpert,
-                             token_bytes(precision, task.model.expert_columns()) * rows});
+  return {name, TransferKind::kAllToAll, Scope::kExpert,
+          token_bytes(precision, task.model.expert_columns()) * rows};
 }
 
 TokenDispatcher dispatcher_of(const LayerTask& task) {
   if (task.work.trains()) return expert_software(task).dispatcher.value;
   return sends_tokens_once(task) ? TokenDispatcher::kFlex : TokenDispatcher::kExchange;
+}
+
+/// Rows to the ranks of their experts (kDispatch), or their results back (kCombine); gradients go
+/// the other way.
+LayerOp exchange_op(const LayerTask& task, const std::string& name, TransferKind kind,
+                    Precision sent) {
+  const Precision wide = unquantised(task.work.formats.precision);
+  if (task.work.split.ep == 1 || all_reduces(task)) return {};
+  if (dispatcher_of(task) == TokenDispatcher::kAllToAll)
+    return {step(all_to_all(task, name, sent)), step(all_to_all(task, name + " backward", wide))};
+  const bool there = kind == TransferKind::kDispatch;
+  return {step(exchange(task, name, kind, sent)),
+          step(exchange(task, name + " backward",
+                        there ? TransferKind::kCombine : TransferKind::kDispatch, wide))};
 }
 
 /// Whether rows are made where tokens have come, not where they are sent.
@@ -129,24 +159,28 @@ std::int64_t gathered_tokens(const LayerTask& task) {
 }
 
 /// @param bytes of a token
-void gather_tokens(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
-  const double mine = bytes * real(permuted_tokens(task));
-  if (gathers_rows(task))
-    steps.then(LayerCollective{name + " all-gather over tensors", TransferKind::kAllGather,
-                               Scope::kExpertTensor, Bytes(mine * task.work.split.etp)});
-  if (task.work.split.ep > 1)
-    steps.then(LayerCollective{name + " all-gather", TransferKind::kAllGather, Scope::kExpert,
-                               Bytes(bytes * real(gathered_tokens(task)))});
+LayerOp::Emit gather_tokens(const std::string& name, double bytes) {
+  return [=](StepList& steps, const LayerTask& task) {
+    const double mine = bytes * real(permuted_tokens(task));
+    if (gathers_rows(task))
+      steps.then(LayerCollective{name + " all-gather over tensors", TransferKind::kAllGather,
+                                 Scope::kExpertTensor, Bytes(mine * task.work.split.etp)});
+    if (task.work.split.ep > 1)
+      steps.then(LayerCollective{name + " all-gather", TransferKind::kAllGather, Scope::kExpert,
+                                 Bytes(bytes * real(gathered_tokens(task)))});
+  };
 }
 
-void scatter_tokens(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
-  if (task.work.split.ep > 1)
-    steps.then(LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter,
-                               Scope::kExpert, Bytes(bytes * real(gathered_tokens(task)))});
-  if (gathers_rows(task))
-    steps.then(LayerCollective{name + " reduce-scatter over tensors", TransferKind::kReduceScatter,
-                               Scope::kExpertTensor,
-                               Bytes(bytes * real(permuted_tokens(task)) * task.work.split.etp)});
+LayerOp::Emit scatter_tokens(const std::string& name, double bytes) {
+  return [=](StepList& steps, const LayerTask& task) {
+    if (task.work.split.ep > 1)
+      steps.then(LayerCollective{name + " reduce-scatter", TransferKind::kReduceScatter,
+                                 Scope::kExpert, Bytes(bytes * real(gathered_tokens(task)))});
+    if (gathers_rows(task))
+      steps.then(LayerCollective{name + " reduce-scatter over tensors",
+                                 TransferKind::kReduceScatter, Scope::kExpertTensor,
+                                 Bytes(bytes * real(permuted_tokens(task)) * task.work.split.etp)});
+  };
 }
 
 /// What a router says of a token: a mask and an fp32 weight for each expert.
@@ -154,15 +188,14 @@ double choice_bytes(const LayerTask& task, bool mask) {
   return real(task.model.moe.experts) * ((mask ? 1 : 0) + sizeof(float));
 }
 
-double token_columns_bytes(const LayerTask& task) {
-  return real(task.model.expert_columns()) * task.bytes();
-}
-
 /// Sorts copies that came from all ranks by their expert, or back.
-void sort_copies(StepList& steps, const std::string& name, const LayerTask& task, double bytes) {
-  if (local_experts(task) == 1) return;
-  steps.then(stream(name, KernelClass::kElementwise, expert_rows(task), task.model.expert_columns(),
-                    {bytes, bytes, 0}));
+LayerOp sort_copies(const LayerTask& task, const std::string& name, double there) {
+  if (local_experts(task) == 1) return {};
+  const auto pass = [&](const std::string& what, double bytes) {
+    return step(stream(what, KernelClass::kElementwise, expert_rows(task),
+                       task.model.expert_columns(), {bytes, bytes, 0}));
+  };
+  return {pass(name, there), pass(name + " backward", task.bytes())};
 }
 
 /// Tokens that this rank has to make rows of.
@@ -187,13 +220,6 @@ Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_
                 per_element);
 }
 
-/// Format of tokens on their way to the experts.
-Precision sent_precision(const LayerTask& task) {
-  const bool wide = task.work.trains() &&
-                    expert_software(task).dispatch_format.value == DispatchFormat::kSixteenBit;
-  return wide ? unquantised(task.work.formats.precision) : task.precision(task.layer.feed);
-}
-
 /// What the sum of a token's results, `copies` of them, does to gradients: of each a copy by the
 /// weight of its gate, whose own gradient needs the result.
 StreamCost spread_gradients(const LayerTask& task, double copies) {
@@ -203,7 +229,8 @@ StreamCost spread_gradients(const LayerTask& task, double copies) {
 }
 
 /// Tokens in the format in which they are sent, where the norm before does not write it.
-void narrow_tokens(StepList& steps, const LayerTask& task, Precision sent) {
+void narrow_tokens(StepList& steps, const LayerTask& task) {
+  const Precision sent = sent_precision(task);
   if (task.work.kernels.on(kQuantFusion) || element_bytes(sent) >= 2) return;
   steps.then(quantize("dispatch input quantisation", sent, permuted_tokens(task),
                       task.model.expert_columns()));
@@ -214,150 +241,123 @@ bool host_waits(const LayerTask& task) {
          task.work.passes.expert_capacity == 0;
 }
 
+/// Rows of experts from tokens that have come. The numbers of rows come with the tokens (recalled:
+/// Megatron-Core 2026, moe/fused_a2a.py, waits for those of HybridEP in pinned memory; the
+/// allgather dispatcher copies its sums to the host).
+LayerOp permute_received(const LayerTask& task, double bytes) {
+  Kernel permute = move_received("permute", task, bytes, false);
+  permute.host_waits = host_waits(task);
+  return {step(std::move(permute)),
+          step(move_received("permute backward", task, task.bytes(), true))};
+}
+
+/// The sum of what a rank's experts give for each token that came.
+LayerOp sum_received(const LayerTask& task) {
+  const double each = real(expert_rows(task)) / tokens_here(task);
+  const auto tokens = static_cast<std::int64_t>(std::llround(tokens_here(task)));
+  return {step(move_received("unpermute", task, task.bytes(), true)),
+          step(stream("combine add backward", KernelClass::kElementwise, tokens,
+                      task.model.expert_columns(), spread_gradients(task, each)))};
+}
+
+void send_results(StepList& steps, const LayerTask& task) {
+  if (sends_and_fetches(task))
+    steps.then(copy_rows("combine send", task, task.bytes(), kResultRate));
+}
+
+/// The sum of the copies of each token, with what shared experts gave if these are given.
+LayerOp add_copies(const LayerTask& task, const std::shared_ptr<ExpertSteps>& earlier) {
+  const double copies = real(task.model.moe.experts_per_token);
+  const auto add = [=](StepList& steps, const LayerTask& of) {
+    const std::vector<std::size_t> beside = earlier ? earlier->shared : std::vector<std::size_t>();
+    steps.join(combine_copies(permuted_tokens(of), of.model.expert_columns(), copies_of(of),
+                              of.bytes(), beside.empty() ? 0 : of.bytes()),
+               beside);
+  };
+  return {add, step(move_rows("combine add backward", task, spread_gradients(task, copies)))};
+}
+
 }  // namespace
 
 bool waits_before_dispatch(const LayerTask& task) {
   return host_waits(task) && !permutes_behind(task);
 }
 
-void dispatch(StepList& steps, const LayerTask& task) {
-  const double bytes = task.bytes();
-  const Precision sent = sent_precision(task);
-  const double payload = std::min(bytes, element_bytes(sent));
-  const std::int64_t hidden = task.model.expert_columns();
+std::vector<LayerOp> permute_ops(const LayerTask& task) {
+  const double bytes = task.bytes(), copies = real(task.model.moe.experts_per_token);
+  std::vector<LayerOp> all;
   if (gathers_tokens(task))
-    gather(steps, "expert tokens", task, unquantised(task.work.formats.precision));
-  switch (dispatcher_of(task)) {
-    case TokenDispatcher::kExchange:
-      send_tokens(steps, task, payload);
-      exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
-      if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
-      return;
-    case TokenDispatcher::kAllToAll:
-      steps.then(permute_tokens(permuted_tokens(task), hidden, copies_of(task), bytes, payload));
-      all_to_all(steps, "dispatch", task, sent);
-      if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
-      sort_copies(steps, "dispatch sort", task, payload);
-      return;
-    case TokenDispatcher::kFlex:
-      if (sends_tokens_once(task)) narrow_tokens(steps, task, sent);
-      exchange(steps, "dispatch", TransferKind::kDispatch, task, sent);
-      if (gathers_rows(task)) gather(steps, "dispatch", task, sent);
-      if (!task.work.trains()) return;  // behind what runs beside the dispatch
-      break;
-    case TokenDispatcher::kAllGather:
-      gather_tokens(steps, "expert choices", task, choice_bytes(task, true));
-      gather_tokens(steps, "dispatch", task, token_columns_bytes(task));
-  }
-  const bool gathers = dispatcher_of(task) == TokenDispatcher::kAllGather;
-  // The numbers of rows come with the tokens (recalled: Megatron-Core 2026, moe/fused_a2a.py, waits
-  // for those of HybridEP in pinned memory; the allgather dispatcher copies its sums to the host).
-  Kernel permute = move_received("permute", task, gathers ? bytes : payload, false);
-  permute.host_waits = host_waits(task);
-  steps.then(std::move(permute));
+    all.push_back({gather(task, "expert tokens", unquantised(task.work.formats.precision)),
+                   reduce(task, "permute backward")});
+  if (!permutes_behind(task))
+    all.push_back(
+        {send_tokens, step(move_rows("permute backward", task, {copies * bytes, bytes, copies}))});
+  return all;
+}
+
+std::vector<LayerOp> dispatch_ops(const LayerTask& task) {
+  const Precision sent = sent_precision(task);
+  const double token = token_columns_bytes(task), payload = sent_bytes(task);
+  const TokenDispatcher dispatcher = dispatcher_of(task);
+  if (dispatcher == TokenDispatcher::kAllGather)
+    return {{gather_tokens("expert choices", choice_bytes(task, true)),
+             scatter_tokens("expert choices backward", choice_bytes(task, false))},
+            {gather_tokens("dispatch", token), scatter_tokens("dispatch backward", token)},
+            permute_received(task, task.bytes())};
+  std::vector<LayerOp> all;
+  if (sends_tokens_once(task)) all.push_back({narrow_tokens});
+  all.push_back(exchange_op(task, "dispatch", TransferKind::kDispatch, sent));
+  if (gathers_rows(task))
+    all.push_back({gather(task, "dispatch", sent), reduce(task, "dispatch backward")});
+  if (dispatcher == TokenDispatcher::kAllToAll)
+    all.push_back(sort_copies(task, "dispatch sort", payload));
+  // In inference behind what runs beside the dispatch.
+  if (dispatcher == TokenDispatcher::kFlex && task.work.trains())
+    all.push_back(permute_received(task, payload));
+  return all;
 }
 
 void receive_dispatched(StepList& steps, const LayerTask& task) {
-  const double payload = std::min(task.bytes(), element_bytes(sent_precision(task)));
+  const double payload = sent_bytes(task);
   if (sends_tokens_once(task)) steps.then(move_received("permute", task, payload, false));
   if (!sends_and_fetches(task)) return;
   next_turn(steps, task);
   steps.then(copy_rows("dispatch receive", task, payload, kReceiveRate));
 }
 
-void combine(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside) {
-  const double bytes = task.bytes();
-  if (sends_and_fetches(task)) steps.then(copy_rows("combine send", task, bytes, kResultRate));
-  const TokenDispatcher dispatcher = dispatcher_of(task);
-  const bool behind = permutes_behind(task);
-  if (behind) steps.then(move_received("unpermute", task, bytes, true));
-  if (dispatcher == TokenDispatcher::kAllGather) {
-    scatter_tokens(steps, "combine", task, token_columns_bytes(task));
-    if (gathers_tokens(task)) reduce(steps, "combine add", task);
-    add_results(steps, task, beside);
-    return;
-  }
-  if (dispatcher == TokenDispatcher::kAllToAll) sort_copies(steps, "combine sort", task, bytes);
-  if (gathers_rows(task)) reduce(steps, "combine", task);
-  if (dispatcher == TokenDispatcher::kAllToAll) {
-    all_to_all(steps, "combine", task, unquantised(task.work.formats.precision));
-  } else {
-    exchange(steps, "combine", TransferKind::kCombine, task,
-             unquantised(task.work.formats.precision));
-  }
-  next_turn(steps, task);
-  const auto add = [&](double more) {
-    return combine_copies(permuted_tokens(task), task.model.expert_columns(), copies_of(task),
-                          bytes, more);
-  };
-  if (!behind && !gathers_tokens(task)) {
-    steps.join(add(beside.empty() ? 0 : bytes), beside);
-    next_turn(steps, task);
-    return;
-  }
-  if (!behind) steps.then(add(0));
-  if (gathers_tokens(task)) reduce(steps, "combine add", task);
-  add_results(steps, task, beside);
-}
-
-void add_results(StepList& steps, const LayerTask& task, const std::vector<std::size_t>& beside) {
-  if (beside.empty()) return;
-  const double bytes = task.bytes();
-  steps.join(stream("shared expert add", KernelClass::kElementwise, routed_tokens(task),
-                    task.model.hidden, {2 * bytes, bytes, 1}),
-             beside);
-}
-
-void combine_backward(StepList& steps, const LayerTask& task) {
+std::vector<LayerOp> combine_ops(const LayerTask& task,
+                                 const std::shared_ptr<ExpertSteps>& earlier) {
   const Precision wide = unquantised(task.work.formats.precision);
-  const double bytes = task.bytes(), copies = real(task.model.moe.experts_per_token);
-  if (gathers_tokens(task)) gather(steps, "combine add backward", task, wide);
+  const double token = token_columns_bytes(task);
   const TokenDispatcher dispatcher = dispatcher_of(task);
-  const bool behind = permutes_behind(task);
-  if (!behind) steps.then(move_rows("combine add backward", task, spread_gradients(task, copies)));
+  std::vector<LayerOp> all = {{send_results}};
+  if (permutes_behind(task)) all.push_back(sum_received(task));
   if (dispatcher == TokenDispatcher::kAllGather) {
-    gather_tokens(steps, "combine backward", task, token_columns_bytes(task));
-  } else if (dispatcher == TokenDispatcher::kAllToAll) {
-    all_to_all(steps, "combine backward", task, wide);
+    all.push_back({scatter_tokens("combine", token), gather_tokens("combine backward", token)});
   } else {
-    exchange(steps, "combine backward", TransferKind::kDispatch, task, wide);
+    if (dispatcher == TokenDispatcher::kAllToAll)
+      all.push_back(sort_copies(task, "combine sort", task.bytes()));
+    if (gathers_rows(task))
+      all.push_back({reduce(task, "combine"), gather(task, "combine backward", wide)});
+    all.push_back(exchange_op(task, "combine", TransferKind::kCombine, wide));
   }
-  if (gathers_rows(task) && dispatcher != TokenDispatcher::kAllGather)
-    gather(steps, "combine backward", task, wide);
-  if (dispatcher == TokenDispatcher::kAllToAll)
-    sort_copies(steps, "combine sort backward", task, bytes);
-  if (!behind) return;
-  const double each = real(expert_rows(task)) / tokens_here(task);
-  const auto tokens = static_cast<std::int64_t>(std::llround(tokens_here(task)));
-  steps.then(stream("combine add backward", KernelClass::kElementwise, tokens,
-                    task.model.expert_columns(), spread_gradients(task, each)));
+  all.push_back({next_turn});
+  const bool joins = !permutes_behind(task) && !gathers_tokens(task);
+  if (!permutes_behind(task)) all.push_back(add_copies(task, joins ? earlier : nullptr));
+  if (gathers_tokens(task))
+    all.push_back({reduce(task, "combine add"), gather(task, "combine add backward", wide)});
+  all.push_back(joins ? LayerOp{next_turn} : add_shared(earlier));
+  return all;
 }
 
-void dispatch_backward(StepList& steps, const LayerTask& task) {
-  const Precision wide = unquantised(task.work.formats.precision);
-  const double bytes = task.bytes();
-  const TokenDispatcher dispatcher = dispatcher_of(task);
-  if (permutes_behind(task)) steps.then(move_received("permute backward", task, bytes, true));
-  if (dispatcher == TokenDispatcher::kAllGather) {
-    scatter_tokens(steps, "dispatch backward", task, token_columns_bytes(task));
-    scatter_tokens(steps, "expert choices backward", task, choice_bytes(task, false));
-    return;
-  }
-  if (dispatcher == TokenDispatcher::kAllToAll)
-    sort_copies(steps, "dispatch sort backward", task, bytes);
-  if (gathers_rows(task)) reduce(steps, "dispatch backward", task);
-  if (dispatcher == TokenDispatcher::kAllToAll) {
-    all_to_all(steps, "dispatch backward", task, wide);
-  } else {
-    exchange(steps, "dispatch backward", TransferKind::kCombine, task, wide);
-  }
-}
-
-void permute_backward(StepList& steps, const LayerTask& task) {
-  const double bytes = task.bytes(), copies = real(task.model.moe.experts_per_token);
-  if (!permutes_behind(task))
-    steps.then(move_rows("permute backward", task, {copies * bytes, bytes, copies}));
-  if (gathers_tokens(task)) reduce(steps, "permute backward", task);
+LayerOp add_shared(const std::shared_ptr<ExpertSteps>& earlier) {
+  return {[=](StepList& steps, const LayerTask& task) {
+    if (!earlier || earlier->shared.empty()) return;
+    const double bytes = task.bytes();
+    steps.join(stream("shared expert add", KernelClass::kElementwise, routed_tokens(task),
+                      task.model.hidden, {2 * bytes, bytes, 1}),
+               earlier->shared);
+  }};
 }
 
 }  // namespace orrery

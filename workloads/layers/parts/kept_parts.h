@@ -11,6 +11,8 @@ namespace orrery::kept {
 /// A tensor that is made again with one of these parts as well.
 Tensor of_modules(Tensor tensor, const LayerTask& task,
                   std::initializer_list<RecomputeModule> modules);
+Tensor of_modules(const char* name, const LayerTask& task, double bytes,
+                  std::initializer_list<RecomputeModule> modules);
 /// Whether each operator of PyTorch saves what its gradient needs.
 bool saves_by_operator(const LayerTask& task);
 /// Columns that are kept of the function of an MLP: its input and, where that is gated, the gate's,

@@ -72,6 +72,11 @@ Tensor of_tokens(const char* name, const LayerTask& task, std::int64_t columns, 
   return of_tokens(name, task, real(columns), bytes);
 }
 
+Tensor of_modules(const char* name, const LayerTask& task, double bytes,
+                  std::initializer_list<RecomputeModule> modules) {
+  return of_modules(of_layer(name, task, bytes), task, modules);
+}
+
 }  // namespace kept
 
 namespace {
@@ -291,7 +296,7 @@ Tensor queries_keys_values(const LayerTask& task) {
                      c.kv_heads == c.query_heads && !w.place.to_encoder;
   const double elements = real(w.tokens()) * real(c.query_heads * c.qk_dim * (whole ? 3 : 1)) +
                           keys * real(heads * columns);
-  return of_modules(of_layer("queries, keys and values", task, elements * task.bytes()), task,
+  return of_modules("queries, keys and values", task, elements * task.bytes(),
                     {RecomputeModule::kMlaUpProj});
 }
 
@@ -346,25 +351,6 @@ Tensor adapter_columns(const LayerTask& task) {
   return of_layer("adapter columns", task, elements * task.bytes());
 }
 
-Tensor cross_norm_input(const LayerTask& task) { return rows_of("norm input", task, task.bytes()); }
-
-Tensor cross_input(const LayerTask& task) {
-  return rows_of("query input", task, input_bytes(task.work));
-}
-
-Tensor encoder_output(const LayerTask& task) {
-  const RankWork of_encoder = encoder_work(task.work);
-  const double kept = task.work.passes.keeps_encoder_output ? task.bytes() : 0;
-  return {"encoder output", Bytes(real(of_encoder.row_tokens() * task.model.hidden) * kept),
-          TensorRole::kActivation};
-}
-
-Tensor encoder_norm_input(const LayerTask& task) {
-  return {"encoder norm input",
-          Bytes(real(task.work.row_tokens() * task.model.hidden) * task.bytes()),
-          TensorRole::kActivation};
-}
-
 Tensor mlp_input(const LayerTask& task) {
   const double element =
       kept_of(task, 0) *
@@ -377,9 +363,9 @@ Tensor mlp_function_input(const LayerTask& task) {
   const double width = real(task.mlp().intermediate) / task.work.split.tp;
   const double share = kept_of(task, task.model.mlp.gated ? 0.5 : 1);
   return of_modules(
-      of_layer("mlp function input", task,
-               share * real(task.work.tokens()) * width * function_columns(task) * task.bytes()),
-      task, {RecomputeModule::kMlp});
+      "mlp function input", task,
+      share * real(task.work.tokens()) * width * function_columns(task) * task.bytes(),
+      {RecomputeModule::kMlp});
 }
 
 Tensor down_input(const LayerTask& task) {

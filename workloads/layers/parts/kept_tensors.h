@@ -84,61 +84,12 @@ Tensor widened_weights(const LayerTask& task);
 /// Between the two matrices of all adapters of a layer that is otherwise frozen.
 Tensor adapter_columns(const LayerTask& task);
 
-/// Tensors of attention to the encoder's output. That output is kept by the first layer of a chunk
-/// that sees it.
-Tensor cross_norm_input(const LayerTask& task);
-Tensor cross_input(const LayerTask& task);
-Tensor encoder_output(const LayerTask& task);
-Tensor encoder_norm_input(const LayerTask& task);
-
 /// None in parallel blocks of one norm, which share attention_input.
 Tensor mlp_input(const LayerTask& task);
 Tensor mlp_function_input(const LayerTask& task);
 Tensor down_input(const LayerTask& task);
 /// The last product of a dense layer, which operators keep where they keep every second one.
 Tensor down_output(const LayerTask& task);
-
-/// Tensors of the router, which is not quantised.
-Tensor router_input(const LayerTask& task);
-Tensor router_scores(const LayerTask& task);
-/// Results of routed experts, and of the MLP beside them, in front of norms of their own.
-Tensor expert_norm_inputs(const LayerTask& task);
-/// What shared experts read where it is not router_input: a narrow copy, or behind another norm.
-Tensor shared_input(const LayerTask& task);
-Tensor shared_function_input(const LayerTask& task);
-Tensor shared_down_input(const LayerTask& task);
-/// Rows of experts. Where etp ranks share each expert, each has the rows of all and its part of the
-/// columns.
-Tensor expert_input(const LayerTask& task);
-Tensor expert_function_input(const LayerTask& task);
-Tensor expert_down_input(const LayerTask& task);
-/// For the gradients of the gates, which with expert parallelism see reduced outputs; none where
-/// functions multiply by the weights of gates.
-Tensor expert_outputs(const LayerTask& task);
-/// Where experts have a width of their own: what brings their sums back to that of the model reads.
-Tensor expert_sums(const LayerTask& task);
-
-/// Tensors of the head: scores of the vocabulary on this rank, and fp32 probabilities beside them.
-Tensor logits(const LlmConfig& model, const RankWork& work);
-Tensor loss_probabilities(const LlmConfig& model, const RankWork& work);
-/// A loss by operators widens logits to fp32, and makes a gradient of its probabilities and one of
-/// the wide logits while the probabilities are alive (PyTorch: nll_loss_backward,
-/// _log_softmax_backward_data).
-Tensor wide_logits(const LlmConfig& model, const RankWork& work);
-/// Where ranks share the vocabulary: logits without their maximum, in the forward pass, and
-/// exponentials, in the backward pass (PyTorch torch/distributed/tensor/parallel/loss.py).
-Tensor logit_differences(const LlmConfig& model, const RankWork& work);
-Tensor logit_exponentials(const LlmConfig& model, const RankWork& work);
-/// Where the software shifts logits: the copy without the last token, and the gradient of the copy
-/// in 16 bits.
-Tensor shifted_logits(const LlmConfig& model, const RankWork& work);
-Tensor shifted_gradients(const LlmConfig& model, const RankWork& work);
-/// What a compiled loss writes, beside the logits that it reads.
-Tensor compiled_gradients(const LlmConfig& model, const RankWork& work);
-Tensor probability_gradients(const LlmConfig& model, const RankWork& work);
-Tensor wide_gradients(const LlmConfig& model, const RankWork& work);
-/// What the head reads, where it is kept apart from the layers' tensors.
-Tensor head_input(const LlmConfig& model, const RankWork& work);
 
 }  // namespace kept
 }  // namespace orrery

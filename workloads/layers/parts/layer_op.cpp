@@ -19,6 +19,7 @@ bool reads(const LayerOp& op, KeptTensor tensor) {
 
 void run_forward(StepList& steps, const LayerTask& task, const std::vector<LayerOp>& ops) {
   for (const LayerOp& op : ops) {
+    if (op.part) issued(steps, task, *op.part);
     if (op.forward) op.forward(steps, task);
     for (const KeptTensor tensor : op.keeps) makes(steps, task, {tensor});
     for (const KeptTensor tensor : op.makes) makes(steps, task, {tensor});
@@ -27,6 +28,7 @@ void run_forward(StepList& steps, const LayerTask& task, const std::vector<Layer
 
 void run_backward(StepList& steps, const LayerTask& task, const std::vector<LayerOp>& ops) {
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    if (op->part) issued(steps, task, *op->part);
     if (op->gradient) op->gradient(steps, task);
     for (const KeptTensor tensor : op->keeps) frees(steps, task, {tensor});
     for (const KeptTensor tensor : op->needs) {
@@ -37,16 +39,68 @@ void run_backward(StepList& steps, const LayerTask& task, const std::vector<Laye
   }
 }
 
+StepList forward_pass(const LayerTask& task, const std::vector<LayerOp>& ops) {
+  StepList steps;
+  steps.tell_tensors(task.work.passes.tensors);
+  run_forward(steps, task, ops);
+  return steps;
+}
+
+StepList backward_pass(const LayerTask& task, const std::vector<LayerOp>& ops) {
+  StepList steps;
+  steps.tell_tensors(task.work.passes.tensors);
+  run_backward(steps, task, ops);
+  return steps;
+}
+
+void append(std::vector<LayerOp>& ops, GraphPart part, std::vector<LayerOp> more) {
+  for (LayerOp& op : more) {
+    if (!op.part) op.part = part;
+    ops.push_back(std::move(op));
+  }
+}
+
+LayerOp with_work(RankWork (*own)(RankWork),
+                  std::function<std::vector<LayerOp>(const LayerTask& task)> ops) {
+  const auto run = [=, ops = std::move(ops)](auto pass) {
+    return [=](StepList& steps, const LayerTask& task) {
+      const RankWork work = own(task.work);
+      const LayerTask of_own{task.model, task.layer, work, task.forward};
+      pass(steps, of_own, ops(of_own));
+    };
+  };
+  return {run(run_forward), run(run_backward)};
+}
+
+LayerOp again_op(const LayerTask& task, RecomputeModule module, const std::vector<LayerOp>& ops) {
+  if (!task.work.recomputes(module)) return {};
+  return {{}, [ops](StepList& steps, const LayerTask& of) {
+            if (of.work.recomputes(RecomputeModule::kLayernorm))
+              steps.then(norm_forward("mlp norm", of, of.work.row_tokens()));
+            run_forward(steps, of.again(), ops);
+          }};
+}
+
 LayerOp::Emit kernels(std::vector<Kernel> all) {
   return [all = std::move(all)](StepList& steps, const LayerTask& /*task*/) {
     for (const Kernel& kernel : all) steps.then(kernel);
   };
 }
 
-void norm_again(StepList& steps, const LayerTask& task, const std::string& norm) {
+LayerOp norm_op(std::string name, const LayerTask& task, PastBlock past,
+                std::vector<KeptTensor> keeps) {
+  return {kernels({norm_forward(name, task, task.work.row_tokens())}),
+          [=](StepList& steps, const LayerTask& of) {
+            norm_backward(steps, name + " backward", of, of.work.row_tokens(), past);
+          },
+          std::move(keeps)};
+}
+
+void norm_again(StepList& steps, const LayerTask& task, const std::string& norm,
+                KeptTensor output) {
   if (!task.work.recomputes(RecomputeModule::kLayernorm)) return;
   steps.then(norm_forward(norm, task, task.work.row_tokens()));
-  makes(steps, task.again(), {kept::attention_input});
+  makes(steps, task.again(), {output});
 }
 
 LayerOp input_op(const std::vector<Linear>& linears, std::string norm) {
@@ -95,12 +149,12 @@ LayerOp core_output_op(Linear linear, std::optional<RowOutput> output) {
   return op;
 }
 
-LayerOp local_op(const Linear& linear, std::vector<KeptTensor> needs) {
+LayerOp local_op(const Linear& linear, std::int64_t rows, std::vector<KeptTensor> needs) {
   return {[=](StepList& steps, const LayerTask& task) {
-            local_forward(steps, task.work, linear, task.work.row_tokens());
+            local_forward(steps, task.work, linear, rows);
           },
           [=](StepList& steps, const LayerTask& task) {
-            local_backward(steps, task.work, linear, task.work.row_tokens());
+            local_backward(steps, task.work, linear, rows);
           },
           {},
           {},

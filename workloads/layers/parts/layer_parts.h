@@ -67,34 +67,18 @@ void attention_core_backward(StepList& steps, const LayerTask& task);
 
 /// An MLP without experts: the matrix in front of its function, and the one behind it.
 PartWeights mlp_weights(const LayerTask& task);
+/// A mixture of experts on a rank: what every rank holds whole, and each of its routed experts.
+struct ExpertWeights {
+  PartWeights whole, expert;
+};
+ExpertWeights moe_weights(const LayerTask& task);
 /// Matrices of a layer that adapters may change: of its mixer and of an MLP without experts.
 std::vector<Linear> adapted_linears(const LayerTask& task);
-
-// From the normed input of a layer to its output before the residual, and back.
-/// From the residual stream behind self-attention to that behind attention to the encoder.
-StepList cross_half_forward(const LayerTask& task);
-StepList cross_half_backward(const LayerTask& task);
-/// What their steps and tensors are called besides.
-inline constexpr const char* kCrossPart = "cross ";
-/// Up to the input of the last product.
-void mlp_inner_forward(StepList& steps, const LayerTask& task);
-void mlp_forward(StepList& steps, const LayerTask& task);
-void mlp_backward(StepList& steps, const LayerTask& task);
-void moe_forward(StepList& steps, const LayerTask& task);
-void moe_backward(StepList& steps, const LayerTask& task);
 
 /// Columns of queries, keys and values that norms of heads work on, and of queries and keys that
 /// rotary positions do.
 std::int64_t normed_heads_width(const LayerTask& task);
 std::int64_t rotated_width(const LayerTask& task);
-/// What heads give times the sigmoid of their gates, which are columns of the first product, and
-/// the gradients of both; nothing where attention has none.
-void output_gate_forward(StepList& steps, const LayerTask& task);
-void output_gate_backward(StepList& steps, const LayerTask& task);
-
-/// Rotary positions of queries and keys; in inference with the cache.
-void rotary_forward(StepList& steps, const LayerTask& task);
-
 /// RMSNorm or LayerNorm of [rows, hidden]. In inference it also adds the residual (one fused
 /// kernel).
 Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows);

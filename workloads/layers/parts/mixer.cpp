@@ -12,14 +12,6 @@ PartWeights Mixer::weights(const LlmConfig& model, const LayerConfig& layer, int
   return weights({model, layer, training_rank(tp)});
 }
 
-void Mixer::forward(StepList& steps, const LayerTask& task) const {
-  run_forward(steps, task, ops(task));
-}
-
-void Mixer::backward(StepList& steps, const LayerTask& task) const {
-  run_backward(steps, task, ops(task));
-}
-
 LayerOp::Emit Mixer::parts_forward() const {
   return [this](StepList& steps, const LayerTask& task) {
     next_turn(steps, task);

@@ -65,8 +65,6 @@ class Mixer {
   virtual bool trains() const { return true; }
   /// From the normed input of the layer to its output before the residual.
   virtual std::vector<LayerOp> ops(const LayerTask& task) const = 0;
-  void forward(StepList& steps, const LayerTask& task) const;
-  void backward(StepList& steps, const LayerTask& task) const;
   /// The work on one part of the batch, between the projections of all tokens. No collectives but
   /// those of context parallel ranks.
   virtual void part_forward(StepList& steps, const LayerTask& task,

@@ -48,15 +48,13 @@ Kernel mlp_function(const LayerTask& task) {
 
 /// The norm is computed again in front of the whole MLP, or of its first gradient.
 void up_backward(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  if (w.recomputes(RecomputeModule::kLayernorm) && !w.recomputes(RecomputeModule::kMlp)) {
-    steps.then(norm_forward("mlp norm", task, w.row_tokens()));
-    makes(steps, task.again(), {kept::mlp_input});
-  }
-  column_backward(steps, w, {up_of(task)}, task.model.hidden);
+  if (!task.work.recomputes(RecomputeModule::kMlp))
+    norm_again(steps, task, "mlp norm", kept::mlp_input);
+  column_backward(steps, task.work, {up_of(task)}, task.model.hidden);
 }
 
-/// Up to the input of the last product.
+}  // namespace
+
 std::vector<LayerOp> mlp_inner_ops(const LayerTask& task) {
   LayerOp up = column_op({up_of(task)}, task.model.hidden);
   up.gradient = up_backward;
@@ -74,27 +72,8 @@ std::vector<LayerOp> mlp_ops(const LayerTask& task) {
   all.push_back(row_op(down_of(task), {kept::down_input, kept::down_output},
                        task.work.split.sp ? RowOutput::kScattered : RowOutput::kReduced));
   all.back().makes = {kept::down_output};
+  all.push_back(again_op(task, RecomputeModule::kMlp, all));
   return all;
-}
-
-}  // namespace
-
-void mlp_inner_forward(StepList& steps, const LayerTask& task) {
-  run_forward(steps, task, mlp_inner_ops(task));
-}
-
-void mlp_forward(StepList& steps, const LayerTask& task) {
-  run_forward(steps, task, mlp_ops(task));
-}
-
-void mlp_backward(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  if (w.recomputes(RecomputeModule::kMlp)) {
-    if (w.recomputes(RecomputeModule::kLayernorm))
-      steps.then(norm_forward("mlp norm", task, w.row_tokens()));
-    mlp_forward(steps, task.again());
-  }
-  run_backward(steps, task, mlp_ops(task));
 }
 
 namespace {

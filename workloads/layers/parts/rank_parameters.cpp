@@ -30,30 +30,17 @@ RankParameters mlp(const LlmConfig& model, const LayerConfig& layer, int tp) {
                  model.mlp_of(layer).bias ? 2 : 0);
 }
 
-/// Parameters of all shared experts, with their gate, and of what brings tokens to the width of
-/// routed experts and back.
-std::int64_t shared_experts(const LlmConfig& model) {
-  const MoeConfig& m = model.moe;
-  return ((model.mlp.gated ? 2 : 1) + 1) * model.hidden * m.shared_intermediate +
-         (m.shared_gate ? model.hidden : 0) + 2 * model.hidden * m.latent +
-         (m.latent_norm ? m.latent : 0);
-}
-
 /// Experts as Megatron-Core splits them: each one's matrices over etp, by columns and then by rows,
 /// so that the second bias is whole on every rank.
-RankParameters moe(const LlmConfig& model, const ParallelConfig& parallel) {
+RankParameters moe(const LlmConfig& model, const LayerConfig& layer,
+                   const ParallelConfig& parallel) {
   const MoeConfig& m = model.moe;
-  const std::int64_t inputs = model.mlp.gated ? 2 : 1;
-  const std::int64_t width = m.intermediate / parallel.etp;
-  const std::int64_t columns = model.expert_columns();
-  const std::int64_t biases = m.expert_bias ? inputs * width + columns : 0;
-  const std::int64_t router = model.hidden * m.experts + (m.router_bias ? m.experts : 0);
-  RankParameters p;
-  p.experts = expert_slots(m, parallel.ep) * ((inputs + 1) * columns * width + biases);
-  const std::int64_t norms = m.norms * model.hidden;
-  p.whole = router + shared_experts(model) + norms;
-  p.sixteen_bit = router + norms;
-  p.matrices = 1 + 2 * expert_slots(m, parallel.ep) + (m.shared_intermediate > 0 ? 2 : 0);
+  const std::int64_t slots = expert_slots(m, parallel.ep);
+  const ExpertWeights weights =
+      moe_weights({model, layer, training_rank(parallel.tp, parallel.etp)});
+  RankParameters p = of_part(weights.whole.parameters(), 0);
+  p.experts = slots * weights.expert.parameters().total();
+  p.matrices = 1 + 2 * slots + (m.shared_intermediate > 0 ? 2 : 0);
   p.vectors = m.norms + (m.router_bias ? 1 : 0) + (m.expert_bias ? 2 : 0);
   return p;
 }
@@ -70,12 +57,7 @@ RankParameters mixer(const LlmConfig& model, const LayerConfig& layer, int tp) {
 RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
                     const ParallelConfig& parallel) {
   if (!layer.feeds) return {};
-  if (!layer.moe) return mlp(model, layer, parallel.tp);
-  RankParameters p = moe(model, parallel);
-  const std::int64_t without = layer.hashed && model.moe.router_bias ? model.moe.experts : 0;
-  p.whole -= without;
-  p.sixteen_bit -= without;
-  return p;
+  return layer.moe ? moe(model, layer, parallel) : mlp(model, layer, parallel.tp);
 }
 
 }  // namespace
@@ -253,8 +235,9 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
       bytes += saved(layer, layer.attention, mixer(model, layer, parallel.tp).quantised());
       if (!layer.feeds) continue;
       if (layer.moe) {
-        bytes += saved(layer, layer.feed, moe(model, parallel).experts);
-        bytes += saved(layer, layer.shared, shared_experts(model));
+        const RankParameters all = moe(model, layer, parallel);
+        bytes += saved(layer, layer.feed, all.experts);
+        bytes += saved(layer, layer.shared, all.quantised() - all.experts);
       } else {
         bytes += saved(layer, layer.feed, mlp(model, layer, parallel.tp).quantised());
       }

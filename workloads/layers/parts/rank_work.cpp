@@ -96,9 +96,10 @@ std::vector<AttentionPart> TokenBatch::attention_kernels() const {
   return merged;
 }
 
-RankWork training_rank(int tp) {
+RankWork training_rank(int tp, int etp) {
   RankWork work;
   work.split.tp = tp;
+  work.split.etp = etp;
   return work;
 }
 

@@ -101,7 +101,7 @@ struct RankWork {
 };
 
 /// Training on one of tp ranks, for what its tokens do not matter to.
-RankWork training_rank(int tp);
+RankWork training_rank(int tp, int etp = 1);
 
 /// The work of a rank on the tokens of the encoder.
 RankWork encoder_work(RankWork work);

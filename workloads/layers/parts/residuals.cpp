@@ -1,32 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/parts/residuals.h"
 
+#include <utility>
+
 #include "workloads/base/real.h"
+#include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
-
-void residual_forward(StepList& steps, const std::string& name, const LayerTask& task,
-                      std::int64_t rows, KeptTensor mask) {
-  if (!task.work.trains() || task.model.residual_streams > 1) return;
-  const double bytes = task.bytes();
-  const bool dropout = task.work.passes.dropout;
-  const StreamCost cost{2 * bytes, bytes + (dropout ? 1 : 0),
-                        1 + (dropout ? vector_cost::kDropout : 0)};
-  steps.then(
-      compiled(stream(name, KernelClass::kElementwise, rows, task.model.hidden, cost), task.work));
-  makes(steps, task, {mask});
-}
-
-void residual_backward(StepList& steps, const std::string& name, const LayerTask& task,
-                       KeptTensor mask) {
-  if (!task.work.passes.dropout || task.model.residual_streams > 1) return;
-  const double bytes = task.bytes();
-  steps.then(compiled(stream(name, KernelClass::kElementwise, task.work.row_tokens(),
-                             task.model.hidden, {bytes + 1, bytes, 1}),
-                      task.work));
-  frees(steps, task, {mask});
-}
 
 namespace {
 
@@ -108,10 +89,11 @@ double residual_copies(const LlmConfig& model, std::int64_t next_layer) {
   return real(model.layers[static_cast<std::size_t>(next_layer)].sources);
 }
 
+namespace {
+
 void hyper_connection_in(StepList& steps, const LayerTask& task) {
-  const std::int64_t streams = task.model.residual_streams, rows = task.work.row_tokens();
-  if (streams == 1) return;
-  const double bytes = task.bytes(), all = real(streams);
+  const std::int64_t rows = task.work.row_tokens();
+  const double bytes = task.bytes(), all = real(task.model.residual_streams);
   const Linear weights = connection_weights(task);
   steps.then(gemm(weights.name, weights.precision, {rows, weights.out, weights.in}));
   Kernel mixture = stream("hyper connection in", KernelClass::kElementwise, rows, task.model.hidden,
@@ -123,42 +105,28 @@ void hyper_connection_in(StepList& steps, const LayerTask& task) {
 // Backwards (arXiv 2512.24880, section 4.3.1: each of the two in one kernel, the steps of Sinkhorn
 // computed again on chip): reads of each operand of a product, and of the sums of gradients.
 
+void hyper_connection_in_backward(StepList& steps, const LayerTask& task) {
+  const std::int64_t rows = task.work.row_tokens();
+  const double bytes = task.bytes(), all = real(task.model.residual_streams);
+  Kernel mixture = stream("hyper connection in backward", KernelClass::kElementwise, rows,
+                          task.model.hidden, {(2 * all + 1) * bytes, all * bytes, 6 * all});
+  mixture.vector_flops += 3 * sinkhorn_flops(task);
+  steps.then(mixture);
+  local_backward(steps, task.work, connection_weights(task), rows);
+  steps.then(stream("hyper connection gradient addition", KernelClass::kElementwise, rows,
+                    task.model.residual_streams * task.model.hidden, {2 * bytes, bytes, 1}));
+  frees(steps, task, {kept::residual_gradients});
+}
+
 void hyper_connection_out_backward(StepList& steps, const LayerTask& task) {
-  if (task.model.residual_streams == 1) return;
-  const double bytes = task.bytes();
-  const double all = real(task.model.residual_streams);
+  const double bytes = task.bytes(), all = real(task.model.residual_streams);
   steps.then(stream("hyper connection out backward", KernelClass::kElementwise,
                     task.work.row_tokens(), task.model.hidden,
                     {(2 * all + 1) * bytes, (all + 1) * bytes, 4 * all * (1 + all)}));
   makes(steps, task.again(), {kept::residual_gradients});
 }
 
-void hyper_connection_in_backward(StepList& steps, const LayerTask& task) {
-  if (task.model.residual_streams == 1) return;
-  const double bytes = task.bytes();
-  const double all = real(task.model.residual_streams);
-  Kernel mixture =
-      stream("hyper connection in backward", KernelClass::kElementwise, task.work.row_tokens(),
-             task.model.hidden, {(2 * all + 1) * bytes, all * bytes, 6 * all});
-  mixture.vector_flops += 3 * sinkhorn_flops(task);
-  steps.then(mixture);
-  local_backward(steps, task.work, connection_weights(task), task.work.row_tokens());
-  steps.then(stream("hyper connection gradient addition", KernelClass::kElementwise,
-                    task.work.row_tokens(), task.model.residual_streams * task.model.hidden,
-                    {2 * bytes, bytes, 1}));
-  frees(steps, task, {kept::residual_gradients});
-}
-
-void hyper_connection_out(StepList& steps, const LayerTask& task, std::int64_t rows) {
-  const double streams = real(task.model.residual_streams);
-  if (task.model.residual_streams == 1) return;
-  const double bytes = task.bytes();
-  steps.then(stream("hyper connection out", KernelClass::kElementwise, rows, task.model.hidden,
-                    {(1 + streams) * bytes, streams * bytes, 2 * streams * (1 + streams)}));
-}
-
 void residual_mixture(StepList& steps, const LayerTask& task) {
-  if (task.layer.sources == 0) return;
   const double bytes = task.bytes(), sources = real(task.layer.sources);
   steps.then(stream("residual mixture", KernelClass::kElementwise, task.work.row_tokens(),
                     task.model.hidden,
@@ -166,7 +134,6 @@ void residual_mixture(StepList& steps, const LayerTask& task) {
 }
 
 void residual_mixture_backward(StepList& steps, const LayerTask& task) {
-  if (task.layer.sources == 0) return;
   const double bytes = task.bytes(), sources = real(task.layer.sources);
   steps.then(stream(
       "residual mixture backward", KernelClass::kElementwise, task.work.row_tokens(),
@@ -176,12 +143,44 @@ void residual_mixture_backward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {kept::residual_gradients});
 }
 
+}  // namespace
+
+LayerOp residual_input(const LayerTask& task, std::vector<KeptTensor> needs) {
+  LayerOp op;
+  if (task.model.residual_streams > 1) op = {hyper_connection_in, hyper_connection_in_backward};
+  if (task.layer.sources > 0) op = {residual_mixture, residual_mixture_backward};
+  op.needs = std::move(needs);
+  return op;
+}
+
+LayerOp residual_output(const std::string& name, const LayerTask& task, std::int64_t rows,
+                        KeptTensor mask, KeptTensor output) {
+  const double bytes = task.bytes(), streams = real(task.model.residual_streams);
+  const auto pass = [&](const std::string& what, StreamCost cost) {
+    return stream(what, KernelClass::kElementwise, rows, task.model.hidden, cost);
+  };
+  if (streams > 1)
+    return {kernels({pass("hyper connection out",
+                          {(1 + streams) * bytes, streams * bytes, 2 * streams * (1 + streams)})}),
+            hyper_connection_out_backward,
+            {output}};
+  if (!task.work.trains()) return {};
+  const double drops = task.work.passes.dropout ? 1 : 0;
+  LayerOp add{kernels({compiled(
+      pass(name, {2 * bytes, bytes + drops, 1 + drops * vector_cost::kDropout}), task.work)})};
+  if (drops > 0)
+    add.gradient = kernels({compiled(pass(name + " backward", {bytes + 1, bytes, 1}), task.work)});
+  add.keeps = {mask};
+  return add;
+}
+
 namespace {
 
 /// Weights of the streams in front of the final norm.
-Linear end_weights(const LlmConfig& model, const RankWork& work) {
-  return {"residual end weights", model.residual_streams * model.hidden, model.residual_streams,
-          unquantised(work.formats.precision)};
+Linear end_weights(const LayerTask& task) {
+  const std::int64_t streams = task.model.residual_streams;
+  return {"residual end weights", streams * task.model.hidden, streams,
+          unquantised(task.work.formats.precision)};
 }
 
 /// Streams, or outputs of blocks, that are added up in the end.
@@ -190,30 +189,33 @@ double end_sources(const LlmConfig& model) {
   return model.residual_block > 0 && !model.layers.empty() ? real(model.layers.back().sources) : 0;
 }
 
-}  // namespace
-
-void residual_end(StepList& steps, const LlmConfig& model, const RankWork& work,
-                  std::int64_t rows) {
-  const double sources = end_sources(model), bytes = activation_bytes(work.formats.precision);
-  if (sources == 0) return;
-  const bool streams = model.residual_streams > 1;
+void residual_end_forward(StepList& steps, const LayerTask& task) {
+  const double sources = end_sources(task.model), bytes = task.bytes();
+  const std::int64_t rows = task.work.logit_rows();
+  const bool streams = task.model.residual_streams > 1;
   if (streams) {
-    const Linear weights = end_weights(model, work);
+    const Linear weights = end_weights(task);
     steps.then(gemm(weights.name, weights.precision, {rows, weights.out, weights.in}));
   }
-  steps.then(stream("residual end", KernelClass::kElementwise, rows, model.hidden,
+  steps.then(stream("residual end", KernelClass::kElementwise, rows, task.model.hidden,
                     {sources * bytes, bytes, sources * (streams ? 2 : vector_cost::kRmsNorm + 4)}));
 }
 
-void residual_end_backward(StepList& steps, const LlmConfig& model, const RankWork& work) {
-  const double sources = end_sources(model), bytes = activation_bytes(work.formats.precision);
-  if (sources == 0) return;
-  const bool streams = model.residual_streams > 1;
-  steps.then(stream("residual end backward", KernelClass::kElementwise, work.row_tokens(),
-                    model.hidden,
+void residual_end_backward(StepList& steps, const LayerTask& task) {
+  const double sources = end_sources(task.model), bytes = task.bytes();
+  const std::int64_t rows = task.work.row_tokens();
+  const bool streams = task.model.residual_streams > 1;
+  steps.then(stream("residual end backward", KernelClass::kElementwise, rows, task.model.hidden,
                     {(sources + 1) * bytes, sources * bytes,
                      sources * (streams ? 4 : vector_cost::kNormBackward + 6)}));
-  if (streams) local_backward(steps, work, end_weights(model, work), work.row_tokens());
+  if (streams) local_backward(steps, task.work, end_weights(task), rows);
+}
+
+}  // namespace
+
+LayerOp residual_end(const LayerTask& task) {
+  if (end_sources(task.model) == 0) return {};
+  return {residual_end_forward, residual_end_backward};
 }
 
 }  // namespace orrery

@@ -6,41 +6,27 @@
 #include <cstdint>
 #include <string>
 
-#include "workloads/layers/parts/kept_tensors.h"
+#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
-#include "workloads/layers/parts/linear.h"
-#include "workloads/ops/step_list.h"
 
 namespace orrery {
 
-/// Adds the block's output to the residual stream. In inference the next norm does it.
-void residual_forward(StepList& steps, const std::string& name, const LayerTask& task,
-                      std::int64_t rows, KeptTensor mask);
+/// The input of a half where it is not the residual stream itself. Hyper-connections mix several
+/// streams by weights that all of them give (and Sinkhorn steps balance). Attention residuals are a
+/// mixture of what blocks of layers gave, weighed by a softmax of the products of their norms with
+/// one learned query; the gradients of each are added to those of other mixtures of it.
+/// @param needs tensors of which it is made
+LayerOp residual_input(const LayerTask& task, std::vector<KeptTensor> needs);
 
-/// An addition passes its gradient on as it is; dropout masks the block's.
-void residual_backward(StepList& steps, const std::string& name, const LayerTask& task,
-                       KeptTensor mask);
-
-/// Hyper-connections: the input of a half is a mixture of the residual streams by weights that all
-/// of them give (and Sinkhorn steps balance), and its output goes to all of them, mixed anew.
-void hyper_connection_in(StepList& steps, const LayerTask& task);
-
-void hyper_connection_out(StepList& steps, const LayerTask& task, std::int64_t rows);
-
-/// Its gradients: of the half's output (which is kept), of the streams and of their weights; and of
-/// the streams and weights that made the half's input.
-void hyper_connection_out_backward(StepList& steps, const LayerTask& task);
-void hyper_connection_in_backward(StepList& steps, const LayerTask& task);
-
-/// Attention residuals: the input of a half is a mixture of what blocks of layers gave, weighed by
-/// a softmax of the products of their norms with one learned query.
-void residual_mixture(StepList& steps, const LayerTask& task);
-/// Gradients of each output, added to those of other mixtures of it.
-void residual_mixture_backward(StepList& steps, const LayerTask& task);
+/// Adds what a half gave to the residual stream; in inference the next norm does it. An addition
+/// passes its gradient on as it is, dropout masks the half's. With hyper-connections it goes to all
+/// streams, mixed anew; gradients are those of the half's output (which is kept), of the streams
+/// and of their weights.
+LayerOp residual_output(const std::string& name, const LayerTask& task, std::int64_t rows,
+                        KeptTensor mask, KeptTensor output);
 
 /// What is in front of the final norm: the streams weighed and added up, or a last mixture.
-void residual_end(StepList& steps, const LlmConfig& model, const RankWork& work, std::int64_t rows);
-void residual_end_backward(StepList& steps, const LlmConfig& model, const RankWork& work);
+LayerOp residual_end(const LayerTask& task);
 
 /// Whether a half's norm reads what was made of the residuals, so that no gradient comes past it.
 bool mixes_residuals(const LayerTask& task);

@@ -29,17 +29,6 @@ RankWork of_mamba(RankWork work) {
   return work;
 }
 
-LayerOp mixer_op(const Mixer& mixer, RankWork (*own)(RankWork)) {
-  return {[=, &mixer](StepList& steps, const LayerTask& task) {
-            const RankWork work = own(task.work);
-            mixer.forward(steps, {task.model, task.layer, work, task.forward});
-          },
-          [=, &mixer](StepList& steps, const LayerTask& task) {
-            const RankWork work = own(task.work);
-            mixer.backward(steps, {task.model, task.layer, work, task.forward});
-          }};
-}
-
 const Mixer& attention() { return mixer_of(MixerKind::kAttention); }
 const Mixer& mamba() { return mixer_of(MixerKind::kMamba2); }
 
@@ -69,8 +58,10 @@ class MambaAttention final : public Mixer {
     attention().require_split(model, layer, tp);
   }
   std::vector<LayerOp> ops(const LayerTask& task) const override {
-    const LayerOp attends = mixer_op(attention(), of_attention);
-    const LayerOp scans = mixer_op(mamba(), of_mamba);
+    const LayerOp attends =
+        with_work(of_attention, [](const LayerTask& own) { return attention().ops(own); });
+    const LayerOp scans =
+        with_work(of_mamba, [](const LayerTask& own) { return mamba().ops(own); });
     const LayerOp sum{add_both(task, "mamba and attention addition"),
                       add_both(task, "mamba and attention addition backward")};
     if (task.work.trains()) return {attends, sum, scans};

@@ -266,15 +266,6 @@ LayerOp time_keys(const LayerTask& task) {
   return keys;
 }
 
-void embedding_norm(StepList& steps, const LayerTask& task) {
-  steps.then(norm_forward("embedding norm", task, task.work.row_tokens()));
-}
-
-void embedding_norm_backward(StepList& steps, const LayerTask& task) {
-  norm_backward(steps, "embedding norm backward", task, task.work.row_tokens(),
-                PastBlock::kNothing);
-}
-
 void recurrence_backward(StepList& steps, const LayerTask& task) {
   steps.then(wkv_backward(trained_wkv(task)));
 }
@@ -283,7 +274,7 @@ std::vector<LayerOp> TimeMix::ops(const LayerTask& task) const {
   const WkvShape s = wkv_shape_of(task, task.work.tokens(), 1);
   std::vector<LayerOp> all;
   if (task.layer.first)
-    all.push_back({embedding_norm, embedding_norm_backward, {embedding_norm_input}});
+    all.push_back(norm_op("embedding norm", task, PastBlock::kNothing, {embedding_norm_input}));
   all.insert(
       all.end(),
       {{mix_inputs, mix_inputs_backward, {time_mix_inputs}},

@@ -99,7 +99,7 @@ std::vector<LayerOp> ChannelMix::ops(const LayerTask& task) const {
        {channel_mix_value_input}},
       row_op(channel_value(task), {channel_mix_value_input}, rwkv_reduction(w))};
   if (!gates_channels(task)) return all;
-  all.push_back(local_op(channel_receptance(task)));
+  all.push_back(local_op(channel_receptance(task), rows));
   all.push_back({pass("channel mix gate", rows, hidden, {2 * bytes, bytes, vector_cost::kSilu}),
                  pass("channel mix gate backward", rows, hidden,
                       {3 * bytes, 2 * bytes, 2 * vector_cost::kSilu}),

@@ -33,25 +33,15 @@ void add_mixer(const Mixer& mixer, const LlmConfig& model, const LayerConfig& la
   }
 }
 
-/// The two matrices of an MLP of that width on a rank.
-void add_mlp(const LlmConfig& model, std::int64_t width, bool shared, bool expert, Matrices& all) {
-  const std::int64_t inputs = model.mlp.gated ? 2 : 1;
-  const std::int64_t columns = expert ? model.expert_columns() : model.hidden;
-  all.push_back(
-      {inputs * width, columns, shared ? MatrixSplit::kColumns : MatrixSplit::kNone, expert});
-  all.push_back({columns, width, shared ? MatrixSplit::kRows : MatrixSplit::kNone, expert});
-}
-
-void add_experts(const LlmConfig& model, const ParallelConfig& parallel, Matrices& all) {
-  const MoeConfig& m = model.moe;
-  for (std::int64_t i = 0; i < expert_slots(m, parallel.ep); ++i)
-    add_mlp(model, m.intermediate / parallel.etp, true, true, all);
-  all.push_back({m.experts, model.hidden});
-  if (m.shared_intermediate > 0) add_mlp(model, m.shared_intermediate, false, false, all);
-  if (m.shared_gate) all.push_back({1, model.hidden});
-  if (m.latent == 0) return;
-  all.push_back({m.latent, model.hidden});
-  all.push_back({model.hidden, m.latent});
+void add_experts(const LlmConfig& model, const LayerConfig& layer, const ParallelConfig& parallel,
+                 Matrices& all) {
+  const ExpertWeights weights =
+      moe_weights({model, layer, training_rank(parallel.tp, parallel.etp)});
+  for (std::int64_t i = 0; i < expert_slots(model.moe, parallel.ep); ++i)
+    for (const Linear& linear : weights.expert.matrices)
+      all.push_back({linear.out, linear.in, linear.split, true});
+  for (const Linear& linear : weights.whole.matrices)
+    all.push_back({linear.out, linear.in, linear.split});
 }
 
 Matrices stage_matrices(const LlmConfig& model, const TrainingConfig& config, int stage) {
@@ -146,7 +136,7 @@ std::vector<MuonMatrix> layer_matrices(const LlmConfig& model, const LayerConfig
     all.push_back({model.relative_positions, attention.heads / parallel.tp, MatrixSplit::kRows});
   if (!layer.feeds) return all;
   if (layer.moe)
-    add_experts(model, parallel, all);
+    add_experts(model, layer, parallel, all);
   else
     for (const Linear& linear : mlp_weights({model, layer, training_rank(parallel.tp)}).matrices)
       all.push_back({linear.out, linear.in, linear.split});

@@ -103,7 +103,8 @@ TEST_P(TrainedFamilies, ProductsOfAMixerReadEachOfItsMatricesOnce) {
       work.split.tp = tp;
       work.batch.query = work.batch.context = 64;
       StepList steps;
-      mixer->forward(steps, {model, layer, work});
+      const LayerTask task{model, layer, work};
+      run_forward(steps, task, mixer->ops(task));
       EXPECT_DOUBLE_EQ(
           product_flops(steps).all,
           2.0 * 64 * static_cast<double>(mixer->weights(model, layer, tp).parameters().matrices()))
