@@ -217,11 +217,8 @@ const ListedCase kListedCases[] = {
 
 /// Its program, sizes and memory.
 std::string step_text(const LayerModelConfig& model, const ListedCase& listed) {
-  LayerStepConfig config;
-  config.pass = listed.pass;
-  config.dp = listed.dp;
-  config.optimizer = listed.optimizer;
-  const LayerGraph graph = model.build();
+  const LayerStepConfig config{.dp = listed.dp, .optimizer = listed.optimizer};
+  const LayerGraph graph = model.build(listed.pass);
   std::string text = text_of(layer_program(graph, config));
   const MemoryUse use = layer_step_memory(graph, config);
   line(text, "sizes", graph.parameters(), graph.multiply_adds(), layer_flops(graph, config).base());
