@@ -212,9 +212,9 @@ const CalibratedModel::Slot& CalibratedModel::slot(Device& device, const Kernel&
                                                    const AcceleratorConfig& accelerator) const {
   const bool wide = kernel.weights.bits == 0 || kernel.weights.marlin;
   const std::size_t weights = wide ? 0 : kernel.weights.bits < 8 ? 1 : 2;
-  Slot& slot = device.slots[(weights * kPricedClasses + static_cast<std::size_t>(kernel.kind)) *
-                                kPricedPrecisions +
-                            static_cast<std::size_t>(kernel.precision)];
+  Slot& slot =
+      device.slots[(static_cast<std::size_t>(kernel.kind) * 3 + weights) * kPricedPrecisions +
+                   static_cast<std::size_t>(kernel.precision)];
   if (!slot.ready) fill(slot, kernel, accelerator);
   return slot;
 }

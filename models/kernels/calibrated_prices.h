@@ -2,7 +2,6 @@
 // The parts of CalibratedModel, for its own files.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,7 +15,6 @@ namespace orrery {
 
 /// Costs that are kept, by the hash of the kernel.
 inline constexpr std::size_t kMemoPlaces = 1024;
-inline constexpr std::size_t kPricedClasses = std::size(config::EnumNames<KernelClass>::values);
 inline constexpr std::size_t kPricedPrecisions = std::size(config::EnumNames<Precision>::values);
 
 /// What predicts kernels of one class and precision on one accelerator.
@@ -49,8 +47,9 @@ struct CalibratedModel::Device {
   std::shared_ptr<Device> other;
   AcceleratorConfig other_units;
   bool fewer = false;  ///< the other one has
-  /// Weights as wide as what they are computed in, of less than 8 bits, and of 8.
-  std::array<Slot, 3 * kPricedClasses * kPricedPrecisions> slots;
+  /// Slots of a class: for weights as wide as what they are computed in, of less than 8 bits, and
+  /// of 8.
+  std::vector<Slot> slots = std::vector<Slot>(kernel_classes().size() * 3 * kPricedPrecisions);
   std::vector<Kept> memo = std::vector<Kept>(kMemoPlaces);
 };
 

@@ -53,46 +53,6 @@ const char* to_string(Precision precision) {
   return "?";
 }
 
-const char* to_string(KernelClass kind) {
-  switch (kind) {
-    case KernelClass::kGemm:
-      return "gemm";
-    case KernelClass::kGroupedGemm:
-      return "grouped_gemm";
-    case KernelClass::kAttentionPrefill:
-      return "attention_prefill";
-    case KernelClass::kAttentionDecode:
-      return "attention_decode";
-    case KernelClass::kMlaPrefill:
-      return "mla_prefill";
-    case KernelClass::kMlaDecode:
-      return "mla_decode";
-    case KernelClass::kNormalization:
-      return "normalization";
-    case KernelClass::kElementwise:
-      return "elementwise";
-    case KernelClass::kEmbedding:
-      return "embedding";
-    case KernelClass::kSoftmax:
-      return "softmax";
-    case KernelClass::kOptimizer:
-      return "optimizer";
-    case KernelClass::kQuantize:
-      return "quantize";
-    case KernelClass::kCopy:
-      return "copy";
-    case KernelClass::kScan:
-      return "scan";
-    case KernelClass::kConvolution:
-      return "convolution";
-    case KernelClass::kSparse:
-      return "sparse";
-    case KernelClass::kLora:
-      return "lora";
-  }
-  return "?";
-}
-
 ExpertLoad even_load(double active, double rows, double experts) {
   ExpertLoad load;
   load.active = active;

@@ -8,6 +8,7 @@
 
 #include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
+#include "sim/graph/kernel_classes.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/measured_ratios.h"
 
@@ -97,27 +98,14 @@ struct EnumNames<ParameterProvenance> {
   };
 };
 
+/// Classes that files add are among them.
 template <>
 struct EnumNames<KernelClass> {
-  static constexpr std::pair<KernelClass, const char*> values[] = {
-      {KernelClass::kGemm, "gemm"},
-      {KernelClass::kGroupedGemm, "grouped_gemm"},
-      {KernelClass::kAttentionPrefill, "attention_prefill"},
-      {KernelClass::kAttentionDecode, "attention_decode"},
-      {KernelClass::kMlaPrefill, "mla_prefill"},
-      {KernelClass::kMlaDecode, "mla_decode"},
-      {KernelClass::kNormalization, "normalization"},
-      {KernelClass::kElementwise, "elementwise"},
-      {KernelClass::kEmbedding, "embedding"},
-      {KernelClass::kSoftmax, "softmax"},
-      {KernelClass::kOptimizer, "optimizer"},
-      {KernelClass::kQuantize, "quantize"},
-      {KernelClass::kCopy, "copy"},
-      {KernelClass::kScan, "scan"},
-      {KernelClass::kConvolution, "convolution"},
-      {KernelClass::kSparse, "sparse"},
-      {KernelClass::kLora, "lora"},
+  struct All {
+    auto begin() const { return kernel_classes().begin(); }
+    auto end() const { return kernel_classes().end(); }
   };
+  static constexpr All values{};
 };
 
 }  // namespace orrery::config

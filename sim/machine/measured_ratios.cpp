@@ -6,10 +6,12 @@
 #include <charconv>
 #include <cmath>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "sim/graph/kernel_classes.h"
 #include "sim/machine/calibration.h"
 
 namespace orrery {
@@ -138,13 +140,9 @@ class Reader {
     known_ = 0;
     std::string_view rest = line;
     const std::string_view name = word(rest);
-    bool found = false;
-    for (const auto& [kind, known] : config::EnumNames<KernelClass>::values) {
-      if (name != known) continue;
-      shape_.kind = kind;
-      found = true;
-    }
-    if (!found) refuse(line, name, "expected numbers or the name of a class of kernels");
+    const std::optional<KernelClass> kind = kernel_class_named(name);
+    shape_.kind = kind.value_or(shape_.kind);
+    if (!kind) refuse(line, name, "expected numbers or the name of a class of kernels");
     while (!rest.empty()) {
       const std::string_view key = word(rest);
       const auto* dimension = std::find_if(kDimensions.begin(), kDimensions.end(),

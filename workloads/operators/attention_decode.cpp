@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 /// The cache is paged; a page table has 4 bytes for some 10 KB of keys and values, and is left out.
-struct AttentionDecode final : OperatorConfig {
+struct AttentionDecode final : OperatorConfig, CacheLengths {
   AttentionDecode() { kind = "attention_decode"; }
 
   std::vector<Kernel> kernels(Precision precision) const override {
@@ -25,17 +25,13 @@ struct AttentionDecode final : OperatorConfig {
     core.kind = KernelClass::kAttentionDecode;
     core.heads = heads;
     core.kv_heads = kv_heads > 0 ? kv_heads : heads;
-    lengths().set(core);
+    set(core);
     core.window = window;
     core.qk_dim = core.v_dim = head_dim;
     read_cache(core, kv_precision, precision);
     return core;
   }
 
-  CacheLengths lengths() const { return {batch, kv_length, kv_lengths}; }
-
-  std::int64_t batch = 1, kv_length = 0;
-  std::vector<std::int64_t> kv_lengths;
   std::int64_t heads = 0, kv_heads = 0, head_dim = 128, window = 0;
   bool fused = true;
   CacheFormat kv_precision = CacheFormat::kByPrecision;
@@ -47,14 +43,7 @@ const config::Schema<AttentionDecode>& AttentionDecode::schema() {
   using A = AttentionDecode;
   using config::between;
   static const config::Schema<A> schema =
-      operator_schema<A>("attention_decode", "attention of one new token a sequence")
-          .optional("batch", &A::batch, "number of sequences",
-                    between(1, operator_limits::kSequences))
-          .optional("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
-                    between(0, operator_limits::kTokens))
-          .optional("kv_lengths", &A::kv_lengths,
-                    "tokens of each sequence, where they differ; repeated to fill the batch",
-                    between(1, operator_limits::kTokens))
+      cached_schema<A>("attention_decode", "attention of one new token a sequence")
           .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
           .optional("kv_heads", &A::kv_heads,
                     "heads of keys and values (GQA; 1: MQA); 0: as many as heads",
@@ -66,8 +55,7 @@ const config::Schema<AttentionDecode>& AttentionDecode::schema() {
           .optional("fused", &A::fused, "one kernel; false: scores and probabilities in memory")
           .check(
               "kv_heads must divide heads",
-              [](const A& a) { return a.kv_heads == 0 || a.heads % a.kv_heads == 0; }, "kv_heads")
-          .check([](const A& a) { return a.lengths().fault(); }, "kv_lengths");
+              [](const A& a) { return a.kv_heads == 0 || a.heads % a.kv_heads == 0; }, "kv_heads");
   return schema;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "workloads/layers/parts/attention_kernels.h"
+#include "workloads/operators/operator.h"
 
 namespace orrery {
 
@@ -15,7 +16,7 @@ namespace orrery {
 struct CacheLengths {
   std::int64_t batch = 1;
   std::int64_t kv_length = 0;  ///< 0: the list says
-  const std::vector<std::int64_t>& kv_lengths;
+  std::vector<std::int64_t> kv_lengths;
 
   /// What is wrong, or nothing.
   std::string fault() const {
@@ -41,5 +42,21 @@ struct CacheLengths {
       core.contexts.push_back(kv_lengths[static_cast<std::size_t>(i) % kv_lengths.size()]);
   }
 };
+
+/// Keys of a struct with CacheLengths among its bases.
+template <class T>
+config::Schema<T> cached_schema(const char* kind, const char* help) {
+  using config::between;
+  return operator_schema<T>(kind, help)
+      .optional("batch", static_cast<std::int64_t T::*>(&CacheLengths::batch),
+                "number of sequences", between(1, operator_limits::kSequences))
+      .optional("kv_length", static_cast<std::int64_t T::*>(&CacheLengths::kv_length),
+                "tokens of a sequence, the new one included", between(0, operator_limits::kTokens))
+      .optional("kv_lengths",
+                static_cast<std::vector<std::int64_t> T::*>(&CacheLengths::kv_lengths),
+                "tokens of each sequence, where they differ; repeated to fill the batch",
+                between(1, operator_limits::kTokens))
+      .check([](const T& c) { return c.fault(); }, "kv_lengths");
+}
 
 }  // namespace orrery

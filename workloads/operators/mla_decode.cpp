@@ -10,7 +10,7 @@ namespace {
 
 /// Absorbed: all heads attend to one latent a token. Defaults are the sizes of DeepSeek-V2 and V3
 /// (arXiv 2412.19437, section 4.2).
-struct MlaDecode final : OperatorConfig {
+struct MlaDecode final : OperatorConfig, CacheLengths {
   MlaDecode() { kind = "mla_decode"; }
 
   std::vector<Kernel> kernels(Precision precision) const override {
@@ -18,7 +18,7 @@ struct MlaDecode final : OperatorConfig {
     core.kind = KernelClass::kMlaDecode;
     core.heads = heads;
     core.kv_heads = 1;
-    lengths().set(core);
+    set(core);
     core.qk_dim = kv_lora_rank + rope_head_dim;
     core.v_dim = kv_lora_rank;
     core.latent = true;
@@ -26,10 +26,7 @@ struct MlaDecode final : OperatorConfig {
     return {flash_attention(to_string(core.kind), core)};
   }
 
-  CacheLengths lengths() const { return {batch, kv_length, kv_lengths}; }
-
-  std::int64_t batch = 1, kv_length = 0, heads = 0;
-  std::vector<std::int64_t> kv_lengths;
+  std::int64_t heads = 0;
   std::int64_t kv_lora_rank = 512, rope_head_dim = 64;
   CacheFormat kv_precision = CacheFormat::kByPrecision;
 
@@ -40,21 +37,13 @@ const config::Schema<MlaDecode>& MlaDecode::schema() {
   using A = MlaDecode;
   using config::between;
   static const config::Schema<A> schema =
-      operator_schema<A>("mla_decode", "absorbed latent attention of one new token a sequence")
-          .optional("batch", &A::batch, "number of sequences",
-                    between(1, operator_limits::kSequences))
-          .optional("kv_length", &A::kv_length, "tokens of a sequence, the new one included",
-                    between(0, operator_limits::kTokens))
-          .optional("kv_lengths", &A::kv_lengths,
-                    "tokens of each sequence, where they differ; repeated to fill the batch",
-                    between(1, operator_limits::kTokens))
+      cached_schema<A>("mla_decode", "absorbed latent attention of one new token a sequence")
           .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
           .optional("kv_lora_rank", &A::kv_lora_rank, "columns of the latent",
                     between(1, llm_limits::kHeadDim))
           .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",
                     between(0, llm_limits::kHeadDim))
-          .optional("kv_precision", &A::kv_precision, kCacheFormatHelp)
-          .check([](const A& a) { return a.lengths().fault(); }, "kv_lengths");
+          .optional("kv_precision", &A::kv_precision, kCacheFormatHelp);
   return schema;
 }
 

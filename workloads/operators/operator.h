@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
+#include "sim/config/registered.h"
 #include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
 
@@ -27,35 +27,22 @@ struct OperatorConfig {
   std::string kind;  ///< "gemm": the name that it is registered by, which its constructor gives it
 
   /// For config::OneOf: the operators by their `kind`; without one it is a GEMM.
-  static const config::Choices& choices();
-  static const OperatorConfig* view(const std::string& kind, void* object);
+  static const config::Choices& choices() {
+    return config::Registered<OperatorConfig>::choices("kind", "gemm");
+  }
+  static const OperatorConfig* view(const std::string& kind, void* object) {
+    return config::Registered<OperatorConfig>::view(kind, object);
+  }
 
  protected:
   OperatorConfig() = default;
 };
 
-/// An operator of the list: what it is, and where its keys are described.
-struct OperatorInfo {
-  std::string help;  ///< one line
-  const config::Record& (*record)() = nullptr;
-  const OperatorConfig* (*view)(void* object) = nullptr;
-};
-const std::map<std::string, OperatorInfo>& operators();
-
-void register_operator(const std::string& kind, const OperatorInfo& info);
-
 /// A file adds an operator with one such object: `const RegisterOperator<Gemm> registered("gemm",
 /// "one line of help");`. `T` derives from OperatorConfig and has `static const config::Schema<T>&
 /// schema()`, begun with operator_schema().
 template <class T>
-class RegisterOperator {
- public:
-  RegisterOperator(const std::string& kind, const std::string& help) {
-    register_operator(
-        kind, {help, []() -> const config::Record& { return T::schema().record(); },
-               [](void* object) -> const OperatorConfig* { return static_cast<T*>(object); }});
-  }
-};
+using RegisterOperator = config::Registered<OperatorConfig>::Add<T>;
 
 template <class T>
 config::Schema<T> operator_schema(const std::string& kind, const std::string& help) {

@@ -56,12 +56,6 @@ bool multiplies_two(const GraphKernel& node) {
   return node.kernel.kind == KernelClass::kGemm && node.reads.size() >= 2;
 }
 
-bool takes_epilogues(const GraphKernel& node) {
-  const KernelClass kind = node.kernel.kind;
-  return kind == KernelClass::kGemm || kind == KernelClass::kGroupedGemm ||
-         kind == KernelClass::kConvolution;
-}
-
 bool can_be_epilogue(const GraphKernel& node) {
   const KernelClass kind = node.kernel.kind;
   return !node.apart && (kind == KernelClass::kElementwise || kind == KernelClass::kNormalization ||
@@ -155,7 +149,7 @@ class GraphFusion {
   }
 
   void fuse_epilogue(std::size_t i) {
-    if (!takes_epilogues(graph_.kernels[i])) return;
+    if (!takes_epilogues(graph_.kernels[i].kernel.kind)) return;
     const std::size_t reader = only_reader(i);
     if (reader == kNone || !can_be_epilogue(graph_.kernels[reader])) return;
     replace({i, reader}, joined(graph_.kernels[i], graph_.kernels[reader]));
@@ -186,6 +180,11 @@ class GraphFusion {
 };
 
 }  // namespace
+
+bool takes_epilogues(KernelClass kind) {
+  return kind == KernelClass::kGemm || kind == KernelClass::kGroupedGemm ||
+         kind == KernelClass::kConvolution;
+}
 
 void KernelGraph::add(Kernel kernel, std::vector<TensorUse> reads, std::vector<TensorUse> writes,
                       std::optional<MaskedScores> scores) {

@@ -66,6 +66,9 @@ std::vector<std::string> outputs_of(const KernelGraph& graph);
 /// Bytes read and written by all kernels.
 Bytes traffic(const std::vector<Kernel>& kernels);
 
+/// Whether kernels of a class have their results in registers, where others can work on them.
+bool takes_epilogues(KernelClass kind);
+
 /// Fuses until nothing is left to fuse:
 ///  - what a matrix product or convolution writes and only one elementwise kernel, norm or
 ///  quantisation reads does

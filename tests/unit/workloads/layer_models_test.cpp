@@ -8,8 +8,6 @@
 
 #include "sim/config/library.h"
 #include "sim/config/load.h"
-#include "workloads/layers/listed/layer_folding.h"
-#include "workloads/layers/listed/layer_memory.h"
 #include "workloads/layers/listed/layer_model.h"
 #include "workloads/layers/listed/layer_step.h"
 
@@ -18,10 +16,10 @@ namespace {
 
 const std::string kConfigs = ORRERY_SOURCE_DIR "/configs";
 
-LayerGraph graph_of(const std::string& name) {
+LayerGraph graph_of(const std::string& name, const PassContext& pass = {}) {
   return config::load<LayerModelConfig>(kConfigs + "/layer_models/" + name + ".yaml",
                                         config::Library(kConfigs), "layer_models")
-      .build();
+      .build(pass);
 }
 
 LayerModelConfig listed(const std::string& text) {
@@ -85,9 +83,9 @@ TEST(LayerModels, HaveThePublishedParametersAndMultiplyAdds) {
 TEST(LayerModels, TheDigitNetworkOf1989HasItsUnitsAndConnections) {
   const LayerGraph graph = graph_of("digits_1989");
   std::vector<std::int64_t> units;
-  for (const LayerNode& node : graph.nodes())
-    if (node.op->is_product()) units.push_back(graph.tensors()[node.output].elements());
-  EXPECT_EQ(graph.tensors()[graph.inputs().front()].elements(), 256);
+  for (const ListedOp& op : graph.ops())
+    if (op.multiply_adds > 0) units.push_back(op.result.elements());
+  EXPECT_EQ(graph.tensors().front().extent.elements(), 256);
   EXPECT_EQ(units, (std::vector<std::int64_t>{768, 192, 30, 10}));
   EXPECT_EQ(graph.multiply_adds() + 768 + 192 + 30 + 10, 64'660);
 }
@@ -97,7 +95,7 @@ TEST(LayerModels, TheDigitNetworkOf1989HasItsUnitsAndConnections) {
 // parameters of MobileNetV2 to 3.4 million, of 3.50.
 TEST(LayerModels, HaveThePublishedBytesOfWeightsAndActivations) {
   const auto peak = [](const char* name, Precision precision) {
-    return tensor_memory(graph_of(name), inference(precision)).total().base() / 1e6;
+    return tensor_profile(graph_of(name, inference(precision))).peak().base() / 1e6;
   };
   const auto weights = [](const char* name, Precision precision) {
     return static_cast<double>(graph_of(name).parameters()) * element_bytes(precision) / 1e6;
@@ -113,7 +111,7 @@ TEST(LayerModels, HaveThePublishedBytesOfWeightsAndActivations) {
 // The first block of ResNet-50, by hand: its input of 64 channels, which the caller holds, and 256
 // channels twice, of its own way and of the way around, at 56 x 56.
 TEST(LayerModels, TheFullestMomentOfResNetIsItsFirstSum) {
-  EXPECT_EQ(tensor_memory(graph_of("resnet_50"), inference(Precision::kFp32)).total(),
+  EXPECT_EQ(tensor_profile(graph_of("resnet_50", inference(Precision::kFp32))).peak(),
             Bytes((64 + 256 + 256) * 56.0 * 56 * 4));
 }
 
@@ -130,9 +128,8 @@ Bytes moved(const std::vector<Kernel>& kernels) {
 
 TEST(LayerModels, FoldingKeepsFlopsAndLeavesOutBytesAndKernels) {
   for (const Published& row : kPublished) {
-    const LayerGraph graph = graph_of(row.name);
-    const auto folded = forward_kernels(graph, inference(Precision::kFp16));
-    const auto apart = forward_kernels(graph, inference(Precision::kFp16, false));
+    const auto folded = forward_kernels(graph_of(row.name, inference(Precision::kFp16)));
+    const auto apart = forward_kernels(graph_of(row.name, inference(Precision::kFp16, false)));
     EXPECT_EQ(matrix_flops(folded), matrix_flops(apart)) << row.name;
     EXPECT_LT(folded.size(), apart.size()) << row.name;
     EXPECT_LT(moved(folded), moved(apart)) << row.name;
@@ -143,40 +140,47 @@ TEST(LayerModels, FoldingKeepsFlopsAndLeavesOutBytesAndKernels) {
 // Filters of MobileNetV2 that see one channel make one, which no other result shares operands with.
 TEST(LayerModels, DepthwiseFiltersAloneRunOnVectorLanes) {
   const auto of_matrix = [](const char* name) {
-    return matrix_flops(forward_kernels(graph_of(name), inference(Precision::kInt8))).base() / 2;
+    return matrix_flops(forward_kernels(graph_of(name, inference(Precision::kInt8)))).base() / 2;
   };
   EXPECT_EQ(of_matrix("digits_1989"), 63'660);
   double depthwise = 0;
   const LayerGraph mobile = graph_of("mobilenet_v2");
-  for (const LayerNode& node : mobile.nodes())
-    if (node.name.ends_with(" filter")) depthwise += static_cast<double>(node.op->multiply_adds());
+  for (const ListedOp& op : mobile.ops())
+    if (op.name.ends_with(" filter")) depthwise += static_cast<double>(op.multiply_adds);
   EXPECT_EQ(of_matrix("mobilenet_v2") + depthwise, static_cast<double>(mobile.multiply_adds()));
   EXPECT_GT(depthwise, 0);
 }
 
 // ResNet-50 in inference: 53 convolutions, two pools and a matrix; all else is done by them.
 TEST(LayerModels, ResNetIsItsConvolutionsWhereNormsAndSumsAreFolded) {
-  EXPECT_EQ(forward_kernels(graph_of("resnet_50"), inference(Precision::kFp16)).size(), 56U);
+  EXPECT_EQ(forward_kernels(graph_of("resnet_50", inference(Precision::kFp16))).size(), 56U);
 }
 
 // A product of the forward pass has two of its size in the backward pass, the first layer's one.
 TEST(LayerModels, TrainingHasThreeTimesTheFlopsLessTheFirstGradient) {
-  const LayerGraph graph = graph_of("resnet_50");
-  LayerStepConfig config;
-  config.pass = training(8);
-  const double forward = matrix_flops(forward_kernels(graph, config.pass)).base();
-  const std::vector<Kernel> first = graph.nodes().front().op->forward(config.pass);
-  EXPECT_DOUBLE_EQ(
-      matrix_flops(layer_program(graph, config).kernels).base() + matrix_flops(first).base(),
-      3 * forward);
+  const LayerGraph graph = graph_of("resnet_50", training(8));
+  const double forward = matrix_flops(forward_kernels(graph)).base();
+  const double first = matrix_flops(graph.ops().front().forward).base();
+  EXPECT_DOUBLE_EQ(matrix_flops(layer_program(graph, {}).kernels).base() + first, 3 * forward);
+}
+
+// What lies in front of all weights has no gradient, and nothing is kept for one.
+TEST(LayerModels, NothingInFrontOfAllWeightsHasAGradient) {
+  const std::string start =
+      "layer_model: test\ninput: {channels: 4, rows: 8, columns: 8}\nlayers: ";
+  const std::string dense = "{kind: dense, channels: 4}]\n";
+  const auto trained = [&](const std::string& layers) {
+    return listed(start + layers + dense).build(training(1));
+  };
+  const LayerGraph normed = trained("[{kind: norm, method: local}, ");
+  for (const Kernel& kernel : layer_program(normed, {}).kernels)
+    EXPECT_FALSE(kernel.name.ends_with("norm backward"));
+  // The input is there until it is normed, and nobody needs it later.
+  EXPECT_EQ(tensor_profile(normed).peak(), tensor_profile(trained("[")).peak());
 }
 
 TEST(LayerModels, ReplicasAddUpEveryGradientOnce) {
-  const LayerGraph graph = graph_of("vit_b_16");
-  LayerStepConfig config;
-  config.pass = training(2);
-  config.dp = 8;
-  const Program program = layer_program(graph, config);
+  const Program program = layer_program(graph_of("vit_b_16", training(2)), {.dp = 8});
   Bytes reduced;
   for (const Transfer& transfer : program.transfers) reduced += transfer.bytes;
   EXPECT_EQ(reduced, Bytes(4.0 * 86'567'656));
@@ -186,11 +190,8 @@ TEST(LayerModels, ReplicasAddUpEveryGradientOnce) {
 }
 
 TEST(LayerModels, ActivationsOfTrainingGrowWithSamplesAndWeightsDoNot) {
-  const LayerGraph graph = graph_of("resnet_50");
-  LayerStepConfig one, two;
-  one.pass = training(1);
-  two.pass = training(2);
-  const MemoryUse small = layer_step_memory(graph, one), large = layer_step_memory(graph, two);
+  const MemoryUse small = layer_step_memory(graph_of("resnet_50", training(1)), {});
+  const MemoryUse large = layer_step_memory(graph_of("resnet_50", training(2)), {});
   EXPECT_EQ(large.activations, 2 * small.activations);
   EXPECT_EQ(large.weights, small.weights);
   EXPECT_EQ(large.optimizer, small.optimizer);
@@ -222,7 +223,7 @@ TEST(LayerModels, WhatDoesNotGoTogetherIsRefusedAtItsKey) {
         listed(std::string("layer_model: test\ninput: {channels: 4, rows: 16, columns: 16}\n") +
                "layers: [" + wrong.layers + "]\n");
     try {
-      model.build();
+      model.build({});
       ADD_FAILURE() << wrong.layers;
     } catch (const config::KeyError& error) {
       EXPECT_EQ(error.paths().front(), wrong.path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hashes of the programs of all shipped models, in programs.txt: a change of any kernel, transfer,
-// dependency or tensor shows here. With ORRERY_UPDATE_GOLDEN=1 the test writes the file anew; with
-// ORRERY_PROGRAM="llama_3_1_8b decode_tp2" it prints the text of one program, so that `diff` shows
-// what changed.
+// Hashes of the programs of all shipped models and lists of layers, in programs.txt: a change of
+// any kernel, transfer, dependency or tensor shows here. With ORRERY_UPDATE_GOLDEN=1 the test
+// writes the file anew; with ORRERY_PROGRAM="llama_3_1_8b decode_tp2" it prints the text of one
+// program, so that `diff` shows what changed.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +20,8 @@
 #include "sim/config/load.h"
 #include "sim/graph/operator_graph_boost.h"
 #include "sim/units/hash.h"
+#include "workloads/layers/listed/layer_model.h"
+#include "workloads/layers/listed/layer_step.h"
 #include "workloads/models/config/model_config.h"
 #include "workloads/steps/inference/inference.h"
 #include "workloads/steps/training/training.h"
@@ -196,6 +198,34 @@ std::string program_text(const LlmConfig& model, const Build& build) {
   }
 }
 
+struct ListedCase {
+  const char* label;
+  PassContext pass;
+  int dp;
+  OptimizerKind optimizer;
+};
+const ListedCase kListedCases[] = {
+    {"inference", {.samples = 8, .precision = Precision::kFp16, .fuses = true}, 1, {}},
+    {"inference_int8_apart", {.precision = Precision::kInt8}, 1, {}},
+    {"training", {.samples = 2, .precision = Precision::kFp32, .training = true}, 1, {}},
+    {"training_bf16_dp8_adam",
+     {.samples = 8, .precision = Precision::kBf16, .training = true},
+     8,
+     OptimizerKind::kAdam},
+};
+
+/// Its program, sizes and memory.
+std::string step_text(const LayerModelConfig& model, const ListedCase& listed) {
+  const LayerStepConfig config{.dp = listed.dp, .optimizer = listed.optimizer};
+  const LayerGraph graph = model.build(listed.pass);
+  std::string text = text_of(layer_program(graph, config));
+  const MemoryUse use = layer_step_memory(graph, config);
+  line(text, "sizes", graph.parameters(), graph.multiply_adds(), layer_flops(graph, config).base());
+  line(text, "memory", use.weights.base(), use.gradients.base(), use.optimizer.base(),
+       use.activations.base(), use.working.base());
+  return text;
+}
+
 std::string fingerprint(const std::string& text) {
   if (text.starts_with("refused: ")) return text.substr(0, text.find('\n'));
   std::array<char, 24> hash{};
@@ -203,18 +233,27 @@ std::string fingerprint(const std::string& text) {
   return hash.data();
 }
 
+/// A line of programs.txt; prints the text where somebody asks for it.
+std::string entry(const std::string& name, const std::string& text) {
+  const char* wanted = std::getenv("ORRERY_PROGRAM");
+  if (wanted != nullptr && name == wanted) std::cout << text;
+  return name + " " + fingerprint(text) + "\n";
+}
+
 TEST(Programs, OfShippedModelsDoNotMoveUnnoticed) {
   const config::Library library(ORRERY_SOURCE_DIR "/configs");
-  const char* wanted = std::getenv("ORRERY_PROGRAM");
   std::string actual;
   for (const std::string& name : library.names("models")) {
     const LlmConfig model =
         shortened(config::load<ModelConfig>(library.locate("models", name, ""), library).build());
-    for (const auto& [label, build] : cases()) {
-      const std::string text = program_text(model, build);
-      actual += name + " " + label + " " + fingerprint(text) + "\n";
-      if (wanted != nullptr && name + " " + label == wanted) std::cout << text;
-    }
+    for (const auto& [label, build] : cases())
+      actual += entry(name + " " + label, program_text(model, build));
+  }
+  for (const std::string& name : library.names("layer_models")) {
+    const auto model = config::load<LayerModelConfig>(library.locate("layer_models", name, ""),
+                                                      library, "layer_models");
+    for (const ListedCase& listed : kListedCases)
+      actual += entry(name + " " + listed.label, step_text(model, listed));
   }
   const std::string path = ORRERY_SOURCE_DIR "/tests/golden/programs.txt";
   if (std::getenv("ORRERY_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << actual;

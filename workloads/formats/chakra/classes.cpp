@@ -68,12 +68,6 @@ std::optional<KernelClass> class_of_name(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<KernelClass> class_of_word(std::string_view word) {
-  for (int kind = 0; kind <= static_cast<int>(KernelClass::kLora); ++kind)
-    if (word == to_string(static_cast<KernelClass>(kind))) return static_cast<KernelClass>(kind);
-  return std::nullopt;
-}
-
 std::optional<TransferKind> collective_of_name(std::string_view name) {
   constexpr std::array<std::pair<std::string_view, TransferKind>, 6> kNames = {
       {{"allreduce", TransferKind::kAllReduce},

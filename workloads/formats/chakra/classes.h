@@ -11,8 +11,6 @@ namespace orrery {
 
 /// The class that the name of an operator or kernel in a Chakra trace tells, if it tells one.
 std::optional<KernelClass> class_of_name(std::string_view name);
-/// The class of that name (to_string); nothing for another word.
-std::optional<KernelClass> class_of_word(std::string_view word);
 
 /// The collective that a name has in it, whatever its case and marks: "nccl:broadcast",
 /// "c10d::reduce_scatter_tensor", "ncclDevKernel_AllGather_RING_LL".

@@ -9,6 +9,7 @@
 
 #include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
+#include "sim/graph/kernel_classes.h"
 #include "workloads/formats/chakra/classes.h"
 #include "workloads/formats/chakra/groups.h"
 #include "workloads/formats/kernel_text.h"
@@ -199,8 +200,8 @@ void ChakraNodes::add_work(const ChakraNode& node, NodeKind kind, std::uint16_t 
     work.recorded = recorded_time(node);
   }
   if (kind == NodeKind::kKernel) {
-    const auto named =
-        node.kernel_class.empty() ? class_of_name(node.name) : class_of_word(node.kernel_class);
+    const auto named = node.kernel_class.empty() ? class_of_name(node.name)
+                                                 : kernel_class_named(node.kernel_class);
     work.classified = named.has_value();
     work.communicates = node.kernel_class == kCollectiveWord;
     if (named) work.kind = *named;

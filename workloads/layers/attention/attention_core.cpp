@@ -203,13 +203,7 @@ Kernel attention_forward(const std::string& name, const AttentionCore& core, con
 
 Kernel attention_gradient(const std::string& name, const AttentionCore& core,
                           const RankWork& work) {
-  const CoreSize size = core_size(core);
-  Kernel kernel = flash_attention(name, core);
-  kernel.attention.backward = true;
-  kernel.matrix_flops = Flops(2 * size.pairs * real(3 * core.qk_dim + 2 * core.v_dim));
-  kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
-  kernel.read = size.query + size.keys + size.values + 2 * size.output + bias_bytes(core);
-  kernel.written = size.query + size.keys + size.values + bias_bytes(core);
+  Kernel kernel = flash_attention_gradient(name, core);
   kernel.rate = work.software->attention_backward.value * dropout_rate(work);
   add_sinks(kernel, core);
   return kernel;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
 
 #include "workloads/layers/listed/layer_operators.h"
@@ -28,39 +27,6 @@ double function_flops(ActivationFunction function) {
   }
   return 0;
 }
-
-class ElementFunction final : public LayerOperator {
- public:
-  ElementFunction(ActivationFunction function, Extent extent)
-      : function_(function), extent_(extent) {}
-
-  /// The gradient of most follows from their result.
-  bool keeps_inputs() const override { return !from_result(); }
-  bool keeps_output() const override { return from_result(); }
-  bool is_epilogue() const override { return function_ != ActivationFunction::kSoftmax; }
-  bool in_place() const override { return from_result(); }
-
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    return {stream(pass, "activation", kind(), extent_, {1, 1, function_flops(function_)})};
-  }
-  std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const override {
-    if (!to_inputs) return {};
-    return {stream(pass, "activation backward", kind(), extent_,
-                   {2, 1, function_flops(function_) + 1})};
-  }
-
- private:
-  KernelClass kind() const {
-    return function_ == ActivationFunction::kSoftmax ? KernelClass::kSoftmax
-                                                     : KernelClass::kElementwise;
-  }
-  bool from_result() const {
-    return function_ != ActivationFunction::kGelu && function_ != ActivationFunction::kSilu;
-  }
-
-  ActivationFunction function_;
-  Extent extent_;
-};
 
 struct ActivationLayer final : ListedLayer {
   ActivationLayer() { kind = "activation"; }
@@ -91,7 +57,21 @@ std::size_t activate(LayerGraphBuilder& graph, const std::string& name, std::siz
                      ActivationFunction function) {
   if (function == ActivationFunction::kNone) return input;
   const Extent extent = graph.extent(input);
-  return graph.add(name, {input}, extent, std::make_shared<ElementFunction>(function, extent));
+  const bool softmax = function == ActivationFunction::kSoftmax;
+  const KernelClass kind = softmax ? KernelClass::kSoftmax : KernelClass::kElementwise;
+  // The gradient of most follows from their result.
+  const bool of_input =
+      function == ActivationFunction::kGelu || function == ActivationFunction::kSilu;
+  const double flops = function_flops(function);
+  return graph.add(
+      {.name = name,
+       .inputs = {input},
+       .result = extent,
+       .forward = {stream(graph.pass(), name, kind, extent, {1, 1, flops})},
+       .gradient = {stream(graph.pass(), "activation backward", kind, extent, {2, 1, flops + 1})},
+       .keeps_inputs = of_input,
+       .keeps_result = !of_input,
+       .epilogue = !softmax});
 }
 
 }  // namespace orrery

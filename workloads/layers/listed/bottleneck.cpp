@@ -26,13 +26,12 @@ struct BottleneckLayer final : ListedLayer {
     using F = ActivationFunction;
     const ConvolutionShape widened{.channels = kExpansion * channels};
     const ConvolutionShape projected{.channels = kExpansion * channels, .stride = step};
-    graph.begin_call({input});
     std::size_t value = part("narrow", input, {.channels = channels}, F::kRelu);
     value = part("filter", value, {.channels = channels, .size = 3, .stride = step}, F::kRelu);
     value = part("widen", value, widened, F::kNone);
     const std::size_t way = projects ? part("project", input, projected, F::kNone) : input;
     value = activate(graph, "activation", add_tensors(graph, "sum", value, way), F::kRelu);
-    graph.end_call();
+    graph.held({input});
     return value;
   }
 

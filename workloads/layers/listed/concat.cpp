@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
 
 #include "sim/config/diagnostics.h"
@@ -8,22 +7,6 @@
 
 namespace orrery {
 namespace {
-
-/// A copy of its inputs, and of its gradient to theirs.
-class Concatenation final : public LayerOperator {
- public:
-  explicit Concatenation(Extent out) : out_(out) {}
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    return {stream(pass, "concatenation", KernelClass::kElementwise, out_, {1, 1, 0})};
-  }
-  std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const override {
-    if (!to_inputs) return {};
-    return {stream(pass, "concatenation backward", KernelClass::kElementwise, out_, {1, 1, 0})};
-  }
-
- private:
-  Extent out_;
-};
 
 struct ConcatLayer final : ListedLayer {
   ConcatLayer() { kind = "concat"; }
@@ -39,7 +22,15 @@ struct ConcatLayer final : ListedLayer {
                                            " have no channels side by side");
       out.channels += other.channels;
     }
-    return graph.add("concatenation", inputs, out, std::make_shared<Concatenation>(out));
+    // A copy of its inputs, and of its gradient to theirs.
+    const ElementCost copy{1, 1, 0};
+    const KernelClass streams = KernelClass::kElementwise;
+    return graph.add(
+        {.name = "concatenation",
+         .inputs = inputs,
+         .result = out,
+         .forward = {stream(graph.pass(), "concatenation", streams, out, copy)},
+         .gradient = {stream(graph.pass(), "concatenation backward", streams, out, copy)}});
   }
   static const config::Schema<ConcatLayer>& schema() {
     static const config::Schema<ConcatLayer> schema =

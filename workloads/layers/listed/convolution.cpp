@@ -14,77 +14,64 @@ namespace {
 /// An implicit product: rows are positions of all samples, columns channels of results, and the
 /// filter is summed over. A group with one column shares no operand between results and runs on
 /// vector lanes.
-class Convolution final : public LayerOperator {
- public:
-  Convolution(ConvolutionShape shape, Extent in, Extent out) : shape_(shape), in_(in), out_(out) {}
+struct Convolution {
+  const PassContext& pass;
+  const ConvolutionShape& shape;
+  Extent in, out;
 
-  std::int64_t parameters() const override { return weights() + biases(); }
-  std::int64_t multiply_adds() const override {
-    return out_.elements() * fan_in() * shape_.size * shape_.size;
+  std::int64_t filter() const { return shape.size * shape.size; }
+  std::int64_t fan_in() const {
+    return shape.fan_in > 0 ? shape.fan_in : in.channels / shape.groups;
   }
-  bool is_product() const override { return true; }
-  bool keeps_inputs() const override { return true; }
-
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    Kernel kernel = product(pass, "convolution", pass.samples * out_.positions(),
-                            out_.channels / shape_.groups, fan_in() * shape_.size * shape_.size);
-    kernel.read = pass.bytes(in_.elements()) + weight_bytes(pass);
-    kernel.written = pass.bytes(out_.elements());
-    return {kernel};
+  std::int64_t columns() const { return out.channels / shape.groups; }
+  std::int64_t weights() const { return out.channels * fan_in() * filter(); }
+  std::int64_t biases() const {
+    if (shape.bias == ConvolutionBias::kNone) return 0;
+    return shape.bias == ConvolutionBias::kUnit ? out.elements() : out.channels;
   }
+  std::int64_t parameters() const { return weights() + biases(); }
+  std::int64_t multiply_adds() const { return out.elements() * fan_in() * filter(); }
 
-  std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const override {
-    std::vector<Kernel> kernels;
-    const std::int64_t filter = shape_.size * shape_.size;
-    const std::int64_t columns = out_.channels / shape_.groups;
-    if (to_inputs) {
-      Kernel data = product(pass, "convolution dgrad", pass.samples * in_.positions(),
-                            in_.channels / shape_.groups, columns * filter);
-      data.read = pass.bytes(out_.elements()) + weight_bytes(pass);
-      data.written = pass.bytes(in_.elements());
-      kernels.push_back(std::move(data));
-    }
-    Kernel weight = product(pass, "convolution wgrad", columns, fan_in() * filter,
-                            pass.samples * out_.positions());
-    weight.read = pass.bytes(in_.elements()) + pass.bytes(out_.elements());
-    weight.written = Bytes(real(weights()) * kWeightGradientBytes);
-    kernels.push_back(std::move(weight));
-    if (biases() > 0)
-      kernels.push_back(stream(pass, "bias gradient", KernelClass::kElementwise, out_, {1, 0, 1}));
-    return kernels;
+  Kernel forward() const {
+    Kernel kernel =
+        product("convolution", {pass.samples * out.positions(), columns(), fan_in() * filter()});
+    kernel.read = pass.bytes(in.elements()) + weight_bytes();
+    kernel.written = pass.bytes(out.elements());
+    return kernel;
+  }
+  Kernel data_gradient() const {
+    Kernel kernel =
+        product("convolution dgrad",
+                {pass.samples * in.positions(), in.channels / shape.groups, columns() * filter()});
+    kernel.read = pass.bytes(out.elements()) + weight_bytes();
+    kernel.written = pass.bytes(in.elements());
+    return kernel;
+  }
+  Kernel weight_gradient() const {
+    Kernel kernel = product("convolution wgrad",
+                            {columns(), fan_in() * filter(), pass.samples * out.positions()});
+    kernel.read = pass.bytes(in.elements()) + pass.bytes(out.elements());
+    kernel.written = Bytes(real(weights()) * kWeightGradientBytes);
+    return kernel;
   }
 
  private:
-  std::int64_t fan_in() const {
-    return shape_.fan_in > 0 ? shape_.fan_in : in_.channels / shape_.groups;
-  }
-  std::int64_t weights() const { return out_.channels * fan_in() * shape_.size * shape_.size; }
-  std::int64_t biases() const {
-    if (shape_.bias == ConvolutionBias::kNone) return 0;
-    return shape_.bias == ConvolutionBias::kUnit ? out_.elements() : out_.channels;
-  }
-  Bytes weight_bytes(const PassContext& pass) const {
-    return Bytes(real(parameters()) * pass.element());
-  }
+  Bytes weight_bytes() const { return Bytes(real(parameters()) * pass.element()); }
 
-  Kernel product(const PassContext& pass, std::string name, std::int64_t m, std::int64_t n,
-                 std::int64_t k) const {
+  Kernel product(std::string name, const GemmShape& size) const {
     Kernel kernel;
     kernel.name = std::move(name);
     kernel.kind = KernelClass::kConvolution;
     kernel.precision = pass.precision;
-    kernel.batch = shape_.groups;
-    kernel.m = m;
-    kernel.n = n;
-    kernel.k = k;
+    kernel.batch = shape.groups;
+    kernel.m = size.m;
+    kernel.n = size.n;
+    kernel.k = size.k;
     const Flops flops(2 * real(pass.samples) * real(multiply_adds()));
-    const bool depthwise = shape_.channels == shape_.groups;
+    const bool depthwise = shape.channels == shape.groups;
     (depthwise ? kernel.vector_flops : kernel.matrix_flops) = flops;
     return kernel;
   }
-
-  ConvolutionShape shape_;
-  Extent in_, out_;
 };
 
 std::int64_t positions_after(std::int64_t positions, const ConvolutionShape& shape) {
@@ -112,7 +99,20 @@ std::size_t convolve(LayerGraphBuilder& graph, const std::string& name, std::siz
   if (in.rows + 2 * shape.padding < shape.size || in.columns + 2 * shape.padding < shape.size)
     throw config::KeyError("size", "a filter of " + std::to_string(shape.size) +
                                        " is larger than its input of " + to_string(in));
-  return graph.add(name, {input}, out, std::make_shared<Convolution>(shape, in, out));
+  const Convolution filters{graph.pass(), shape, in, out};
+  ListedOp op{.name = name,
+              .inputs = {input},
+              .result = out,
+              .parameters = filters.parameters(),
+              .multiply_adds = filters.multiply_adds(),
+              .forward = {filters.forward()},
+              .keeps_inputs = true};
+  if (graph.tensor(input).trained) op.gradient.push_back(filters.data_gradient());
+  op.gradient.push_back(filters.weight_gradient());
+  if (filters.biases() > 0)
+    op.gradient.push_back(
+        stream(graph.pass(), "bias gradient", KernelClass::kElementwise, out, {1, 0, 1}));
+  return graph.add(std::move(op));
 }
 
 std::size_t convolve_normed(LayerGraphBuilder& graph, const std::string& name, std::size_t input,

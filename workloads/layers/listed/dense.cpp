@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -10,47 +9,6 @@
 
 namespace orrery {
 namespace {
-
-/// One matrix for all positions.
-class Dense final : public LayerOperator {
- public:
-  Dense(DenseShape shape, Extent in) : shape_(shape), in_(in) {}
-
-  std::int64_t parameters() const override {
-    return (shape_.tied ? 0 : in_.channels * shape_.channels) + (shape_.bias ? shape_.channels : 0);
-  }
-  std::int64_t multiply_adds() const override { return in_.elements() * shape_.channels; }
-  bool is_product() const override { return true; }
-  bool keeps_inputs() const override { return true; }
-
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    return {product(pass, "matrix", pass.rows(in_), shape_.channels, in_.channels)};
-  }
-  std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const override {
-    std::vector<Kernel> kernels;
-    if (to_inputs)
-      kernels.push_back(
-          product(pass, "matrix dgrad", pass.rows(in_), in_.channels, shape_.channels));
-    Kernel weight = product(pass, "matrix wgrad", shape_.channels, in_.channels, pass.rows(in_));
-    weight.written = Bytes(real(in_.channels) * real(shape_.channels) * kWeightGradientBytes);
-    kernels.push_back(std::move(weight));
-    if (shape_.bias)
-      kernels.push_back(stream(pass, "bias gradient", KernelClass::kElementwise,
-                               {shape_.channels, in_.rows, in_.columns}, {1, 0, 1}));
-    return kernels;
-  }
-
- private:
-  static Kernel product(const PassContext& pass, std::string name, std::int64_t m, std::int64_t n,
-                        std::int64_t k) {
-    Kernel kernel = gemm(std::move(name), pass.precision, {.m = m, .n = n, .k = k});
-    kernel.written = Bytes(real(m) * real(n) * pass.element());
-    return kernel;
-  }
-
-  DenseShape shape_;
-  Extent in_;
-};
 
 struct DenseLayer final : ListedLayer, DenseShape {
   DenseLayer() { kind = "dense"; }
@@ -92,7 +50,29 @@ std::size_t multiply(LayerGraphBuilder& graph, const std::string& name, std::siz
   Extent in = graph.extent(input);
   if (shape.flat) in = {in.elements(), 1, 1};
   const Extent out{shape.channels, in.rows, in.columns};
-  return graph.add(name, {input}, out, std::make_shared<Dense>(shape, in));
+  const PassContext& pass = graph.pass();
+  const GemmShape forward{.m = pass.rows(in), .n = shape.channels, .k = in.channels};
+  const auto written = [](Kernel kernel, double element) {
+    kernel.written = Bytes(real(kernel.m) * real(kernel.n) * element);
+    return kernel;
+  };
+  const std::int64_t biases = shape.bias ? shape.channels : 0;
+  ListedOp op{.name = name,
+              .inputs = {input},
+              .result = out,
+              .parameters = (shape.tied ? 0 : in.channels * shape.channels) + biases,
+              .multiply_adds = in.elements() * shape.channels,
+              .forward = {written(gemm(name, pass.precision, forward), pass.element())},
+              .keeps_inputs = true};
+  if (graph.tensor(input).trained)
+    op.gradient.push_back(
+        written(data_gradient("matrix", pass.precision, forward), pass.element()));
+  op.gradient.push_back(
+      written(gemm("matrix wgrad", pass.precision, {forward.n, forward.k, forward.m}),
+              kWeightGradientBytes));
+  if (shape.bias)
+    op.gradient.push_back(stream(pass, "bias gradient", KernelClass::kElementwise, out, {1, 0, 1}));
+  return graph.add(std::move(op));
 }
 
 }  // namespace orrery

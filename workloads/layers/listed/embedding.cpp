@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/listed/layer_operators.h"
@@ -10,28 +10,6 @@ namespace orrery {
 namespace {
 
 /// A row of a table for each token, and one of another for its place.
-class Lookup final : public LayerOperator {
- public:
-  Lookup(std::int64_t vocabulary, std::int64_t positions, Extent out)
-      : vocabulary_(vocabulary), positions_(positions), out_(out) {}
-
-  std::int64_t parameters() const override { return (vocabulary_ + positions_) * out_.channels; }
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    const double tables = positions_ > 0 ? 2 : 1;
-    return {stream(pass, "embedding", KernelClass::kEmbedding, out_, {tables, 1, tables - 1})};
-  }
-  /// Rows are added to a table of gradients that was cleared.
-  std::vector<Kernel> backward(const PassContext& pass, bool) const override {
-    Kernel kernel = stream(pass, "embedding backward", KernelClass::kEmbedding, out_, {1, 1, 1});
-    kernel.written += Bytes(real(parameters()) * kWeightGradientBytes);
-    return {kernel};
-  }
-
- private:
-  std::int64_t vocabulary_, positions_;
-  Extent out_;
-};
-
 struct EmbeddingLayer final : ListedLayer {
   EmbeddingLayer() { kind = "embedding"; }
 
@@ -39,8 +17,19 @@ struct EmbeddingLayer final : ListedLayer {
                     int) const override {
     const Extent in = graph.extent(inputs.front());
     const Extent out{channels, in.positions(), 1};
-    return graph.add("embedding", {inputs.front()}, out,
-                     std::make_shared<Lookup>(vocabulary, positions, out));
+    const std::int64_t parameters = (vocabulary + positions) * channels;
+    const double tables = positions > 0 ? 2 : 1;
+    const KernelClass streams = KernelClass::kEmbedding;
+    // Rows are added to a table of gradients that was cleared.
+    Kernel gradient = stream(graph.pass(), "embedding backward", streams, out, {1, 1, 1});
+    gradient.written += Bytes(real(parameters) * kWeightGradientBytes);
+    return graph.add(
+        {.name = "embedding",
+         .inputs = {inputs.front()},
+         .result = out,
+         .parameters = parameters,
+         .forward = {stream(graph.pass(), "embedding", streams, out, {tables, 1, tables - 1})},
+         .gradient = {std::move(gradient)}});
   }
 
   std::int64_t vocabulary = 0, channels = 0, positions = 0;

@@ -22,14 +22,13 @@ struct InvertedResidualLayer final : ListedLayer {
       return convolve_normed(graph, what, value, shape, {NormMethod::kBatch, function});
     };
     using F = ActivationFunction;
-    graph.begin_call({input});
     std::size_t value = input;
     if (expansion > 1) value = part("widen", value, {.channels = wide}, F::kRelu6);
     value = part("filter", value, {.channels = wide, .size = 3, .stride = step, .groups = wide},
                  F::kRelu6);
     value = part("narrow", value, {.channels = channels}, F::kNone);
     if (step == 1 && given == channels) value = add_tensors(graph, "sum", value, input);
-    graph.end_call();
+    graph.held({input});
     return value;
   }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/listed/layer_graph.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "workloads/base/real.h"
+#include "workloads/ops/fusion.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
@@ -37,34 +39,80 @@ Kernel stream(const PassContext& pass, const std::string& name, KernelClass kind
 
 std::int64_t LayerGraph::parameters() const {
   std::int64_t sum = 0;
-  for (const LayerNode& node : nodes_) sum += node.op->parameters();
+  for (const ListedOp& op : ops_) sum += op.parameters;
   return sum;
 }
 
 std::int64_t LayerGraph::multiply_adds() const {
   std::int64_t sum = 0;
-  for (const LayerNode& node : nodes_) sum += node.op->multiply_adds();
+  for (const ListedOp& op : ops_) sum += op.multiply_adds;
   return sum;
 }
 
 std::size_t LayerGraphBuilder::input(Extent extent) {
-  graph_.tensors_.push_back(extent);
-  graph_.inputs_.push_back(graph_.tensors_.size() - 1);
+  graph_.tensors_.push_back({.extent = extent, .storage = graph_.tensors_.size()});
   return graph_.tensors_.size() - 1;
 }
 
-std::size_t LayerGraphBuilder::add(const std::string& name, std::vector<std::size_t> inputs,
-                                   Extent output, std::shared_ptr<const LayerOperator> op) {
-  graph_.tensors_.push_back(output);
-  const std::size_t tensor = graph_.tensors_.size() - 1;
-  graph_.nodes_.push_back({layer_, layer_ + " " + name, std::move(inputs), tensor, std::move(op)});
-  return tensor;
+std::size_t LayerGraphBuilder::add(ListedOp op) {
+  const std::size_t id = graph_.ops_.size();
+  op.layer = layer_;
+  op.name = layer_ + " " + op.name;
+  for (Kernel& kernel : op.forward) kernel.name = op.name;
+  for (Kernel& kernel : op.gradient) kernel.name = op.name + ": " + kernel.name;
+  op.output = input(op.result);
+  op.runs_in = id;
+  ListedTensor& made = graph_.tensors_.back();
+  made.maker = id;
+  made.trained = op.parameters > 0;
+  for (const std::size_t read : op.inputs) {
+    graph_.tensors_[read].readers.push_back(id);
+    made.trained = made.trained || graph_.tensors_[read].trained;
+  }
+  graph_.ops_.push_back(std::move(op));
+  return graph_.ops_.back().output;
 }
 
-void LayerGraphBuilder::begin_call(std::vector<std::size_t> inputs) {
-  graph_.calls_.push_back({graph_.nodes_.size(), graph_.nodes_.size(), std::move(inputs)});
+void LayerGraphBuilder::held(const std::vector<std::size_t>& inputs) {
+  for (const std::size_t tensor : inputs) graph_.tensors_[tensor].held = graph_.ops_.size() - 1;
 }
 
-void LayerGraphBuilder::end_call() { graph_.calls_.back().last = graph_.nodes_.size() - 1; }
+bool LayerGraphBuilder::fold(std::size_t id) {
+  ListedOp& op = graph_.ops_[id];
+  if (!op.epilogue) return false;
+  const std::size_t latest = *std::max_element(
+      op.inputs.begin(), op.inputs.end(),
+      [this](std::size_t a, std::size_t b) { return tensor(a).maker < tensor(b).maker; });
+  const ListedTensor& between = tensor(latest);
+  if (!between.maker || between.readers.size() != 1 || between.extent != op.result) return false;
+  const std::size_t root = graph_.ops_[*between.maker].runs_in;
+  std::vector<Kernel>& product = graph_.ops_[root].forward;
+  if (product.empty() || !takes_epilogues(product.back().kind)) return false;
+  for (const std::size_t other : op.inputs)
+    if (other != latest && tensor(other).maker > root) return false;
+  for (const Kernel& kernel : op.forward) {
+    product.back().vector_flops += kernel.vector_flops;
+    product.back().read += std::max(Bytes(), kernel.read - pass().bytes(op.result.elements()));
+  }
+  op.forward.clear();
+  op.runs_in = root;
+  graph_.tensors_[op.output].storage = between.storage;
+  return true;
+}
+
+void LayerGraphBuilder::share_memory(const ListedOp& op) {
+  const ListedTensor& input = tensor(op.inputs.front());
+  const bool writes_over = op.epilogue && !op.keeps_inputs && input.maker &&
+                           input.readers.size() == 1 &&
+                           !(pass().training && graph_.ops_[*input.maker].keeps_result);
+  if (writes_over || op.forward.empty()) graph_.tensors_[op.output].storage = input.storage;
+}
+
+LayerGraph LayerGraphBuilder::finish() {
+  const bool folds = pass().fuses && !pass().training;
+  for (std::size_t id = 0; id < graph_.ops_.size(); ++id)
+    if (!folds || !fold(id)) share_memory(graph_.ops_[id]);
+  return std::move(graph_);
+}
 
 }  // namespace orrery

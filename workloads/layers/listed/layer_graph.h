@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,14 +26,14 @@ struct Extent {
 /// "256 x 56 x 56".
 std::string to_string(const Extent& extent);
 
-/// How the operators of a pass are run.
+/// How the operations of a pass are run.
 struct PassContext {
   std::int64_t samples = 1;
   Precision precision = Precision::kFp32;
   bool training = false;
-  bool fuses = false;  ///< what can be is done by the kernel before it
+  bool fuses = false;  ///< inference does epilogues in the kernel before them
 
-  /// Bytes of an element of weights and of what lies between operators.
+  /// Bytes of an element of weights and of what lies between operations.
   double element() const { return element_bytes(precision); }
   /// Bytes of that many elements of every sample.
   Bytes bytes(std::int64_t elements) const;
@@ -51,87 +51,82 @@ struct ElementCost {
 Kernel stream(const PassContext& pass, const std::string& name, KernelClass kind,
               const Extent& extent, ElementCost cost);
 
-/// An operator between tensors of a sample: what it computes and keeps. Kernels are those of all
-/// samples.
-class LayerOperator {
- public:
-  LayerOperator() = default;
-  virtual ~LayerOperator() = default;
-  LayerOperator(const LayerOperator&) = delete;
-  LayerOperator& operator=(const LayerOperator&) = delete;
-
-  virtual std::int64_t parameters() const { return 0; }
+/// An operation between tensors of a sample, which are known by their numbers. Kernels are those of
+/// all samples in a pass.
+struct ListedOp {
+  std::string name = {};                 ///< what it does in its layer: "narrow"
+  std::vector<std::size_t> inputs = {};  ///< tensors that it reads
+  Extent result = {};
+  std::int64_t parameters = 0;
   /// Multiply-adds of a sample by weights, or of queries and keys: what papers count.
-  virtual std::int64_t multiply_adds() const { return 0; }
-  virtual std::vector<Kernel> forward(const PassContext& pass) const = 0;
-  /// @param to_inputs whether somebody needs the gradients of the inputs
-  virtual std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const = 0;
-
-  /// What its backward pass needs of the forward pass.
-  virtual bool keeps_inputs() const { return false; }
-  virtual bool keeps_output() const { return false; }
-  /// Whether weights multiply: what software that fuses does with its kernels what follows.
-  virtual bool is_product() const { return false; }
-  /// Whether inference does it to what a product has in registers: a norm with constants for each
+  std::int64_t multiply_adds = 0;
+  std::vector<Kernel> forward = {};   ///< none: it only looks at its input another way
+  std::vector<Kernel> gradient = {};  ///< kernels that give the gradients of inputs and weights
+  bool keeps_inputs = false, keeps_result = false;  ///< what `gradient` reads of the forward pass
+  /// Inference may do it to what a product has in registers: a norm with constants for each
   /// channel, a function of each element, a sum.
-  virtual bool is_epilogue() const { return false; }
-  /// Whether its result takes the memory of its first input, where nobody else needs that.
-  virtual bool in_place() const { return false; }
-  /// Whether it only looks at its input another way; it has no kernels.
-  virtual bool is_view() const { return false; }
+  bool epilogue = false;
+
+  // LayerGraphBuilder says the rest.
+  std::string layer = {};   ///< the layer of the list, and which repetition of it: "conv2.0"
+  std::size_t output = 0;   ///< the tensor that it makes
+  std::size_t runs_in = 0;  ///< the operation in whose kernels it runs, by default its own
 };
 
-/// One operator in a list of layers. Tensors by their number.
-struct LayerNode {
-  std::string layer;  ///< the layer of the list, and which repetition of it: "conv2.0"
-  std::string name;   ///< the layer and what it does there: "conv2.0 narrow"
-  std::vector<std::size_t> inputs;
-  std::size_t output = 0;
-  std::shared_ptr<const LayerOperator> op;
+struct ListedTensor {
+  Extent extent;
+  std::optional<std::size_t> maker = {};  ///< the operation that makes it; none: an input
+  std::vector<std::size_t> readers = {};  ///< operations in order
+  std::size_t held = 0;                   ///< the last operation while a caller holds it
+  std::size_t storage = 0;                ///< the tensor whose memory it is in, by default its own
+  bool trained = false;                   ///< weights lie before it, so that it has a gradient
 };
 
-/// Nodes of a layer of several, whose call holds its inputs until it returns.
-struct LayerCall {
-  std::size_t first = 0, last = 0;  ///< numbers of its first and its last node
-  std::vector<std::size_t> inputs;
-};
-
-/// A model as operators between tensors, in the order in which they run.
+/// A model as operations between tensors, in the order in which a pass runs them.
 class LayerGraph {
  public:
-  const std::vector<Extent>& tensors() const { return tensors_; }
-  const std::vector<LayerNode>& nodes() const { return nodes_; }
-  const std::vector<LayerCall>& calls() const { return calls_; }
-  /// Tensors that nobody makes.
-  const std::vector<std::size_t>& inputs() const { return inputs_; }
+  const PassContext& pass() const { return pass_; }
+  const std::vector<ListedTensor>& tensors() const { return tensors_; }
+  const std::vector<ListedOp>& ops() const { return ops_; }
+  /// What the last operation makes.
+  std::size_t result() const { return ops_.back().output; }
   std::int64_t parameters() const;
   std::int64_t multiply_adds() const;
 
  private:
   friend class LayerGraphBuilder;
-  std::vector<Extent> tensors_;
-  std::vector<LayerNode> nodes_;
-  std::vector<LayerCall> calls_;
-  std::vector<std::size_t> inputs_;
+  PassContext pass_;
+  std::vector<ListedTensor> tensors_;
+  std::vector<ListedOp> ops_;
 };
 
 /// Writes a LayerGraph.
 class LayerGraphBuilder {
  public:
+  explicit LayerGraphBuilder(const PassContext& pass) { graph_.pass_ = pass; }
+
+  const PassContext& pass() const { return graph_.pass_; }
+  const ListedTensor& tensor(std::size_t id) const { return graph_.tensors_[id]; }
+  const Extent& extent(std::size_t id) const { return tensor(id).extent; }
+
   std::size_t input(Extent extent);
-  /// @return the tensor that the operator makes
-  std::size_t add(const std::string& name, std::vector<std::size_t> inputs, Extent output,
-                  std::shared_ptr<const LayerOperator> op);
-  const Extent& extent(std::size_t tensor) const { return graph_.tensors_[tensor]; }
-
-  /// The layer that operators are those of from now on.
+  /// @return the tensor that the operation makes
+  std::size_t add(ListedOp op);
+  /// The layer that operations are those of from now on.
   void set_layer(std::string layer) { layer_ = std::move(layer); }
-  void begin_call(std::vector<std::size_t> inputs);
-  void end_call();
+  /// The caller of a layer held its inputs until now.
+  void held(const std::vector<std::size_t>& inputs);
 
-  LayerGraph finish() { return std::move(graph_); }
+  /// Where a pass fuses, an epilogue runs in the kernels of the product that makes the latest of
+  /// its inputs, if nobody else reads that and all others are there when the product runs. What
+  /// works on each element and does not keep its inputs writes over the first, where nobody else
+  /// needs that.
+  LayerGraph finish();
 
  private:
+  bool fold(std::size_t id);
+  void share_memory(const ListedOp& op);
+
   LayerGraph graph_;
   std::string layer_;
 };

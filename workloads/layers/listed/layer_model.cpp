@@ -62,8 +62,8 @@ const config::Schema<LayerModelConfig>& LayerModelConfig::schema() {
   return schema;
 }
 
-LayerGraph LayerModelConfig::build() const {
-  LayerGraphBuilder graph;
+LayerGraph LayerModelConfig::build(const PassContext& pass) const {
+  LayerGraphBuilder graph(pass);
   std::size_t last = graph.input(input);
   NamedTensors made = {{"input", last}};
   for (std::size_t i = 0; i < layers.size(); ++i) {

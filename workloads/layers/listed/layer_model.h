@@ -17,7 +17,7 @@ struct LayerModelConfig {
   static const config::Schema<LayerModelConfig>& schema();
 
   /// @throws config::KeyError at `layers.N.KEY` for layers that do not go together
-  LayerGraph build() const;
+  LayerGraph build(const PassContext& pass) const;
 };
 
 }  // namespace orrery

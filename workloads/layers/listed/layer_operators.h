@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-// Operators that several kinds of layers are made of. Each adds itself to a graph and returns its
+// Operations that several kinds of layers are made of. Each adds itself to a graph and returns its
 // result; mistakes are config::KeyErrors with the key of the layer that is wrong.
 
 /// Which biases a convolution adds.

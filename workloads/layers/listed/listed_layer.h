@@ -11,13 +11,13 @@
 
 namespace orrery {
 
-/// One layer of a list, as a file of a model writes it: keys, and the operators that they stand
+/// One layer of a list, as a file of a model writes it: keys, and the operations that they stand
 /// for. A kind is a file with `const config::Registered<ListedLayer>::Add<Pool>` and a schema begun
 /// by listed_layer_schema().
 struct ListedLayer {
   virtual ~ListedLayer() = default;
 
-  /// Adds its operators. @param inputs at least one
+  /// Adds its operations. @param inputs at least one
   /// @param time how often it has been repeated before
   /// @return its result
   /// @throws config::KeyError with a key of the layer ("groups") for what does not go together

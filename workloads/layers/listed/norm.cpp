@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
 
 #include "workloads/layers/listed/layer_operators.h"
@@ -9,43 +8,13 @@
 namespace orrery {
 namespace {
 
-/// A batch norm reads what it norms twice while it trains: for the statistics, and to norm.
-class LayerNormalization final : public LayerOperator {
- public:
-  LayerNormalization(NormMethod method, bool weights, Extent extent)
-      : method_(method), weights_(weights), extent_(extent) {}
-
-  std::int64_t parameters() const override {
-    if (!weights_ || method_ == NormMethod::kLocal) return 0;
-    return (method_ == NormMethod::kRms ? 1 : 2) * extent_.channels;
-  }
-  bool keeps_inputs() const override { return true; }
-  bool is_epilogue() const override { return method_ == NormMethod::kBatch; }
-
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    const bool constants = method_ == NormMethod::kBatch && !pass.training;
-    const double passes = method_ == NormMethod::kBatch && pass.training ? 2 : 1;
-    return {stream(pass, "norm", KernelClass::kNormalization, extent_,
-                   {passes, 1, constants ? 2.0 : flops()})};
-  }
-  std::vector<Kernel> backward(const PassContext& pass, bool) const override {
-    const double passes = method_ == NormMethod::kBatch ? 2 : 1;
-    return {stream(pass, "norm backward", KernelClass::kNormalization, extent_,
-                   {2 * passes, 1, vector_cost::kNormBackward})};
-  }
-
- private:
-  double flops() const {
-    // A square, the sum over five channels, a power and a quotient (Krizhevsky et al. 2012, 3.3).
-    constexpr double kLocalCost = 8;
-    if (method_ == NormMethod::kLocal) return kLocalCost;
-    return method_ == NormMethod::kRms ? vector_cost::kRmsNorm : vector_cost::kLayerNorm;
-  }
-
-  NormMethod method_;
-  bool weights_;
-  Extent extent_;
-};
+/// FLOPs of an element.
+double norm_flops(NormMethod method) {
+  // A square, the sum over five channels, a power and a quotient (Krizhevsky et al. 2012, 3.3).
+  constexpr double kLocalCost = 8;
+  if (method == NormMethod::kLocal) return kLocalCost;
+  return method == NormMethod::kRms ? vector_cost::kRmsNorm : vector_cost::kLayerNorm;
+}
 
 struct NormLayer final : ListedLayer {
   NormLayer() { kind = "norm"; }
@@ -94,8 +63,23 @@ std::size_t normalize(LayerGraphBuilder& graph, const std::string& name, std::si
                       NormMethod method, bool weights) {
   if (method == NormMethod::kNone) return input;
   const Extent extent = graph.extent(input);
-  return graph.add(name, {input}, extent,
-                   std::make_shared<LayerNormalization>(method, weights, extent));
+  const bool batch = method == NormMethod::kBatch;
+  const bool constants = batch && !graph.pass().training;
+  const std::int64_t vectors = method == NormMethod::kRms ? 1 : 2;
+  // A batch norm reads what it norms twice while it trains: for the statistics, and to norm.
+  const double passes = batch ? 2 : 1;
+  const KernelClass kind = KernelClass::kNormalization;
+  return graph.add(
+      {.name = name,
+       .inputs = {input},
+       .result = extent,
+       .parameters = weights && method != NormMethod::kLocal ? vectors * extent.channels : 0,
+       .forward = {stream(graph.pass(), name, kind, extent,
+                          {constants ? 1 : passes, 1, constants ? 2 : norm_flops(method)})},
+       .gradient = {stream(graph.pass(), "norm backward", kind, extent,
+                           {2 * passes, 1, vector_cost::kNormBackward})},
+       .keeps_inputs = true,
+       .epilogue = batch});
 }
 
 }  // namespace orrery

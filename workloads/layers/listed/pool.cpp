@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "sim/config/diagnostics.h"
 #include "workloads/base/real.h"
@@ -9,33 +9,6 @@
 
 namespace orrery {
 namespace {
-
-class Pool final : public LayerOperator {
- public:
-  Pool(PoolMethod method, Extent in, Extent out) : method_(method), in_(in), out_(out) {}
-
-  /// A maximum finds its way back by where it was.
-  bool keeps_inputs() const override { return method_ == PoolMethod::kMaximum; }
-  bool is_view() const override { return method_ == PoolMethod::kFirst; }
-
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    if (is_view()) return {};
-    return {stream(pass, "pool", KernelClass::kElementwise, out_, {ratio(), 1, ratio()})};
-  }
-  std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const override {
-    if (!to_inputs) return {};
-    const double kept = keeps_inputs() ? 1 : 0;
-    return {
-        stream(pass, "pool backward", KernelClass::kElementwise, in_, {kept + 1 / ratio(), 1, 1})};
-  }
-
- private:
-  /// Elements that one of the result is made of, each counted once.
-  double ratio() const { return real(in_.elements()) / real(out_.elements()); }
-
-  PoolMethod method_;
-  Extent in_, out_;
-};
 
 Extent pooled(const Extent& in, const PoolShape& shape) {
   if (shape.method == PoolMethod::kGlobal || shape.method == PoolMethod::kFirst)
@@ -86,7 +59,21 @@ const config::Registered<ListedLayer>::Add<PoolLayer> added_pool(
 std::size_t pool(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
                  const PoolShape& shape) {
   const Extent in = graph.extent(input), out = pooled(in, shape);
-  return graph.add(name, {input}, out, std::make_shared<Pool>(shape.method, in, out));
+  const KernelClass kind = KernelClass::kElementwise;
+  // Elements that one of the result is made of, each counted once.
+  const double ratio = real(in.elements()) / real(out.elements());
+  // A maximum finds its way back by where it was.
+  const bool maximum = shape.method == PoolMethod::kMaximum;
+  const double kept = maximum ? 1 : 0;
+  ListedOp op{
+      .name = name,
+      .inputs = {input},
+      .result = out,
+      .gradient = {stream(graph.pass(), "pool backward", kind, in, {kept + 1 / ratio, 1, 1})},
+      .keeps_inputs = maximum};
+  if (shape.method != PoolMethod::kFirst)
+    op.forward = {stream(graph.pass(), name, kind, out, {ratio, 1, ratio})};
+  return graph.add(std::move(op));
 }
 
 }  // namespace orrery

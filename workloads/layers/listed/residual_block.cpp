@@ -21,7 +21,6 @@ struct ResidualBlockLayer final : ListedLayer {
       return convolve(graph, what, value,
                       {.channels = channels, .size = 3, .bias = ConvolutionBias::kChannel});
     };
-    graph.begin_call(inputs);
     std::size_t value = half("first", input);
     if (inputs.size() > 1) {
       std::size_t time = activate(graph, "time activation", inputs[1], ActivationFunction::kSilu);
@@ -34,7 +33,7 @@ struct ResidualBlockLayer final : ListedLayer {
       way = convolve(graph, "project", input,
                      {.channels = channels, .bias = ConvolutionBias::kChannel});
     value = add_tensors(graph, "sum", value, way);
-    graph.end_call();
+    graph.held(inputs);
     return value;
   }
 

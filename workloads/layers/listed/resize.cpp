@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
 
 #include "workloads/base/real.h"
@@ -9,23 +8,6 @@
 namespace orrery {
 namespace {
 
-/// Each position several times over.
-class Repetition final : public LayerOperator {
- public:
-  Repetition(Extent in, Extent out) : in_(in), out_(out) {}
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    return {stream(pass, "resize", KernelClass::kElementwise, out_, {1 / times(), 1, 0})};
-  }
-  std::vector<Kernel> backward(const PassContext& pass, bool to_inputs) const override {
-    if (!to_inputs) return {};
-    return {stream(pass, "resize backward", KernelClass::kElementwise, out_, {1, 1 / times(), 1})};
-  }
-
- private:
-  double times() const { return real(out_.positions()) / real(in_.positions()); }
-  Extent in_, out_;
-};
-
 struct ResizeLayer final : ListedLayer {
   ResizeLayer() { kind = "resize"; }
 
@@ -33,7 +15,14 @@ struct ResizeLayer final : ListedLayer {
                     int) const override {
     const Extent in = graph.extent(inputs.front());
     const Extent out{in.channels, in.rows * factor, in.columns * factor};
-    return graph.add("resize", {inputs.front()}, out, std::make_shared<Repetition>(in, out));
+    const KernelClass streams = KernelClass::kElementwise;
+    const double share = real(in.positions()) / real(out.positions());
+    return graph.add(
+        {.name = "resize",
+         .inputs = {inputs.front()},
+         .result = out,
+         .forward = {stream(graph.pass(), "resize", streams, out, {share, 1, 0})},
+         .gradient = {stream(graph.pass(), "resize backward", streams, out, {1, share, 1})}});
   }
 
   std::int64_t factor = 2;

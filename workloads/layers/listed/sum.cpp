@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "sim/config/diagnostics.h"
 #include "workloads/base/real.h"
@@ -9,51 +9,6 @@
 
 namespace orrery {
 namespace {
-
-/// A sum of two tensors; the second may have one value a channel for all positions.
-class Sum final : public LayerOperator {
- public:
-  Sum(Extent first, Extent second) : first_(first), second_(second) {}
-
-  bool is_epilogue() const override { return true; }
-  bool in_place() const override { return true; }
-
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    return {stream(pass, "sum", KernelClass::kElementwise, first_, {1 + share(), 1, 1})};
-  }
-  /// Gradients of both are those of the sum, unless they are added up over positions.
-  std::vector<Kernel> backward(const PassContext& pass, bool) const override {
-    if (first_ == second_) return {};
-    return {stream(pass, "sum backward", KernelClass::kElementwise, first_, {1, share(), 1})};
-  }
-
- private:
-  double share() const { return real(second_.elements()) / real(first_.elements()); }
-  Extent first_, second_;
-};
-
-/// x (1 + scale) + shift, or x gate, by vectors of a condition.
-class Modulation final : public LayerOperator {
- public:
-  Modulation(Extent input, std::int64_t vectors) : input_(input), vectors_(vectors) {}
-
-  bool keeps_inputs() const override { return true; }
-  bool is_epilogue() const override { return true; }
-
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    return {stream(pass, "modulation", KernelClass::kElementwise, input_,
-                   {1 + share(), 1, real(vectors_)})};
-  }
-  std::vector<Kernel> backward(const PassContext& pass, bool) const override {
-    return {stream(pass, "modulation backward", KernelClass::kElementwise, input_,
-                   {2 + share(), 1 + share(), 3})};
-  }
-
- private:
-  double share() const { return real(vectors_) / real(input_.positions()); }
-  Extent input_;
-  std::int64_t vectors_;
-};
 
 struct AddLayer final : ListedLayer {
   AddLayer() { kind = "add"; }
@@ -87,7 +42,16 @@ std::size_t add_tensors(LayerGraphBuilder& graph, const std::string& name, std::
   if (one != other && other != Extent{one.channels, 1, 1})
     throw config::KeyError(
         "from", "inputs of " + to_string(one) + " and " + to_string(other) + " do not add up");
-  return graph.add(name, {first, second}, one, std::make_shared<Sum>(one, other));
+  const KernelClass kind = KernelClass::kElementwise;
+  const double share = real(other.elements()) / real(one.elements());
+  ListedOp op{.name = name,
+              .inputs = {first, second},
+              .result = one,
+              .forward = {stream(graph.pass(), name, kind, one, {1 + share, 1, 1})},
+              .epilogue = true};
+  // Gradients of both are those of the sum, unless they are added up over positions.
+  if (one != other) op.gradient = {stream(graph.pass(), "sum backward", kind, one, {1, share, 1})};
+  return graph.add(std::move(op));
 }
 
 std::size_t modulate(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
@@ -97,7 +61,17 @@ std::size_t modulate(LayerGraphBuilder& graph, const std::string& name, std::siz
     throw config::KeyError("from", std::to_string(given.elements()) +
                                        " values of a condition are no vectors of " +
                                        std::to_string(extent.channels) + " channels");
-  return graph.add(name, {input, vectors}, extent, std::make_shared<Modulation>(extent, used));
+  const KernelClass kind = KernelClass::kElementwise;
+  const double share = real(used) / real(extent.positions());
+  return graph.add(
+      {.name = name,
+       .inputs = {input, vectors},
+       .result = extent,
+       .forward = {stream(graph.pass(), name, kind, extent, {1 + share, 1, real(used)})},
+       .gradient = {stream(graph.pass(), "modulation backward", kind, extent,
+                           {2 + share, 1 + share, 3})},
+       .keeps_inputs = true,
+       .epilogue = true});
 }
 
 }  // namespace orrery

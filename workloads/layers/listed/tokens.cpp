@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
 #include <string>
 
 #include "workloads/base/real.h"
@@ -10,25 +9,6 @@ namespace orrery {
 namespace {
 
 /// A copy with learned positions added, behind a class token.
-class Tokens final : public LayerOperator {
- public:
-  Tokens(Extent out, bool class_token) : out_(out), class_token_(class_token) {}
-
-  std::int64_t parameters() const override {
-    return out_.elements() + (class_token_ ? out_.channels : 0);
-  }
-  std::vector<Kernel> forward(const PassContext& pass) const override {
-    return {stream(pass, "tokens", KernelClass::kElementwise, out_, {1, 1, 1})};
-  }
-  std::vector<Kernel> backward(const PassContext& pass, bool) const override {
-    return {stream(pass, "tokens backward", KernelClass::kElementwise, out_, {1, 1, 1})};
-  }
-
- private:
-  Extent out_;
-  bool class_token_;
-};
-
 struct TokensLayer final : ListedLayer {
   TokensLayer() { kind = "tokens"; }
 
@@ -36,7 +16,14 @@ struct TokensLayer final : ListedLayer {
                     int) const override {
     const Extent in = graph.extent(inputs.front());
     const Extent out{in.channels, in.positions() + (class_token ? 1 : 0), 1};
-    return graph.add("tokens", {inputs.front()}, out, std::make_shared<Tokens>(out, class_token));
+    const KernelClass streams = KernelClass::kElementwise;
+    return graph.add(
+        {.name = "tokens",
+         .inputs = {inputs.front()},
+         .result = out,
+         .parameters = out.elements() + (class_token ? out.channels : 0),
+         .forward = {stream(graph.pass(), "tokens", streams, out, {1, 1, 1})},
+         .gradient = {stream(graph.pass(), "tokens backward", streams, out, {1, 1, 1})}});
   }
 
   bool class_token = false;

@@ -20,7 +20,6 @@ struct TransformerLayer final : ListedLayer {
     constexpr std::int64_t kVectors = 6;  // a scale, a shift and a gate for either half
     const bool conditioned = inputs.size() > 1;
     std::size_t vectors = 0;
-    graph.begin_call(inputs);
     if (conditioned) {
       vectors = activate(graph, "condition activation", inputs[1], ActivationFunction::kSilu);
       vectors = multiply(graph, "condition", vectors, {.channels = kVectors * channels});
@@ -43,7 +42,7 @@ struct TransformerLayer final : ListedLayer {
     value = activate(graph, "activation", value, ActivationFunction::kGelu);
     value = multiply(graph, "down", value, {.channels = channels});
     value = added("mlp sum", value, middle);
-    graph.end_call();
+    graph.held(inputs);
     return value;
   }
 

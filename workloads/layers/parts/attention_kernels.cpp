@@ -151,6 +151,17 @@ Kernel flash_attention(std::string name, const AttentionCore& core) {
   return kernel;
 }
 
+Kernel flash_attention_gradient(std::string name, const AttentionCore& core) {
+  const CoreSize size = core_size(core);
+  Kernel kernel = flash_attention(std::move(name), core);
+  kernel.attention.backward = true;
+  kernel.matrix_flops = Flops(2 * size.pairs * real(3 * core.qk_dim + 2 * core.v_dim));
+  kernel.vector_flops = Flops(2 * size.pairs * vector_cost::kSoftmax);
+  kernel.read = size.query + size.keys + size.values + 2 * size.output + bias_bytes(core);
+  kernel.written = size.query + size.keys + size.values + bias_bytes(core);
+  return kernel;
+}
+
 KernelGraph stored_attention(const AttentionCore& core, bool dropout) {
   const CoreSize size = core_size(core);
   const std::int64_t batch = core.sequences * core.heads;

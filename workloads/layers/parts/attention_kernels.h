@@ -73,6 +73,9 @@ double softmax_share(const AttentionCore& core);
 
 /// FlashAttention (Dao 2023): one kernel that computes only what masks leave.
 Kernel flash_attention(std::string name, const AttentionCore& core);
+/// Its gradients: scores again, and those of values, probabilities, queries and keys, five products
+/// in all.
+Kernel flash_attention_gradient(std::string name, const AttentionCore& core);
 
 /// A layer without FlashAttention: scores and probabilities in memory, the whole square of them, as
 /// in Megatron-LM. fuse() makes flash_attention() of it.

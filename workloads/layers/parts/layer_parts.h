@@ -54,8 +54,7 @@ CoreShape core_shape(const LayerTask& task);
 /// Scores, softmax and values of one part on this rank.
 AttentionCore attention_core(const LayerTask& task, const AttentionPart& whole);
 
-/// FlashAttention of a step, and its gradients: five products against two, for scores are computed
-/// again, then the gradients of softmax, values, queries and keys.
+/// FlashAttention of a step, and its gradients, at the rates of its software.
 Kernel attention_forward(const std::string& name, const AttentionCore& core, const RankWork& work);
 Kernel attention_gradient(const std::string& name, const AttentionCore& core, const RankWork& work);
 

@@ -88,7 +88,7 @@ std::string check_layer_model(const std::string& file) {
   config::Diagnostics diagnostics;
   const auto [node, model] = read_file<LayerModelConfig>(file, "layer_models", diagnostics);
   try {
-    model.build();
+    model.build({});
   } catch (const config::KeyError& error) {
     config::throw_located(error, node);
   }

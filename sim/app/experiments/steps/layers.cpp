@@ -54,20 +54,11 @@ std::string batch_cell(const LayersExperiment& e) {
 
 }  // namespace
 
-LayerStepConfig LayersExperiment::step() const {
-  LayerStepConfig config;
-  config.pass.samples = batch;
-  config.pass.precision = precision;
-  config.pass.training = phase == LayersPhase::kTraining;
-  config.pass.fuses = fused;
-  config.dp = dp;
-  config.optimizer = optimizer;
-  return config;
-}
-
 LayerGraph LayersExperiment::build() const {
+  const bool trains = phase == LayersPhase::kTraining;
   try {
-    return model.build();
+    return model.build(
+        {.samples = batch, .precision = precision, .training = trains, .fuses = fused});
   } catch (const config::KeyError& error) {
     throw config::KeyError("layer_model." + error.paths().front(), error.message(), error.advice());
   }

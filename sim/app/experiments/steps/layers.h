@@ -23,14 +23,14 @@ struct LayersExperiment final : StepExperiment {
   LayersPhase phase = LayersPhase::kInference;
   std::int64_t batch = 1;  ///< samples of a rank
   int dp = 1;
-  bool fused = true;  ///< inference: see fold() (layer_folding.h)
+  bool fused = true;  ///< inference: see LayerGraphBuilder::finish()
   OptimizerKind optimizer = OptimizerKind::kSgd;
   static const config::Schema<LayersExperiment>& schema();
 
   int ranks() const override { return dp; }
   Program program() const override { return layer_program(build(), step()); }
   std::string part_of(const Kernel& kernel) const override;
-  LayerStepConfig step() const;
+  LayerStepConfig step() const { return {.dp = dp, .optimizer = optimizer}; }
   /// What a rank needs of its device memory: where the device has flash, weights of inference are
   /// there.
   MemoryUse memory(const LayerGraph& graph) const;

@@ -103,11 +103,7 @@ Catalog shipped_catalog() {
     catalog.collectives.push_back({name, item.help + ": " + served_kinds(algorithm),
                                    [&algorithm] { return served_steps(algorithm); }});
   }
-  for (const auto& [kind, info] : operators()) {
-    const OperatorInfo& described = info;
-    catalog.operators.push_back(
-        {kind, info.help, [&described] { return key_details(described.record()); }});
-  }
+  add_structs<OperatorConfig>(catalog.operators);
   add_registry<ScheduleRegistry>(catalog.schedules);
   add_structs<SchedulerConfig>(catalog.schedulers);
   add_registry<Routers>(catalog.routers);

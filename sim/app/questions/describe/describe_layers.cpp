@@ -7,8 +7,8 @@
 #include "sim/app/questions/base/named_values.h"
 #include "sim/config/load.h"
 #include "sim/results/table.h"
-#include "workloads/layers/listed/layer_memory.h"
 #include "workloads/layers/listed/layer_model.h"
+#include "workloads/layers/listed/layer_step.h"
 
 namespace orrery {
 namespace {
@@ -29,16 +29,16 @@ struct LayerRow {
 /// Operators by what their names have before the last word: the layer, and its repetition.
 std::vector<LayerRow> rows_of(const LayerGraph& graph) {
   std::vector<LayerRow> rows;
-  for (const LayerNode& node : graph.nodes()) {
-    if (rows.empty() || rows.back().name != node.layer) rows.push_back({node.layer, {}, 0, 0});
-    rows.back().result = graph.tensors()[node.output];
-    rows.back().parameters += node.op->parameters();
-    rows.back().multiply_adds += node.op->multiply_adds();
+  for (const ListedOp& op : graph.ops()) {
+    if (rows.empty() || rows.back().name != op.layer) rows.push_back({op.layer, {}, 0, 0});
+    rows.back().result = op.result;
+    rows.back().parameters += op.parameters;
+    rows.back().multiply_adds += op.multiply_adds;
   }
   return rows;
 }
 
-void add_sizes(const LayerGraph& graph, Answer& answer) {
+void add_sizes(const LayerModelConfig& model, Answer& answer) {
   NamedValues values;
   const auto add = [&values](const std::string& what, std::int64_t count) {
     values.add(what, std::to_string(count), count);
@@ -46,15 +46,14 @@ void add_sizes(const LayerGraph& graph, Answer& answer) {
   const auto add_bytes = [&values](const std::string& what, double bytes) {
     values.add(what, format_si(bytes, "B"), bytes);
   };
-  add("parameters", graph.parameters());
-  add("multiply-adds of a sample", graph.multiply_adds());
+  const LayerGraph sizes_of = model.build({});
+  add("parameters", sizes_of.parameters());
+  add("multiply-adds of a sample", sizes_of.multiply_adds());
   for (const Precision precision : {Precision::kFp32, Precision::kInt8}) {
     const std::string in = std::string(" in ") + to_string(precision);
-    PassContext pass;
-    pass.precision = precision;
-    pass.fuses = true;
+    const LayerGraph graph = model.build({.precision = precision, .fuses = true});
     add_bytes("weights" + in, static_cast<double>(graph.parameters()) * element_bytes(precision));
-    add_bytes("most activations of a sample" + in, tensor_memory(graph, pass).total().base());
+    add_bytes("most activations of a sample" + in, tensor_profile(graph).peak().base());
   }
   const Answer sizes = values.answer(Table::Align::kRight);
   answer.add(sizes);
@@ -62,7 +61,7 @@ void add_sizes(const LayerGraph& graph, Answer& answer) {
 }
 
 Answer layer_model_details(const LayerModelConfig& model) {
-  const LayerGraph graph = model.build();
+  const LayerGraph graph = model.build({});
   Answer answer;
   answer.json["layers"] = nlohmann::ordered_json::array();
   Table table({{"layer"},
@@ -80,7 +79,7 @@ Answer layer_model_details(const LayerModelConfig& model) {
                                      {"multiply_adds", row.multiply_adds}});
   }
   answer.add(std::move(table));
-  add_sizes(graph, answer);
+  add_sizes(model, answer);
   return answer;
 }
 

@@ -43,15 +43,12 @@ TEST(OnnxModels, ResNet50ReadsItsWeightsAndWritesWhatConvolutionsMakeOnce) {
 
 TEST(OnnxModels, ResNet50DoesWhatOurOwnListOfItsLayersDoes) {
   const std::string configs = ORRERY_SOURCE_DIR "/configs";
-  const LayerGraph layers = config::load<LayerModelConfig>(configs + "/layer_models/resnet_50.yaml",
-                                                           config::Library(configs), "layer_models")
-                                .build();
-  PassContext pass;
-  pass.samples = 16;
-  pass.precision = Precision::kFp16;
-  pass.fuses = true;
+  const LayerGraph layers =
+      config::load<LayerModelConfig>(configs + "/layer_models/resnet_50.yaml",
+                                     config::Library(configs), "layer_models")
+          .build({.samples = 16, .precision = Precision::kFp16, .fuses = true});
   double flops = 0, moved = 0;
-  for (const Kernel& kernel : forward_kernels(layers, pass)) {
+  for (const Kernel& kernel : forward_kernels(layers)) {
     flops += kernel.matrix_flops.base();
     moved += (kernel.read + kernel.written).base();
   }
