@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/collectives/algorithm.h"
-#include "sim/machine/dimension_config.h"
+#include "models/topologies/dimension_config.h"
 
 namespace orrery {
 

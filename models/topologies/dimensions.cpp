@@ -11,17 +11,17 @@
 #include <algorithm>
 #include <string>
 
-#include "models/topologies/fabric.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
+#include "sim/units/text.h"
 
 namespace orrery {
 
-DimensionGrid::DimensionGrid(std::vector<DimensionConfig> dimensions, int ranks_per_system)
-    : dimensions_(std::move(dimensions)), ranks_(ranks_per_system) {
+DimensionGrid::DimensionGrid(NetworkDimensionsConfig network, int ranks_per_system)
+    : network_(std::move(network)), ranks_(ranks_per_system) {
   int stride = 1;
-  strides_.reserve(dimensions_.size());
-  for (const DimensionConfig& dimension : dimensions_) {
+  strides_.reserve(count());
+  for (const DimensionConfig& dimension : dimensions()) {
     strides_.push_back(stride);
     stride *= dimension.size;
   }
@@ -31,13 +31,13 @@ std::vector<int> DimensionGrid::filled_by(std::span<const int> group) const {
   const int first = group.front();
   std::vector<int> filled;
   std::size_t members = 1;
-  for (std::size_t d = 0; d < dimensions_.size(); ++d) {
+  for (std::size_t d = 0; d < count(); ++d) {
     const bool differ = std::any_of(group.begin(), group.end(), [&](int rank) {
       return coordinate(rank, d) != coordinate(first, d);
     });
     if (!differ) continue;
     filled.push_back(static_cast<int>(d));
-    members *= static_cast<std::size_t>(dimensions_[d].size);
+    members *= static_cast<std::size_t>(dimensions()[d].size);
   }
   // As many as there are, and each above the one before: all of them.
   if (members != group.size() || !std::is_sorted(group.begin(), group.end()) ||
@@ -50,7 +50,7 @@ std::vector<int> DimensionGrid::filled_by(std::span<const int> group) const {
 int DimensionGrid::line_links(std::size_t dimension, int from, int to) const {
   const int apart = std::abs(from - to);
   if (apart == 0) return 0;
-  const DimensionConfig& line = dimensions_[dimension];
+  const DimensionConfig& line = dimensions()[dimension];
   return line.shape == DimensionShape::kRing ? std::min(apart, line.size - apart)
                                              : line.links_of_step();
 }
@@ -58,7 +58,7 @@ int DimensionGrid::line_links(std::size_t dimension, int from, int to) const {
 Seconds DimensionGrid::link_latency(int source, int destination) const {
   Seconds latency;
   for (std::size_t d = 0; d < count(); ++d)
-    latency += dimensions_[d].latency.value *
+    latency += dimensions()[d].latency.value *
                line_links(d, coordinate(source, d), coordinate(destination, d));
   return latency;
 }
@@ -74,7 +74,7 @@ Seconds DimensionGrid::link_latency(std::span<const int> group) const {
     int most = 0;
     for (const int from : places)
       for (const int to : places) most = std::max(most, line_links(d, from, to));
-    latency += dimensions_[d].latency.value * most;
+    latency += dimensions()[d].latency.value * most;
   }
   return latency;
 }
@@ -88,8 +88,9 @@ namespace {
 
 class DimensionFabric final : public Fabric {
  public:
-  DimensionFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology)
-      : layout_(layout), grid_(system.scale_up.dimensions->axes, layout.ranks_per_system) {
+  DimensionFabric(const NetworkDimensionsConfig& network, const RankLayout& layout,
+                  Topology& topology)
+      : layout_(layout), grid_(network, layout.ranks_per_system) {
     links_.resize(grid_.count());
     first_switch_.resize(grid_.count());
     for (std::size_t d = 0; d < grid_.count(); ++d) add_dimension(d, topology);
@@ -214,19 +215,45 @@ class DimensionFabric final : public Fabric {
   std::vector<Topology::VertexId> first_switch_;
 };
 
-std::unique_ptr<Fabric> build_dimensions(const SystemConfig& system, const RankLayout& layout,
-                                         Topology& topology) {
+const RegisterScaleUp<DimensionsTopology> registered_dimensions(
+    "dimensions", "rings, full meshes and switches, each dimension across all others");
+
+}  // namespace
+
+const config::Schema<DimensionsTopology>& DimensionsTopology::schema() {
+  static const auto schema = config::Schema<DimensionsTopology>("dimensions", "several dimensions")
+                                 .required("dimensions", &DimensionsTopology::dimensions,
+                                           "rings, meshes and switches, each across all others");
+  return schema;
+}
+
+config::Fault DimensionsTopology::fault(const SystemConfig& system) const {
+  std::vector<int> sizes;
+  BytesPerSecond needed;
+  for (const DimensionConfig& axis : dimensions.axes) {
+    sizes.push_back(axis.size);
+    needed += axis.bandwidth.value * static_cast<double>(axis.links_of_rank());
+  }
+  const config::Fault count =
+      package_fault("the dimensions have", sizes, system, "dimensions.axes");
+  const PortConfig& port = system.accelerator.scale_up;
+  constexpr double kRounding = 1e-6;
+  if (!count.text.empty() || !port.present() || needed <= port.bandwidth.value * (1 + kRounding))
+    return count;
+  return {"the links of a package in all dimensions have " + print(needed) +
+              " one way, its ports have " + print(port.bandwidth.value),
+          {"scale_up.dimensions.axes", "accelerator.scale_up.bandwidth", "scale_up.kind"}};
+}
+
+std::unique_ptr<Fabric> DimensionsTopology::build(const SystemConfig& /*system*/,
+                                                  const RankLayout& layout,
+                                                  Topology& topology) const {
   if (layout.dies != 1) {
     throw config::KeyError(
         std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},
         "topology dimensions connects packages; dies must be 1");
   }
-  return std::make_unique<DimensionFabric>(system, layout, topology);
+  return std::make_unique<DimensionFabric>(dimensions, layout, topology);
 }
 
-const ScaleUpRegistry::Register registered_dimensions(
-    "dimensions", "rings, full meshes and switches, each dimension across all others",
-    build_dimensions);
-
-}  // namespace
 }  // namespace orrery

@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "models/topologies/dimension_config.h"
+#include "models/topologies/fabric.h"
 #include "sim/graph/topology.h"
-#include "sim/machine/dimension_config.h"
 
 namespace orrery {
 
-struct RankLayout;
+/// Dimensions, each across all others.
+struct DimensionsTopology final : ScaleUpTopology {
+  NetworkDimensionsConfig dimensions;
+  static const config::Schema<DimensionsTopology>& schema();
+  bool says_start() const override { return true; }
+  config::Fault fault(const SystemConfig& system) const override;
+  std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                                Topology& topology) const override;
+};
 
 /// What a network of several dimensions is to collectives, beyond its links.
 class DimensionGrid {
  public:
-  DimensionGrid(std::vector<DimensionConfig> dimensions, int ranks_per_system);
+  DimensionGrid(NetworkDimensionsConfig network, int ranks_per_system);
 
-  const std::vector<DimensionConfig>& dimensions() const { return dimensions_; }
-  std::size_t count() const { return dimensions_.size(); }
+  /// How collectives go through the dimensions.
+  const NetworkDimensionsConfig& network() const { return network_; }
+  const std::vector<DimensionConfig>& dimensions() const { return network_.axes; }
+  std::size_t count() const { return dimensions().size(); }
   /// The place of a rank in a dimension, and the ranks from one place to the next.
   int coordinate(int rank, std::size_t dimension) const {
-    return rank % ranks_ / strides_[dimension] % dimensions_[dimension].size;
+    return rank % ranks_ / strides_[dimension] % dimensions()[dimension].size;
   }
   int stride(std::size_t dimension) const { return strides_[dimension]; }
 
@@ -42,7 +54,7 @@ class DimensionGrid {
   }
 
  private:
-  std::vector<DimensionConfig> dimensions_;
+  NetworkDimensionsConfig network_;
   std::vector<int> strides_;
   int ranks_;
   std::vector<int> by_bundle_;

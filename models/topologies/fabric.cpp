@@ -89,12 +89,35 @@ void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
   topology.scale(bundle, share);
 }
 
+config::Fault package_fault(const std::string& what, std::span<const int> sizes,
+                            const SystemConfig& system, const std::string& key) {
+  constexpr double kMost = 1e18;
+  double packages = 1;
+  for (const int size : sizes) packages = std::min(packages * size, kMost);
+  if (packages == system.accelerators.value) return {};
+  return {what + " " + std::to_string(static_cast<std::int64_t>(packages)) +
+              " packages, the system " + std::to_string(system.accelerators.value),
+          {"scale_up." + key, "accelerators", "scale_up.kind"}};
+}
+
+namespace {
+
+/// @throws config::KeyError where its keys do not fit the system
+const ScaleUpTopology& fitting_topology(const SystemConfig& system) {
+  const auto* topology = dynamic_cast<const ScaleUpTopology*>(system.scale_up.keys.get());
+  if (topology == nullptr) throw std::logic_error(system.name + " has no topology");
+  config::Fault fault = topology->fault(system);
+  for (std::string& key : fault.keys) key.insert(0, "system.");
+  if (!fault.text.empty()) throw config::KeyError(std::move(fault.keys), fault.text);
+  return *topology;
+}
+
+}  // namespace
+
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
                                      Topology& topology) {
   for (int rank = 0; rank < layout.ranks(); ++rank) topology.add_rank(rank_name(layout, rank));
-  const ScaleUpBuilder scale_up =
-      ScaleUpRegistry::at("scale-up topology", system.scale_up.kind, "system.scale_up.kind");
-  std::unique_ptr<Fabric> fabric = scale_up(system, layout, topology);
+  std::unique_ptr<Fabric> fabric = fitting_topology(system).build(system, layout, topology);
   if (layout.systems > 1) {
     const ScaleOutBuilder scale_out =
         ScaleOutRegistry::at("scale-out topology", system.scale_out.kind, "system.scale_out.kind");

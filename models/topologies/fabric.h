@@ -13,6 +13,7 @@
 #include "sim/config/registry.h"
 #include "sim/graph/topology.h"
 #include "sim/graph/transfer.h"
+#include "sim/machine/scale_up_config.h"
 
 namespace orrery {
 
@@ -126,15 +127,25 @@ class Fabric {
   virtual RingOrders rings(std::span<const int> group) const;
 };
 
-/// Adds switches and bundles inside each system to a topology whose ranks exist.
-using ScaleUpBuilder = std::unique_ptr<Fabric> (*)(const SystemConfig&, const RankLayout&,
-                                                   Topology&);
+/// A topology inside systems, as configured.
+struct ScaleUpTopology : ScaleUpKeys {
+  /// Adds switches and bundles inside each system to a topology whose ranks exist. fault() has said
+  /// that the keys fit.
+  virtual std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                                        Topology& topology) const = 0;
+};
+
+/// What is wrong where the keys of a topology count other packages than its system has.
+/// @param what "the torus has"
+/// @param key of the fabric, that counts them
+config::Fault package_fault(const std::string& what, std::span<const int> sizes,
+                            const SystemConfig& system, const std::string& key);
+
 /// Adds switches and bundles between systems; the fabric returned joins all ranks, using `scale_up`
 /// inside systems.
 using ScaleOutBuilder = std::unique_ptr<Fabric> (*)(const SystemConfig&, const RankLayout&,
                                                     std::unique_ptr<Fabric> scale_up, Topology&);
 
-using ScaleUpRegistry = Registry<ScaleUpBuilder>;
 using ScaleOutRegistry = Registry<ScaleOutBuilder>;
 
 /// Adds all ranks, switches and bundles of the machine to an empty topology.

@@ -2,11 +2,28 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/topologies/fabric.h"
+#include "sim/config/schema.h"
 
 namespace orrery {
+
+/// Parallel links between two vertices of a `mesh` or `graph`, the same both ways.
+struct WireConfig {
+  std::string from, to;  ///< "accelerator3" (of the system), with "/die1" where a package has
+                         ///< several; any other name is a switch
+  LinkKind kind = LinkKind::kScaleUp;  ///< messages take links to the host only where they must
+  int links = 1;
+  BytesPerSecond bandwidth;  ///< bandwidth of one link, one way; 0: as the ports of the accelerator
+  static const config::Schema<WireConfig>& schema();
+};
+
+/// A topology that has, or may have, its links as a table.
+struct WiredTopology : ScaleUpTopology {
+  std::vector<WireConfig> wires;
+};
 
 /// The links inside one system as a graph: vertices 0..ranks-1 are the ranks, then the switches.
 struct SystemGraph {
@@ -35,8 +52,23 @@ struct SystemGraph {
 std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout& layout,
                                     SystemGraph graph, Topology& topology);
 
-/// Vertices and wires as configured for `mesh` and `graph`.
+/// Vertices and wires as configured.
 /// @throws config::ConfigError for an accelerator that does not exist, or a link without bandwidth.
-SystemGraph configured_graph(const SystemConfig& system, const RankLayout& layout);
+SystemGraph configured_graph(const std::vector<WireConfig>& wires, const SystemConfig& system,
+                             const RankLayout& layout);
+
+namespace config {
+
+template <>
+struct EnumNames<LinkKind> {
+  static constexpr std::pair<LinkKind, const char*> values[] = {
+      {LinkKind::kOnPackage, "on_package"},
+      {LinkKind::kScaleUp, "scale_up"},
+      {LinkKind::kScaleOut, "scale_out"},
+      {LinkKind::kHost, "host"},
+  };
+};
+
+}  // namespace config
 
 }  // namespace orrery

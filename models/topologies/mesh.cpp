@@ -58,21 +58,36 @@ void check_ports(const SystemConfig& system, const SystemGraph& graph) {
   }
 }
 
-std::unique_ptr<Fabric> build_mesh(const SystemConfig& system, const RankLayout& layout,
-                                   Topology& topology) {
+struct MeshTopology final : WiredTopology {
+  static const config::Schema<MeshTopology>& schema();
+  std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                                Topology& topology) const override;
+};
+
+const config::Schema<MeshTopology>& MeshTopology::schema() {
+  static const auto schema =
+      config::Schema<MeshTopology>("mesh", "links from package to package")
+          .optional("wires",
+                    static_cast<std::vector<WireConfig> MeshTopology::*>(&WiredTopology::wires),
+                    "links between packages; none: each to each other");
+  return schema;
+}
+
+std::unique_ptr<Fabric> MeshTopology::build(const SystemConfig& system, const RankLayout& layout,
+                                            Topology& topology) const {
   if (layout.dies != 1) {
     throw config::KeyError(
         std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},
         "topology mesh connects packages; dies must be 1");
   }
   SystemGraph graph =
-      system.scale_up.wires.empty() ? full_mesh(system, layout) : configured_graph(system, layout);
+      wires.empty() ? full_mesh(system, layout) : configured_graph(wires, system, layout);
   check_ports(system, graph);
   return build_graph(system.name, layout, std::move(graph), topology);
 }
 
-const ScaleUpRegistry::Register registered_mesh(
-    "mesh", "links from package to package, by a table of wires or each to each other", build_mesh);
+const RegisterScaleUp<MeshTopology> registered_mesh(
+    "mesh", "links from package to package, by a table of wires or each to each other");
 
 }  // namespace
 }  // namespace orrery

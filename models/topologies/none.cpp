@@ -19,18 +19,23 @@ class NoFabric : public Fabric {
   void draw(Topology& /*topology*/) const override {}
 };
 
-std::unique_ptr<Fabric> build_none(const SystemConfig& /*system*/, const RankLayout& layout,
-                                   Topology& /*topology*/) {
-  if (layout.ranks_per_system != 1) {
+struct NoTopology final : ScaleUpTopology {
+  static const config::Schema<NoTopology>& schema() {
+    static const config::Schema<NoTopology> schema("none", "a system of one rank");
+    return schema;
+  }
+  bool has_links() const override { return false; }
+  std::unique_ptr<Fabric> build(const SystemConfig& /*system*/, const RankLayout& layout,
+                                Topology& /*topology*/) const override {
+    if (layout.ranks_per_system == 1) return std::make_unique<NoFabric>();
     throw config::KeyError(
         std::vector<std::string>{"system.scale_up.kind", "system.accelerators"},
         "topology none is for systems of one rank, not " + std::to_string(layout.ranks_per_system));
   }
-  return std::make_unique<NoFabric>();
-}
+};
 
-const ScaleUpRegistry::Register registered_none("none", "a system of one rank: no links inside it",
-                                                build_none);
+const RegisterScaleUp<NoTopology> registered_none("none",
+                                                  "a system of one rank: no links inside it");
 
 }  // namespace
 }  // namespace orrery

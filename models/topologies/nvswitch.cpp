@@ -26,13 +26,25 @@ namespace {
 
 using VertexId = Topology::VertexId;
 
+struct NvSwitchTopology final : ScaleUpTopology {
+  std::vector<int> links_per_switch;  // of an accelerator to each switch chip of its board
+  int boards = 1;                     // of switch chips
+  int trunks = 0;                     // links of a chip to that of another board
+
+  static const config::Schema<NvSwitchTopology>& schema();
+  config::Fault fault(const SystemConfig& system) const override;
+  std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                                Topology& topology) const override;
+};
+
 class NvSwitchFabric final : public Fabric {
  public:
-  NvSwitchFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology)
+  NvSwitchFabric(const NvSwitchTopology& keys, const SystemConfig& system, const RankLayout& layout,
+                 Topology& topology)
       : layout_(layout),
-        links_(system.scale_up.links_per_switch),
-        boards_(system.scale_up.boards),
-        trunks_(system.scale_up.trunks),
+        links_(keys.links_per_switch),
+        boards_(keys.boards),
+        trunks_(keys.trunks),
         link_(system.accelerator.scale_up.bandwidth.value /
               system.accelerator.scale_up.links.value),
         reduces_(system.scale_up.switch_reduction) {
@@ -216,38 +228,48 @@ class NvSwitchFabric final : public Fabric {
   std::vector<BundleId> trunk_;              // by board, then by the other's number in the system
 };
 
-std::unique_ptr<Fabric> build_nvswitch(const SystemConfig& system, const RankLayout& layout,
-                                       Topology& topology) {
-  const ScaleUpConfig& config = system.scale_up;
-  const std::vector<int>& links = config.links_per_switch;
-  const int wired = std::accumulate(links.begin(), links.end(), 0);
-  const int ports = system.accelerator.scale_up.links.value;
-  if (wired < 1 || wired != ports) {
-    throw config::KeyError(std::vector<std::string>{"system.scale_up.links_per_switch",
-                                                    "system.accelerator.scale_up.links"},
-                           "links_per_switch adds up to " + std::to_string(wired) +
-                               ", but the accelerator has " + std::to_string(ports) +
-                               " scale-up links");
-  }
-  if (config.boards < 1 || system.accelerators.value % config.boards != 0 ||
-      (config.boards > 1 && config.trunks < 1)) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.boards", "system.scale_up.trunks",
-                                 "system.accelerators"},
-        "boards must divide accelerators (" + std::to_string(system.accelerators.value) +
-            "), and several boards need trunks");
-  }
+const config::Schema<NvSwitchTopology>& NvSwitchTopology::schema() {
+  using C = NvSwitchTopology;
+  using config::between;
+  static const auto schema =
+      config::Schema<C>("nvswitch", "one tier of NVSwitch chips")
+          .required("links_per_switch", &C::links_per_switch,
+                    "links of a package to each switch chip", between(0, 1e6))
+          .optional("boards", &C::boards, "boards with switch chips of their own", between(1, 1e3))
+          .optional("trunks", &C::trunks, "links from a chip to the same one of each other board",
+                    between(0, 1e6))
+          .check(
+              "several boards need trunks between them",
+              [](const C& c) { return c.boards == 1 || c.trunks > 0; }, "boards");
+  return schema;
+}
+
+config::Fault NvSwitchTopology::fault(const SystemConfig& system) const {
+  if (system.accelerators.value % boards != 0)
+    return {"boards must divide accelerators", {"scale_up.boards", "accelerators"}};
+  const bool positive = std::all_of(links_per_switch.begin(), links_per_switch.end(),
+                                    [](int links) { return links > 0; });
+  const PortConfig& port = system.accelerator.scale_up;
+  const auto wired =
+      std::accumulate(links_per_switch.begin(), links_per_switch.end(), std::int64_t{0});
+  if (!port.present() || (positive && wired == port.links.value)) return {};
+  return {"links_per_switch must be positive and add up to scale_up.links of the accelerator",
+          {"scale_up.links_per_switch", "accelerator.scale_up.links", "scale_up.kind"}};
+}
+
+std::unique_ptr<Fabric> NvSwitchTopology::build(const SystemConfig& system,
+                                                const RankLayout& layout,
+                                                Topology& topology) const {
   if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
     throw config::KeyError(
         std::vector<std::string>{"system.accelerator.dies", "system.accelerator.die_to_die"},
         "an accelerator of several dies needs die_to_die bandwidth");
   }
-  return std::make_unique<NvSwitchFabric>(system, layout, topology);
+  return std::make_unique<NvSwitchFabric>(*this, system, layout, topology);
 }
 
-const ScaleUpRegistry::Register registered_nvswitch(
-    "nvswitch", "one tier of NVSwitch chips, each accelerator linked to every chip of its board",
-    build_nvswitch);
+const RegisterScaleUp<NvSwitchTopology> registered_nvswitch(
+    "nvswitch", "one tier of NVSwitch chips, each accelerator linked to every chip of its board");
 
 }  // namespace
 }  // namespace orrery

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/topologies/fabric.h"
+#include "models/topologies/pcie_config.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -52,9 +52,9 @@ struct BundlePair {
 
 class PcieFabric final : public Fabric {
  public:
-  PcieFabric(const SystemConfig& system, const RankLayout& layout, const PciePlaces& places,
-             Topology& topology)
-      : layout_(layout), config_(*system.scale_up.pcie), places_(places) {
+  PcieFabric(const PcieConfig& pcie, const SystemConfig& system, const RankLayout& layout,
+             const PciePlaces& places, Topology& topology)
+      : layout_(layout), config_(pcie), places_(places) {
     const double reached = system.scale_up.efficiency.value;
     card_ = rate(config_.lanes);
     constexpr double kWritten = 1e-3;  // rounding of the same slot, as accelerators write it
@@ -269,30 +269,32 @@ bool passes_memory(const PciePlaces& places, const PcieConfig& config) {
   return false;
 }
 
-std::unique_ptr<Fabric> build_pcie(const SystemConfig& system, const RankLayout& layout,
-                                   Topology& topology) {
-  if (!system.scale_up.pcie) {
-    throw config::KeyError(std::vector<std::string>{"system.scale_up.pcie", "system.scale_up.kind"},
-                           "topology pcie needs the block pcie");
-  }
+const RegisterScaleUp<PcieTopology> registered_pcie(
+    "pcie", "cards behind PCIe switches, root complexes and processors, with NVLink bridges");
+
+}  // namespace
+
+const config::Schema<PcieTopology>& PcieTopology::schema() {
+  static const auto schema =
+      config::Schema<PcieTopology>("pcie", "cards in slots")
+          .required("pcie", &PcieTopology::pcie, "switches and processors between packages");
+  return schema;
+}
+
+std::unique_ptr<Fabric> PcieTopology::build(const SystemConfig& system, const RankLayout& layout,
+                                            Topology& topology) const {
   if (layout.dies != 1) {
     throw config::KeyError(
         std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},
         "topology pcie connects packages; dies must be 1");
   }
-  const PcieConfig& config = *system.scale_up.pcie;
-  const PciePlaces places = places_of(system, config);
-  if (passes_memory(places, config) && system.host.memory_bandwidth.value.base() <= 0) {
+  const PciePlaces places = places_of(system, pcie);
+  if (passes_memory(places, pcie) && system.host.memory_bandwidth.value.base() <= 0) {
     throw config::KeyError(
         std::vector<std::string>{"system.host.memory_bandwidth", "system.scale_up.pcie.peers"},
         "messages that pass the memory of the host need its bandwidth");
   }
-  return std::make_unique<PcieFabric>(system, layout, places, topology);
+  return std::make_unique<PcieFabric>(pcie, system, layout, places, topology);
 }
 
-const ScaleUpRegistry::Register registered_pcie(
-    "pcie", "cards behind PCIe switches, root complexes and processors, with NVLink bridges",
-    build_pcie);
-
-}  // namespace
 }  // namespace orrery

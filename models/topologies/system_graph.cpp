@@ -93,14 +93,32 @@ void SystemGraph::join(Wire wire) {
   wires.push_back(wire);
 }
 
-SystemGraph configured_graph(const SystemConfig& system, const RankLayout& layout) {
+const config::Schema<WireConfig>& WireConfig::schema() {
+  using C = WireConfig;
+  using config::between;
+  static const auto schema =
+      config::Schema<C>("wire", "parallel links between two vertices, the same both ways")
+          .required("from", &C::from, "accelerator3 of the system, or any name of a switch")
+          .required("to", &C::to, "accelerator3 of the system, or any name of a switch")
+          .optional("kind", &C::kind, "messages take links to the host only where they must")
+          .optional("links", &C::links, "parallel links", between(1, 1e6))
+          .optional("bandwidth", &C::bandwidth,
+                    "bandwidth of one link, one way; 0: as a port of the accelerator [GB/s]",
+                    between(BytesPerSecond(0), BytesPerSecond(1e15)))
+          .check(
+              "a wire joins two different ends", [](const C& c) { return c.from != c.to; }, "to");
+  return schema;
+}
+
+SystemGraph configured_graph(const std::vector<WireConfig>& wires, const SystemConfig& system,
+                             const RankLayout& layout) {
   SystemGraph graph;
   graph.ranks = layout.ranks_per_system;
   graph.switches_reduce = system.scale_up.switch_reduction;
   VertexNames names(system, layout, graph);
   const PortConfig& port = system.accelerator.scale_up;
-  for (std::size_t i = 0; i < system.scale_up.wires.size(); ++i) {
-    const WireConfig& wire = system.scale_up.wires[i];
+  for (std::size_t i = 0; i < wires.size(); ++i) {
+    const WireConfig& wire = wires[i];
     const std::string path = "system.scale_up.wires." + std::to_string(i);
     BytesPerSecond link = wire.bandwidth;
     if (link.base() <= 0 && port.links.value > 0) link = port.bandwidth.value / port.links.value;

@@ -22,11 +22,23 @@
 namespace orrery {
 namespace {
 
+struct TorusTopology final : ScaleUpTopology {
+  std::vector<int> sizes;      // packages by axis; rank 1 is next on the first
+  std::vector<int> open_axes;  // axes without wrap-around
+  int cube = 0;                // edge of the cubes that optical switches join
+
+  static const config::Schema<TorusTopology>& schema();
+  config::Fault fault(const SystemConfig& system) const override;
+  std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                                Topology& topology) const override;
+};
+
 class TorusFabric final : public Fabric {
  public:
-  TorusFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology)
-      : layout_(layout), sizes_(system.scale_up.torus), wraps_(sizes_.size(), 1) {
-    for (const int axis : system.scale_up.open_axes) wraps_[index(axis)] = 0;
+  TorusFabric(const TorusTopology& torus, const SystemConfig& system, const RankLayout& layout,
+              Topology& topology)
+      : layout_(layout), sizes_(torus.sizes), wraps_(sizes_.size(), 1) {
+    for (const int axis : torus.open_axes) wraps_[index(axis)] = 0;
     for (std::size_t axis = 0, stride = 1; axis < sizes_.size(); ++axis) {
       strides_.push_back(static_cast<int>(stride));
       stride *= index(sizes_[axis]);
@@ -208,17 +220,38 @@ class TorusFabric final : public Fabric {
   std::set<BundleId> down_;
 };
 
-std::unique_ptr<Fabric> build_torus(const SystemConfig& system, const RankLayout& layout,
-                                    Topology& topology) {
-  const std::vector<int>& sizes = system.scale_up.torus;
+bool open_axes_exist(const TorusTopology& torus) {
+  return std::all_of(torus.open_axes.begin(), torus.open_axes.end(),
+                     [&](int axis) { return axis >= 0 && index(axis) < torus.sizes.size(); });
+}
+
+const config::Schema<TorusTopology>& TorusTopology::schema() {
+  using C = TorusTopology;
+  using config::between;
+  static const auto schema =
+      config::Schema<C>("torus", "neighbours linked along every axis")
+          .required("torus", &C::sizes, "packages by axis: [4, 4, 4]", between(1, 1e6))
+          .optional("open_axes", &C::open_axes, "numbers of axes without wrap-around",
+                    between(0, 9))
+          .optional("cube", &C::cube, "edge of the cubes that optical switches join",
+                    between(0, 1e6))
+          .check("open_axes must name axes of the torus, from 0 on", open_axes_exist, "open_axes");
+  return schema;
+}
+
+config::Fault TorusTopology::fault(const SystemConfig& system) const {
+  return package_fault("the torus has", sizes, system, "torus");
+}
+
+std::unique_ptr<Fabric> TorusTopology::build(const SystemConfig& system, const RankLayout& layout,
+                                             Topology& topology) const {
   const int ports = system.accelerator.scale_up.links.value;
-  int packages = 1;
-  for (const int size : sizes) packages *= size;
-  if (sizes.empty() || packages != layout.ranks_per_system) {
+  if (sizes.empty() || layout.dies != 1) {
     throw config::KeyError(std::vector<std::string>{"system.scale_up.torus", "system.accelerators",
                                                     "system.scale_up.kind"},
-                           "the torus has " + std::to_string(packages) + " packages, the system " +
-                               std::to_string(layout.ranks_per_system) + " ranks");
+                           "the torus has " + std::to_string(system.accelerators.value) +
+                               " packages, the system " + std::to_string(layout.ranks_per_system) +
+                               " ranks");
   }
   if (ports < 1 || ports % (2 * static_cast<int>(sizes.size())) != 0) {
     throw config::KeyError(
@@ -226,21 +259,22 @@ std::unique_ptr<Fabric> build_torus(const SystemConfig& system, const RankLayout
         "a torus of " + std::to_string(sizes.size()) + " axes needs a multiple of " +
             std::to_string(2 * sizes.size()) + " scale-up links, not " + std::to_string(ports));
   }
-  return std::make_unique<TorusFabric>(system, layout, topology);
+  return std::make_unique<TorusFabric>(*this, system, layout, topology);
 }
 
-const ScaleUpRegistry::Register registered_torus(
-    "torus", "neighbours linked along every axis, closed to rings unless an axis is open",
-    build_torus);
+const RegisterScaleUp<TorusTopology> registered_torus(
+    "torus", "neighbours linked along every axis, closed to rings unless an axis is open");
 
 }  // namespace
+
 TorusOptics torus_optics(const ScaleUpConfig& config) {
-  if (config.cube < 1) return {};
-  TorusOptics optics{.cubes = 1, .switches = static_cast<int>(config.torus.size())};
-  for (std::size_t axis = 0; axis < config.torus.size(); ++axis) {
-    if (config.torus[axis] % config.cube != 0) return {};
-    optics.cubes *= config.torus[axis] / config.cube;
-    if (axis > 0) optics.switches *= config.cube;
+  const auto* torus = dynamic_cast<const TorusTopology*>(config.keys.get());
+  if (torus == nullptr || torus->cube < 1) return {};
+  TorusOptics optics{.cubes = 1, .switches = static_cast<int>(torus->sizes.size())};
+  for (std::size_t axis = 0; axis < torus->sizes.size(); ++axis) {
+    if (torus->sizes[axis] % torus->cube != 0) return {};
+    optics.cubes *= torus->sizes[axis] / torus->cube;
+    if (axis > 0) optics.switches *= torus->cube;
   }
   optics.ports = 2 * optics.cubes;
   optics.links_per_cube = 2 * optics.switches;

@@ -15,7 +15,7 @@ struct TorusOptics {
   int links_per_cube = 0;
 };
 
-/// All 0 for a torus without cubes, or whose axes are no multiples of them.
+/// All 0 for other topologies, a torus without cubes, and axes that are no multiples of them.
 TorusOptics torus_optics(const ScaleUpConfig& config);
 
 }  // namespace orrery

@@ -20,12 +20,21 @@
 namespace orrery {
 namespace {
 
+struct UnifiedBusTopology final : ScaleUpTopology {
+  int planes = 0;
+  int l2_switches = 0;  // of a plane
+
+  static const config::Schema<UnifiedBusTopology>& schema();
+  config::Fault fault(const SystemConfig& system) const override;
+  std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                                Topology& topology) const override;
+};
+
 class UnifiedBusFabric final : public Fabric {
  public:
-  UnifiedBusFabric(const SystemConfig& system, const RankLayout& layout, Topology& topology)
-      : layout_(layout),
-        planes_(system.scale_up.planes),
-        l2_switches_(system.scale_up.l2_switches) {
+  UnifiedBusFabric(const UnifiedBusTopology& keys, const SystemConfig& system,
+                   const RankLayout& layout, Topology& topology)
+      : layout_(layout), planes_(keys.planes), l2_switches_(keys.l2_switches) {
     const PortConfig& port = system.accelerator.scale_up;
     link_ = port.bandwidth.value / port.links.value;
     add_packages(system.accelerator.die_to_die.value, topology);
@@ -188,30 +197,36 @@ class UnifiedBusFabric final : public Fabric {
   std::vector<BundleId> node_up_, node_down_;
 };
 
-std::unique_ptr<Fabric> build_unified_bus(const SystemConfig& system, const RankLayout& layout,
-                                          Topology& topology) {
-  const ScaleUpConfig& config = system.scale_up;
-  const int wired = config.planes * layout.dies;
-  if (config.planes < 1 || config.l2_switches < 1 ||
-      wired != system.accelerator.scale_up.links.value) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.planes", "system.scale_up.l2_switches",
-                                 "system.accelerator.scale_up.links"},
-        "planes x dies is " + std::to_string(wired) + ", but the accelerator has " +
-            std::to_string(system.accelerator.scale_up.links.value) +
-            " scale-up links; planes and l2_switches must be positive");
-  }
+const config::Schema<UnifiedBusTopology>& UnifiedBusTopology::schema() {
+  using C = UnifiedBusTopology;
+  static const auto schema =
+      config::Schema<C>("unified_bus", "planes of L1 and L2 chips")
+          .required("planes", &C::planes, "independent sub-planes", config::between(1, 1e6))
+          .required("l2_switches", &C::l2_switches, "second-level chips of a plane",
+                    config::between(1, 1e6));
+  return schema;
+}
+
+config::Fault UnifiedBusTopology::fault(const SystemConfig& system) const {
+  const PortConfig& port = system.accelerator.scale_up;
+  if (!port.present() || planes * system.accelerator.dies == port.links.value) return {};
+  return {"planes times dies must be scale_up.links of the accelerator",
+          {"scale_up.planes", "accelerator.dies", "accelerator.scale_up.links", "scale_up.kind"}};
+}
+
+std::unique_ptr<Fabric> UnifiedBusTopology::build(const SystemConfig& system,
+                                                  const RankLayout& layout,
+                                                  Topology& topology) const {
   if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
     throw config::KeyError(
         std::vector<std::string>{"system.accelerator.dies", "system.accelerator.die_to_die"},
         "an accelerator of several dies needs die_to_die bandwidth");
   }
-  return std::make_unique<UnifiedBusFabric>(system, layout, topology);
+  return std::make_unique<UnifiedBusFabric>(*this, system, layout, topology);
 }
 
-const ScaleUpRegistry::Register registered_unified_bus(
-    "unified_bus", "planes of L1 chips on every node and L2 chips above them (CloudMatrix384)",
-    build_unified_bus);
+const RegisterScaleUp<UnifiedBusTopology> registered_unified_bus(
+    "unified_bus", "planes of L1 chips on every node and L2 chips above them (CloudMatrix384)");
 
 }  // namespace
 }  // namespace orrery

@@ -81,12 +81,12 @@ PipelineTimes pipeline_times(std::span<const PhaseTime> phases, std::size_t dime
   return pipeline.run();
 }
 
-DimensionPrice::DimensionPrice(const SystemConfig& system)
-    : chunks_(system.scale_up.dimensions->chunks),
-      each_dimension_(system.scale_up.dimensions->all_reduce == AllReduceOrder::kEachDimension),
-      start_(system.scale_up.dimensions->start.value),
-      latency_(system.scale_up.latency.value),
-      efficiency_(system.scale_up.efficiency.value) {}
+DimensionPrice::DimensionPrice(const NetworkDimensionsConfig& network, const ScaleUpConfig& fabric)
+    : chunks_(network.chunks),
+      each_dimension_(network.all_reduce == AllReduceOrder::kEachDimension),
+      start_(network.start.value),
+      latency_(fabric.latency.value),
+      efficiency_(fabric.efficiency.value) {}
 
 Seconds DimensionPrice::phase_time(const Collective& collective, std::size_t dimension, Bytes bytes,
                                    bool scatters) const {

@@ -10,7 +10,8 @@
 
 namespace orrery {
 
-struct SystemConfig;
+struct NetworkDimensionsConfig;
+struct ScaleUpConfig;
 class DimensionGrid;
 
 /// When the chunks of a collective have gone through all of its phases, and how long each dimension
@@ -41,8 +42,7 @@ PipelineTimes pipeline_times(std::span<const PhaseTime> phases, std::size_t dime
 /// long as it works on chunks, so that collectives at the same time take turns in it.
 class DimensionPrice {
  public:
-  /// @param system with `dimensions`
-  explicit DimensionPrice(const SystemConfig& system);
+  DimensionPrice(const NetworkDimensionsConfig& network, const ScaleUpConfig& fabric);
 
   bool each_dimension() const { return each_dimension_; }
 

@@ -65,7 +65,7 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
       protocols_(system.scale_up.protocols),
       library_chooses_(protocols_ && chooses_algorithms_on(*protocols_, system.scale_up.kind)),
       line_(system.accelerator.scale_up.bandwidth.value),
-      several_lines_(system.scale_up.pcie.has_value()),
+      several_lines_(system.scale_up.keys->has_slots()),
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
       launch_(system.scale_up.launch.value),
@@ -90,7 +90,8 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
   }
   if (!faults.empty() && library_chooses_)
     whole_ = std::make_unique<FlowModel>(system, copies, algorithms, protocol);
-  if (fabric_->dimensions() != nullptr) dimension_price_.emplace(system);
+  if (const DimensionGrid* grid = fabric_->dimensions())
+    dimension_price_.emplace(grid->network(), system.scale_up);
   for (const std::string& algorithm : named_) find_algorithm(algorithm);
 }
 

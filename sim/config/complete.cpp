@@ -178,13 +178,31 @@ class Completer {
     return map;
   }
 
+  /// A map without the keys of another kind that it has from the one it was laid over.
+  static Node of_its_kind(const Node& node, const Record& chosen, const Choices& choices) {
+    int layer = 0;  // that says the kind
+    for (const Node::Entry& entry : node.entries())
+      if (entry.key == choices.tag) layer = entry.layer;
+    const auto of_another = [&](const Node::Entry& entry) {
+      return entry.layer < layer && chosen.find(entry.key) == nullptr &&
+             std::any_of(choices.records.begin(), choices.records.end(), [&](const auto& other) {
+               return other.second().find(entry.key) != nullptr;
+             });
+    };
+    Node own = node;
+    for (const Node::Entry& entry : node.entries())
+      if (of_another(entry)) own.erase(entry.key);
+    return own;
+  }
+
   std::optional<Node> choice(const Node& node, const Choices& choices, const std::string& name,
                              const Anchor& anchor) {
     if (!node.is_map()) {
       error(node, "expected a map with the keys of " + name + ", got " + description(node));
       return std::nullopt;
     }
-    if (const Record* chosen = choices.record_of(node)) return record(node, *chosen, anchor);
+    if (const Record* chosen = choices.record_of(node))
+      return record(of_its_kind(node, *chosen, choices), *chosen, anchor);
     const std::vector<std::string> names = choices.names();
     const Node* tag = node.find(choices.tag);
     if (tag == nullptr) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <memory>
 
 #include "sim/config/defaults.h"
@@ -85,6 +86,8 @@ std::string other_names(const Record& record, const std::string& key) {
   return names.empty() ? "" : " (also " + joined(names) + ")";
 }
 
+void append_nested(const Nested& nested, const std::string& path, std::vector<KeyHelp>& rows);
+
 void append_keys(const Record& record, const std::string& prefix, std::vector<KeyHelp>& rows) {
   const std::shared_ptr<void> defaults = record.make();
   for (const Field& field : record.fields()) {
@@ -102,15 +105,29 @@ void append_keys(const Record& record, const std::string& prefix, std::vector<Ke
     rows.push_back({path, type,
                     field.required ? "required" : default_text(default_node(field, defaults.get())),
                     field.help + other_names(record, field.key)});
-    const Nested nested = nested_records(leaf);
-    for (const Record* inner : nested.records) {
-      const std::size_t first = rows.size();
-      append_keys(*inner, path + nested.steps + ".", rows);
-      for (std::size_t i = first; i < rows.size(); ++i)
-        rows[i].help += other_names(record, rows[i].path.substr(prefix.size()));
-      if (nested.records.size() == 1) continue;
-      for (std::size_t i = first; i < rows.size(); ++i)
-        rows[i].help = inner->name() + ": " + rows[i].help;
+    const std::size_t first = rows.size();
+    append_nested(nested_records(leaf), path, rows);
+    for (std::size_t i = first; i < rows.size(); ++i)
+      rows[i].help += other_names(record, rows[i].path.substr(prefix.size()));
+  }
+}
+
+/// The keys that all of the structs have alike, then those of each under its name.
+void append_nested(const Nested& nested, const std::string& path, std::vector<KeyHelp>& rows) {
+  std::vector<std::vector<KeyHelp>> all;
+  for (const Record* inner : nested.records)
+    append_keys(*inner, path + nested.steps + ".", all.emplace_back());
+  const auto shared = [&](const KeyHelp& row) {
+    return std::all_of(all.begin(), all.end(), [&](const std::vector<KeyHelp>& others) {
+      return std::find(others.begin(), others.end(), row) != others.end();
+    });
+  };
+  if (!all.empty()) std::copy_if(all[0].begin(), all[0].end(), std::back_inserter(rows), shared);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const KeyHelp& row : all[i]) {
+      if (shared(row)) continue;
+      rows.push_back(row);
+      rows.back().help.insert(0, nested.records[i]->name() + ": ");
     }
   }
 }

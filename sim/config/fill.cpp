@@ -25,8 +25,8 @@ class Filler {
     if (!complete_ || diagnostics_.error_count() > errors || is_default(node)) return;
     follow(object, node, record);
     for (const Check& check : record.checks()) {
-      const std::string fault = check.fault(object);
-      if (!fault.empty()) report(fault, check.keys, node);
+      const Fault fault = check(object);
+      if (!fault.text.empty()) report(fault, node);
     }
     if (record.derivation() && diagnostics_.error_count() == errors) record.derivation()(object);
   }
@@ -52,9 +52,9 @@ class Filler {
  private:
   static bool is_default(const Node& node) { return node.origin().kind == Origin::Kind::kDefault; }
 
-  void report(const std::string& fault, const std::vector<std::string>& keys, const Node& node) {
-    const Place place = place_of(node, keys);
-    diagnostics_.error(place.where, place.length, fault);
+  void report(const Fault& fault, const Node& node) {
+    const Place place = place_of(node, fault.keys);
+    diagnostics_.error(place.where, place.length, fault.text);
     ++broken_relations_;
   }
 

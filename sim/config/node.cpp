@@ -87,6 +87,11 @@ void Node::set(const std::string& key, Node value, Origin key_origin) {
   }
 }
 
+void Node::set_layer(std::string_view key, int layer) {
+  const auto found = index_.find(key);
+  if (found != index_.end()) entries_[found->second].layer = layer;
+}
+
 void Node::erase(std::string_view key) {
   const auto found = index_.find(key);
   if (found == index_.end()) return;
@@ -123,10 +128,12 @@ void Node::begin_what_if() {
 Node merge(const Node& base, const Node& over) {
   if (!base.is_map() || !over.is_map() || over.find("value") != nullptr) return over;
   Node result = base;
+  const int layer = result.add_layer();
   for (const Node::Entry& entry : over.entries()) {
     const Node* below = base.find(entry.key);
     result.set(entry.key, below != nullptr ? merge(*below, entry.value) : entry.value,
                entry.key_origin);
+    result.set_layer(entry.key, layer);
   }
   for (const Node::Entry& entry : over.entries()) {
     const Node* before = has_proportional(entry.key) ? base.find(entry.key) : nullptr;

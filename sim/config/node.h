@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,6 +32,7 @@ class Node {
  public:
   enum class Kind { kNull, kScalar, kSequence, kMap };
   struct Entry;
+  static constexpr int kLastLayer = std::numeric_limits<int>::max();
 
   Node() = default;
   static Node null(Origin origin);
@@ -66,6 +68,10 @@ class Node {
   /// Adds a key or replaces its value.
   void set(const std::string& key, Node value, Origin key_origin);
   void erase(std::string_view key);
+  /// Begins to lay another map over this one.
+  int add_layer() { return ++layers_; }
+  /// Says which layer wrote the value of a key: the last one where an option did.
+  void set_layer(std::string_view key, int layer = kLastLayer);
   void take_origin(Origin origin);
   /// Gives everything below one origin: what a `--set` brings.
   void relocate(const Origin& origin);
@@ -88,6 +94,7 @@ class Node {
   std::vector<Node> items_;
   std::vector<Entry> entries_;
   std::map<std::string, std::size_t, std::less<>> index_;  // position in entries_ by key
+  int layers_ = 0;                                         // maps that were laid over this one
   std::shared_ptr<const Node> before_;
   bool in_what_if_ = false;
 };
@@ -96,6 +103,7 @@ struct Node::Entry {
   std::string key;
   Origin key_origin;
   Node value;
+  int layer = 0;  ///< number of the map that wrote it; higher ones are laid over lower ones
 };
 
 /// Lays `over` on `base`: maps merge, everything else replaces. A map with the key `value` is a

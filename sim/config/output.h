@@ -30,8 +30,8 @@ nlohmann::ordered_json canonical(const Node& completed, const Record& record);
 
 /// A JSON Schema (draft-07) of the YAML files, for editors.
 nlohmann::ordered_json json_schema(const Record& record);
-/// The JSON Schema of files that are a list of such structs. Its entries may have `rows`, a table in
-/// CSV, and texts with columns of it in braces in place of any value.
+/// The JSON Schema of files that are a list of such structs. Its entries may have `rows`, a table
+/// in CSV, and texts with columns of it in braces in place of any value.
 nlohmann::ordered_json json_schema_of_list(const Record& record);
 /// The JSON Schema of files that are one of several structs.
 nlohmann::ordered_json json_schema(const Choices& choices, const std::string& title);
@@ -42,6 +42,7 @@ struct KeyHelp {
   std::string type;      ///< "bandwidth (B/s)", "integer", "one of bf16, fp8"
   std::string fallback;  ///< the default, "required", or empty
   std::string help;
+  bool operator==(const KeyHelp&) const = default;
 };
 /// All keys of a schema, nested ones after the key that holds them.
 std::vector<KeyHelp> describe_keys(const Record& record);

@@ -148,9 +148,13 @@ class Override {
   /// are put there as they are, for complete() to judge.
   void into_choice(Node& node, const Choices& choices, std::size_t depth) {
     const Record* record = choices.record_of(node);
-    if (record != nullptr && record->find(parts_[depth]) != nullptr)
-      return into_record(node, *record, depth);
-    into_node(node, type_of<Node>(), depth);
+    const std::string key = parts_[depth];
+    if (record != nullptr && record->find(key) != nullptr) {
+      into_record(node, *record, depth);
+    } else {
+      into_node(node, type_of<Node>(), depth);
+    }
+    node.set_layer(key);
   }
 
   /// YAML without a type may have any keys.

@@ -94,20 +94,32 @@ void Record::add(std::string_view key, std::string_view help, const Type& type,
 
 void Record::add(std::string_view message, std::function<bool(const void*)> holds,
                  std::initializer_list<const char*> keys) {
-  Check check;
-  check.fault = [message = std::string(message), holds = std::move(holds)](const void* object) {
-    return holds(object) ? std::string() : message;
-  };
-  check.keys.assign(keys.begin(), keys.end());
-  add(std::move(check));
+  add([message = std::string(message), holds = std::move(holds)](
+          const void* object) { return holds(object) ? std::string() : message; },
+      std::vector<std::string>(keys.begin(), keys.end()));
 }
 
-void Record::add(Check check) {
-  for (const std::string& key : check.keys) {
+void Record::add(Check check) { checks_.push_back(std::move(check)); }
+
+void Record::add(std::function<std::string(const void*)> fault, std::vector<std::string> keys) {
+  for (const std::string& key : keys) {
     if (find(key.substr(0, key.find('.'))) != nullptr) continue;
     throw std::logic_error("schema " + name_ + ": a check points to the unknown key '" + key + "'");
   }
-  checks_.push_back(std::move(check));
+  add(Check([fault = std::move(fault), keys = std::move(keys)](const void* object) {
+    return Fault{fault(object), keys};
+  }));
+}
+
+void Record::include(const Record& part, void* (*inside)(void* object)) {
+  for (Field field : part.fields()) {
+    field.address = field.address.inside(inside);
+    add(std::move(field));
+  }
+  // Checks write nothing.
+  for (const Check& check : part.checks())
+    add(Check(
+        [check, inside](const void* object) { return check(inside(const_cast<void*>(object))); }));
 }
 
 void Record::add(Alias alias) {

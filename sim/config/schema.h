@@ -38,7 +38,15 @@ class MemberAddress {
   MemberAddress(std::array<V, kSize> T::*member, std::size_t index) : MemberAddress(member) {
     member_ += static_cast<std::ptrdiff_t>(index * sizeof(V));
   }
-  void* operator()(void* object) const { return at_(object, member_); }
+  void* operator()(void* object) const {
+    return at_(part_ != nullptr ? part_(object) : object, member_);
+  }
+  /// The same member of a part of an object.
+  MemberAddress inside(void* (*part)(void* object)) const {
+    MemberAddress address = *this;
+    address.part_ = part;
+    return address;
+  }
 
  private:
   template <class T, class M>
@@ -49,6 +57,7 @@ class MemberAddress {
   }
 
   void* (*at_)(void* object, std::ptrdiff_t member) = nullptr;
+  void* (*part_)(void* object) = nullptr;
   std::ptrdiff_t member_ = 0;  ///< bytes of the pointer to the member
 };
 
@@ -71,11 +80,14 @@ struct FieldRules {
   std::string_view library = {};
 };
 
-/// A relation between the fields of a struct.
-struct Check {
-  std::function<std::string(const void* object)> fault;  ///< what is wrong; empty: nothing
+/// What is wrong with values that are right one by one.
+struct Fault {
+  std::string text;               ///< empty: nothing is wrong
   std::vector<std::string> keys;  ///< keys to point to, see place_of(); at least one
 };
+
+/// A relation between the fields of a struct.
+using Check = std::function<Fault(const void* object)>;
 
 /// Another name for a key of a struct, or for one below it: what other software calls it.
 struct Alias {
@@ -119,10 +131,14 @@ class Record {
   void add(Field field);
   void add(std::string_view key, std::string_view help, const Type& type, const FieldRules& rules,
            MemberAddress address);
-  /// @throws std::logic_error if a key does not begin with one of the fields.
   void add(Check check);
+  /// @throws std::logic_error if a key does not begin with one of the fields.
+  void add(std::function<std::string(const void* object)> fault, std::vector<std::string> keys);
   void add(std::string_view message, std::function<bool(const void* object)> holds,
            std::initializer_list<const char*> keys);
+  /// Adds fields and checks of a struct that objects of this one hold.
+  /// @param inside where an object holds it
+  void include(const Record& part, void* (*inside)(void* object));
   /// @throws std::logic_error for a name that is a key, or a path that begins with none.
   void add(Alias alias);
   void set_derivation(std::function<void(void*)> derivation) {
@@ -154,7 +170,10 @@ template <class T>
 class Schema {
  public:
   Schema(std::string_view name, std::string_view help)
-      : record_(std::string(name), std::string(help), [] { return std::make_shared<T>(); }) {}
+      : Schema(name, help, [] { return std::make_shared<T>(); }) {}
+  /// @param make an object with the defaults
+  Schema(std::string_view name, std::string_view help, std::function<std::shared_ptr<void>()> make)
+      : record_(std::string(name), std::string(help), std::move(make)) {}
 
   template <class M>
   Schema& required(std::string_view key, M T::*member, std::string_view help, Bounds bounds = {}) {
@@ -206,14 +225,25 @@ class Schema {
   }
   /// The same with a message that depends on the values: `fault` says what is wrong, or nothing.
   Schema& check(std::function<std::string(const T&)> fault, std::vector<std::string> keys) {
-    record_.add(Check{[fault = std::move(fault)](const void* object) {
-                        return fault(*static_cast<const T*>(object));
-                      },
-                      std::move(keys)});
+    record_.add([fault = std::move(fault)](
+                    const void* object) { return fault(*static_cast<const T*>(object)); },
+                std::move(keys));
     return *this;
   }
   Schema& check(std::function<std::string(const T&)> fault, const char* key) {
     return check(std::move(fault), std::vector<std::string>{key});
+  }
+  /// The same where the keys to point to depend on the values, too.
+  Schema& check(std::function<Fault(const T&)> fault) {
+    record_.add(Check([fault = std::move(fault)](const void* object) {
+      return fault(*static_cast<const T*>(object));
+    }));
+    return *this;
+  }
+  /// See Record::include().
+  Schema& include(const Record& part, void* (*inside)(void* object)) {
+    record_.include(part, inside);
+    return *this;
   }
   /// What follows from the fields, such as the figures of a part from its share: `derivation` is
   /// applied once to every object whose fields are read and hold.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -63,7 +64,7 @@ enum class TypeKind {
 struct Choices {
   std::string tag;       ///< key that tells the struct: "kind"
   std::string fallback;  ///< word of a map that does not say
-  std::map<std::string, const Record& (*)()> records;
+  std::map<std::string, std::function<const Record&()>> records;
   /// Words of maps that do not say, but have such a key.
   std::map<std::string, std::string> telling = {};
 

@@ -19,7 +19,7 @@ inline constexpr Seconds kLongestStart = Seconds(39e-6);
 /// that their buffers are ready. Networks of `dimensions` say what each of their phases starts in.
 inline void assume_start(SystemConfig& system) {
   ScaleUpConfig& fabric = system.scale_up;
-  if (fabric.protocols || fabric.kind == "none" || fabric.kind == "dimensions") return;
+  if (fabric.protocols || !fabric.keys->has_links() || fabric.keys->says_start()) return;
   if (system.ranks() < 2 || fabric.launch.value > Seconds(0) || !fabric.launch.source.empty())
     return;
   fabric.launch.value = system.accelerator.kernel.launch.value + fabric.latency.value;

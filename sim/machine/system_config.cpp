@@ -2,12 +2,10 @@
 #include "sim/machine/system_config.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "sim/config/one_only.h"
 #include "sim/config/proportional.h"
-#include "sim/units/text.h"
 
 namespace orrery {
 namespace {
@@ -36,163 +34,14 @@ const config::RegisterOneOnly one_accelerator("accelerator", kEqual);
 const config::RegisterOneOnly one_count("accelerators", kEqual);
 const config::RegisterOneOnly one_system("system", kEqual);
 
-bool links_add_up(const SystemConfig& system) {
-  const auto& links = system.scale_up.links_per_switch;
-  if (system.scale_up.kind != "nvswitch" || !system.accelerator.scale_up.present()) return true;
-  return std::all_of(links.begin(), links.end(), [](int n) { return n > 0; }) &&
-         std::accumulate(links.begin(), links.end(), std::int64_t{0}) ==
-             system.accelerator.scale_up.links.value;
-}
-
-bool planes_add_up(const SystemConfig& system) {
-  if (system.scale_up.kind != "unified_bus" || !system.accelerator.scale_up.present()) return true;
-  return system.scale_up.planes * system.accelerator.dies ==
-         system.accelerator.scale_up.links.value;
-}
-
-bool open_axes_exist(const ScaleUpConfig& config) {
-  return std::all_of(config.open_axes.begin(), config.open_axes.end(), [&](int axis) {
-    return axis >= 0 && static_cast<std::size_t>(axis) < config.torus.size();
-  });
-}
-
-bool has_its_links(const ScaleUpConfig& c) {
-  return c.kind != "nvswitch" || !c.links_per_switch.empty();
-}
-bool has_its_axes(const ScaleUpConfig& c) { return c.kind != "torus" || !c.torus.empty(); }
-bool has_its_wires(const ScaleUpConfig& c) { return c.kind != "graph" || !c.wires.empty(); }
-bool has_its_planes(const ScaleUpConfig& c) {
-  return c.kind != "unified_bus" || (c.planes > 0 && c.l2_switches > 0);
-}
-bool has_its_pcie(const ScaleUpConfig& config) { return config.kind != "pcie" || config.pcie; }
-
-std::string count_fault(const char* what, std::int64_t packages, const SystemConfig& system) {
-  if (packages == system.accelerators.value) return {};
-  return std::string(what) + " " + std::to_string(packages) + " packages, the system " +
-         std::to_string(system.accelerators.value);
-}
-
-/// What does not fit between the torus and the packages; empty: nothing.
-std::string torus_fault(const SystemConfig& system) {
-  if (system.scale_up.kind != "torus") return {};
-  std::int64_t packages = 1;
-  for (const int size : system.scale_up.torus) packages *= size;
-  return count_fault("the torus has", packages, system);
-}
-
-std::string dimensions_fault(const SystemConfig& system) {
-  if (system.scale_up.kind != "dimensions" || !system.scale_up.dimensions) return {};
-  double packages = 1;
-  for (const DimensionConfig& axis : system.scale_up.dimensions->axes) packages *= axis.size;
-  const double most = 1e18;
-  return count_fault("the dimensions have", static_cast<std::int64_t>(std::min(packages, most)),
-                     system);
-}
-
-/// The links of a rank in all dimensions are its ports.
-std::string dimension_ports_fault(const SystemConfig& system) {
-  const PortConfig& port = system.accelerator.scale_up;
-  const auto& dimensions = system.scale_up.dimensions;
-  if (system.scale_up.kind != "dimensions" || !dimensions || !port.present()) return {};
-  BytesPerSecond needed;
-  for (const DimensionConfig& axis : dimensions->axes)
-    needed += axis.bandwidth.value * static_cast<double>(axis.links_of_rank());
-  constexpr double kRounding = 1e-6;
-  if (needed <= port.bandwidth.value * (1 + kRounding)) return {};
-  return "the links of a package in all dimensions have " + print(needed) +
-         " one way, its ports have " + print(port.bandwidth.value);
-}
-
-bool has_its_dimensions(const ScaleUpConfig& config) {
-  return config.kind != "dimensions" || config.dimensions;
-}
-
 std::string missing_ports(const SystemConfig& system) {
-  const bool alone = system.scale_up.kind == "none" && system.accelerators.value == 1;
+  const bool alone = !system.scale_up.keys->has_links() && system.accelerators.value == 1;
   if (alone || system.accelerator.scale_up.present()) return {};
   return system.accelerator.name +
          " has no scale_up ports: a system has one of it, with scale_up.kind none";
 }
 
 }  // namespace
-
-const Schema<WireConfig>& WireConfig::schema() {
-  using C = WireConfig;
-  static const auto schema =
-      Schema<C>("wire", "parallel links between two vertices, the same both ways")
-          .required("from", &C::from, "accelerator3 of the system, or any name of a switch")
-          .required("to", &C::to, "accelerator3 of the system, or any name of a switch")
-          .optional("kind", &C::kind, "messages take links to the host only where they must")
-          .optional("links", &C::links, "parallel links", between(1, 1e6))
-          .optional("bandwidth", &C::bandwidth,
-                    "bandwidth of one link, one way; 0: as a port of the accelerator [GB/s]",
-                    between(BytesPerSecond(0), BytesPerSecond(1e15)))
-          .check(
-              "a wire joins two different ends", [](const C& c) { return c.from != c.to; }, "to");
-  return schema;
-}
-
-const Schema<ScaleUpConfig>& ScaleUpConfig::schema() {
-  using C = ScaleUpConfig;
-  static const auto schema =
-      Schema<C>("scale_up", "the fabric inside one system")
-          .required("kind", &C::kind,
-                    "topology: nvswitch, unified_bus, mesh, torus, graph, pcie, dimensions, none")
-          .optional("links_per_switch", &C::links_per_switch,
-                    "nvswitch: links of a package to each switch chip", kCount)
-          .optional("boards", &C::boards, "nvswitch: boards with switch chips of their own",
-                    between(1, 1e3))
-          .optional("trunks", &C::trunks,
-                    "nvswitch: links from a chip to the same one of each other board", kCount)
-          .optional("planes", &C::planes, "unified_bus: independent sub-planes", kCount)
-          .optional("l2_switches", &C::l2_switches, "unified_bus: second-level chips of a plane",
-                    kCount)
-          .optional("torus", &C::torus, "torus: packages by axis", between(1, 1e6))
-          .optional("open_axes", &C::open_axes, "torus: numbers of axes without wrap-around",
-                    between(0, 9))
-          .optional("cube", &C::cube, "torus: edge of the cubes that optical switches join", kCount)
-          .optional("wires", &C::wires, "mesh, graph: links between packages and switches")
-          .optional("pcie", &C::pcie, "pcie: switches and processors between packages")
-          .optional("dimensions", &C::dimensions,
-                    "dimensions: rings, meshes and switches, each across all others")
-          .optional("switch_reduction", &C::switch_reduction,
-                    "nvswitch, graph: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
-          .required("latency", &C::latency,
-                    "time of one step of a collective, or of a message, software included [us]",
-                    kLatency)
-          .optional("hop_latency", &C::hop_latency,
-                    "latency of each link by which a route is longer than the shortest inside [ns]",
-                    kLatency)
-          .optional("launch", &C::launch,
-                    "start of a collective, once; where there are protocols theirs counts [us]",
-                    kLatency)
-          .required("efficiency", &C::efficiency,
-                    "share of the link bandwidth that collectives reach", kFraction)
-          .optional("bulk", &C::bulk,
-                    "how large buffers are moved; absent: as small ones, and where there are "
-                    "protocols as they say")
-          .optional("calibration", &C::calibration,
-                    "network calibration that tells about the protocols; empty: none")
-          .optional_reference(
-              "protocols", &C::protocols, "protocols",
-              "protocols of the collective library; absent: a step costs the latency, bytes "
-              "the efficiency")
-          .check("nvswitch needs links_per_switch", has_its_links, "kind")
-          .check(
-              "protocols tell about large buffers, too: bulk is for libraries without",
-              [](const C& c) { return !c.bulk || !c.protocols; }, "bulk")
-          .check(
-              "several boards need trunks between them",
-              [](const C& c) { return c.boards == 1 || c.trunks > 0; }, "boards")
-          .check("torus needs its packages by axis: torus: [4, 4, 4]", has_its_axes, "kind")
-          .check("open_axes must name axes of the torus, from 0 on", open_axes_exist, "open_axes")
-          .check("graph needs wires", has_its_wires, "kind")
-          .check("kind dimensions needs the block dimensions: {axes: [{shape: ring, ...}, ...]}",
-                 has_its_dimensions, "kind")
-          .check("kind pcie needs the block pcie: {generation: 4, ...}", has_its_pcie, "kind")
-          .check("unified_bus needs planes and l2_switches", has_its_planes, "kind");
-  return schema;
-}
 
 const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
   using C = ScaleOutConfig;
@@ -301,20 +150,7 @@ const Schema<SystemConfig>& SystemConfig::schema() {
                  [](const C& c) { return c.packages_per_node() % c.packages_per_nic() == 0; },
                  {"scale_out.packages_per_nic", "accelerators_per_node"})
           .check(missing_ports, "accelerator")
-          .check(torus_fault, {"scale_up.torus", "accelerators", "scale_up.kind"})
-          .check(dimensions_fault, {"scale_up.dimensions.axes", "accelerators", "scale_up.kind"})
-          .check(dimension_ports_fault,
-                 {"scale_up.dimensions.axes", "accelerator.scale_up.bandwidth", "scale_up.kind"})
-          .check("boards must divide accelerators",
-                 [](const C& c) { return c.accelerators.value % c.scale_up.boards == 0; },
-                 {"scale_up.boards", "accelerators"})
-          .check(
-              "links_per_switch must be positive and add up to scale_up.links of the accelerator",
-              links_add_up,
-              {"scale_up.links_per_switch", "accelerator.scale_up.links", "scale_up.kind"})
-          .check("planes times dies must be scale_up.links of the accelerator", planes_add_up,
-                 {"scale_up.planes", "accelerator.dies", "accelerator.scale_up.links",
-                  "scale_up.kind"})
+          .check([](const C& c) { return c.scale_up.keys->fault(c); })
           .check(
               "all_in_power must be at least the idle power of the accelerators",
               [](const C& c) {

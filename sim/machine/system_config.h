@@ -6,72 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/graph/topology.h"
 #include "sim/machine/accelerator_config.h"
-#include "sim/machine/bulk_config.h"
-#include "sim/machine/dimension_config.h"
 #include "sim/machine/expert_exchange_config.h"
 #include "sim/machine/installation_config.h"
-#include "sim/machine/pcie_config.h"
-#include "sim/machine/protocols_config.h"
+#include "sim/machine/scale_up_config.h"
 
 namespace orrery {
-
-/// Parallel links between two vertices of a `mesh` or `graph`, the same both ways.
-struct WireConfig {
-  std::string from, to;  ///< "accelerator3" (of the system), with "/die1" where a package has
-                         ///< several; any other name is a switch
-  LinkKind kind = LinkKind::kScaleUp;  ///< messages take links to the host only where they must
-  int links = 1;
-  BytesPerSecond bandwidth;  ///< bandwidth of one link, one way; 0: as the ports of the accelerator
-  static const config::Schema<WireConfig>& schema();
-};
-
-/// The scale-up fabric inside one system. `kind` names a topology (`describe topologies`):
-///  - nvswitch: every package has `links_per_switch[s]` links to switch chip s of its board (DGX
-///    H100: 5,4,4,5; NVL72: 18 x 1); chip s of each of the `boards` has `trunks` links to chip s of
-///    each other one (DGX-2: 2 boards, 8 trunks);
-///  - unified_bus: `planes` sub-planes; per plane one L1 chip a node and `l2_switches` L2 chips;
-///    each die has one link to the L1 chip of each plane, each L1 chip one link to each L2 chip of
-///    its plane;
-///  - mesh: `wires` between packages (DGX-1); without any, each to each other (MI300X);
-///  - torus: `torus` packages by axis, neighbours linked, first and last of an axis too unless it
-///    is open (TPU);
-///  - graph: `wires` between packages and switches of any name;
-///  - pcie: `pcie` says which switches, processors and bridges are between packages;
-///  - dimensions: `dimensions` are rings, meshes and switches, each across all others; the first
-///    varies fastest;
-///  - none: a system of one rank has no fabric.
-struct ScaleUpConfig {
-  std::string kind;
-  std::vector<int> links_per_switch;  ///< nvswitch: links of an accelerator to each switch chip
-  int boards = 1;                     ///< nvswitch: boards of switch chips
-  int trunks = 0;                     ///< nvswitch: links of a chip to that of another board
-  int planes = 0;                     ///< unified_bus: planes of switches
-  int l2_switches = 0;                ///< unified_bus, per plane
-  std::vector<int> torus;             ///< torus: packages by axis; rank 1 is next on the first
-  std::vector<int> open_axes;         ///< torus: axes without wrap-around
-  int cube = 0;                       ///< torus: edge of the cubes that optical switches join
-  std::vector<WireConfig> wires;      ///< mesh, graph
-  std::optional<PcieConfig> pcie;     ///< switches and bridges of `pcie`
-  /// Dimensions of `dimensions`, and how collectives go through them.
-  std::optional<NetworkDimensionsConfig> dimensions;
-  bool switch_reduction = false;  ///< nvswitch: the chips reduce and multicast (NVLS)
-  Fact<Seconds> latency;  ///< time of one step of a collective or message between two ranks,
-                          ///< software included; of dimensions: beside that of their links
-  /// Latency of each link by which a route is longer than the shortest between packages of a
-  /// system, which `latency` has in it; 0: not known.
-  Fact<Seconds> hop_latency;
-  /// Start of a collective, once, whatever its steps; with `protocols` theirs counts instead.
-  Fact<Seconds> launch;
-  Fact<double> efficiency;         ///< payload share of the link bandwidth that collectives reach
-  std::optional<BulkConfig> bulk;  ///< large buffers without `protocols`, where they go another way
-  /// Protocols of the collective library; where they are present, they replace `latency` and refine
-  /// `efficiency`.
-  std::optional<ProtocolsConfig> protocols;
-  std::string calibration;  ///< network calibration that tells about the protocols; empty: none
-  static const config::Schema<ScaleUpConfig>& schema();
-};
 
 /// Whether switches between systems reduce (SHARP): not; they can, and the library leaves it unless
 /// it is told otherwise, as NCCL does (NCCL_COLLNET_ENABLE is 0); it may choose it by itself.
@@ -165,16 +105,6 @@ struct SystemConfig {
 };
 
 namespace config {
-
-template <>
-struct EnumNames<LinkKind> {
-  static constexpr std::pair<LinkKind, const char*> values[] = {
-      {LinkKind::kOnPackage, "on_package"},
-      {LinkKind::kScaleUp, "scale_up"},
-      {LinkKind::kScaleOut, "scale_out"},
-      {LinkKind::kHost, "host"},
-  };
-};
 
 template <>
 struct EnumNames<NetworkReduction> {

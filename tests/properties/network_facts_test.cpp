@@ -28,7 +28,7 @@ const std::vector<std::string> kCube = {"system.scale_up.torus=[4, 4, 4]",
 /// Rings of 4 across fours behind switches.
 std::string dimensions(const std::string& reduce) {
   return "{experiment: collective, system: {extends: tpu_v4_pod, accelerators: 16, "
-         "accelerators_per_node: 16, scale_up: {kind: dimensions, torus: [], dimensions: {axes: "
+         "accelerators_per_node: 16, scale_up: {kind: dimensions, dimensions: {axes: "
          "[{shape: ring, size: 4, bandwidth: 50 GB/s, latency: 500 ns, sum_rate: 100 GB/s}, "
          "{shape: switch, size: 4, bandwidth: 20 GB/s, latency: 1 us}], chunks: 4, start: 10 ns, "
          "all_reduce: hierarchical}}}, collective: {algorithm: dimensions, " +

@@ -26,8 +26,9 @@
 
 /// Which facts of the schemas of an experiment move a result. A fact is a key of a schema by its
 /// way from the experiment, whatever entry of a list or map: "system.accelerator.compute.matrix".
-/// Keys of operators have the kind in them: "operator.gemm.m". They are read off the schemas, so
-/// that one which no model reads does not go unnoticed.
+/// Keys of operators have the kind in them: "operator.gemm.m"; those of topologies do not, as most
+/// are keys of all. They are read off the schemas, so that one which no model reads does not go
+/// unnoticed.
 namespace orrery::facts {
 
 /// A file that is there as long as the object, and no other process writes: tests run side by side.
@@ -56,6 +57,11 @@ inline std::string below(const std::string& path, const std::string& key) {
   return path.empty() ? key : path + "." + key;
 }
 
+/// The way to the keys of one of the structs that a map may be.
+inline std::string below_kind(const std::string& path, const std::string& kind) {
+  return path.ends_with("system.scale_up") ? path : below(path, kind);
+}
+
 inline void add_facts(const Record& record, const std::string& path, FactTypes& facts);
 
 inline void add_facts(const Type& type, const std::string& path, FactTypes& facts) {
@@ -66,8 +72,9 @@ inline void add_facts(const Type& type, const std::string& path, FactTypes& fact
   } else if (type.kind == TypeKind::kChoice) {
     const config::Choices& choices = type.choices();
     for (const auto& [name, record] : choices.records) {
-      add_facts(record(), below(path, name), facts);
-      const auto tag = facts.extract(below(below(path, name), choices.tag));
+      const std::string way = below_kind(path, name);
+      add_facts(record(), way, facts);
+      auto tag = facts.extract(below(way, choices.tag));
       facts.emplace(below(path, choices.tag), tag.mapped());
     }
   } else {
@@ -180,7 +187,7 @@ inline std::string fact_of(const std::string& leaf, const config::Node& node) {
     here = here != nullptr ? here->at_path(key) : nullptr;
     while (type->kind == TypeKind::kOptional || type->kind == TypeKind::kFact) type = type->element;
     if (type->kind == TypeKind::kChoice) {
-      fact = below(fact, type->choices().name_in(*here));
+      fact = below_kind(fact, type->choices().name_in(*here));
       record = type->choices().record_of(*here);
     } else if (type->kind == TypeKind::kRecord) {
       record = &type->record();

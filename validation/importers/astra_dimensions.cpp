@@ -113,7 +113,7 @@ std::string astra_dimensions_text(const AstraRun& run) {
   put_astra_accelerator(out, {line, links}, system, fact);
   out << "accelerators: " << fact(astra_digits(ranks), "npus_count")
       << "\naccelerators_per_node: " << astra_digits(ranks)
-      << "\nscale_up:\n  kind: dimensions\n  torus: []\n  cube: 0\n  dimensions:\n    axes:\n"
+      << "\nscale_up:\n  kind: dimensions\n  dimensions:\n    axes:\n"
       << list.str() << "    chunks: " << astra_digits(std::ceil(system.splits / system.active))
       << "\n    start: " << fact(astra_digits(system.endpoint_delay_ns) + " ns", "endpoint-delay")
       << "\n    all_reduce: " << (system.hierarchical ? "hierarchical" : "each_dimension")

@@ -47,15 +47,10 @@ struct AstraForm {
 AstraForm form_of(const AstraDimension& dimension, AstraAlgorithm algorithm) {
   switch (algorithm) {
     case AstraAlgorithm::kDirect:
-      return {"mesh", "\n  torus: []\n  cube: 0", (dimension.ranks - 1) * dimension.bandwidth,
-              1,      dimension.ranks - 1,        "direct"};
+      return {"mesh",  "", (dimension.ranks - 1) * dimension.bandwidth, 1, dimension.ranks - 1,
+              "direct"};
     case AstraAlgorithm::kHalvingDoubling:
-      return {"nvswitch",
-              "\n  torus: []\n  cube: 0\n  links_per_switch: [1]",
-              dimension.bandwidth,
-              1,
-              1,
-              "recursive"};
+      return {"nvswitch", "\n  links_per_switch: [1]", dimension.bandwidth, 1, 1, "recursive"};
     case AstraAlgorithm::kRing:
       break;
   }

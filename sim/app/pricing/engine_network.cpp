@@ -36,7 +36,7 @@ EngineNetwork::EngineNetwork(const SystemConfig& system, int copies, const Engin
       rules_(rules),
       memory_(system.accelerator.memory.bandwidth.value / system.accelerator.dies),
       system_ranks_(system.ranks()),
-      most_ranks_(system.scale_up.kind == "pcie" ? 2 : std::numeric_limits<int>::max()) {
+      most_ranks_(system.scale_up.keys->has_slots() ? 2 : std::numeric_limits<int>::max()) {
   if (system.scale_up.protocols) launch_ = system.scale_up.protocols->one_shot_launch.value;
 }
 

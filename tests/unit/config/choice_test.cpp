@@ -128,6 +128,42 @@ TEST(Choice, OverridesMayChooseInAnyOrder) {
   EXPECT_THAT(fault("shape: {}", {"shape.width=4"}), HasSubstr("unknown key 'width' in square"));
 }
 
+// As a file does that extends another one.
+TEST(Choice, AMapOfAnotherKindLeavesTheKeysOfTheOneBelow) {
+  const auto laid = [](const std::string& over) {
+    config::Diagnostics diagnostics;
+    const config::Node node = config::merge(
+        config::parse_yaml("shape: {kind: square, side: 5}", "below.yaml", diagnostics),
+        config::parse_yaml(over, "over.yaml", diagnostics));
+    const auto drawing = config::read<Drawing>(node, diagnostics, config::default_library());
+    return std::pair(diagnostics.render(), drawing);
+  };
+  const auto [said, drawing] = laid("shape: {kind: oblong, width: 4}");
+  EXPECT_EQ(said, "");
+  EXPECT_EQ((*drawing.shape)->area(), 12);
+  EXPECT_THAT(laid("shape: {width: 4}").first, HasSubstr("unknown key 'width' in square"));
+  EXPECT_THAT(laid("shape: {kind: oblong, width: 4, side: 1}").first,
+              HasSubstr("unknown key 'side' in oblong"));
+}
+
+TEST(Choice, AnOverrideOfTheKindLeavesTheKeysOfTheFile) {
+  const std::string square = "shape: {kind: square, side: 5}";
+  EXPECT_EQ((*read(square, {"shape.kind=oblong", "shape.width=4"}).drawing.shape)->area(), 12);
+  EXPECT_EQ((*read(square, {"shape.width=4", "shape.kind=oblong"}).drawing.shape)->area(), 12);
+  EXPECT_THAT(fault(square, {"shape.kind=oblong", "shape.width=4", "shape.side=1"}),
+              HasSubstr("unknown key 'side' in oblong"));
+}
+
+TEST(Choice, KeysThatAllStructsHaveAreDescribedOnce) {
+  std::vector<std::string> rows;
+  for (const config::KeyHelp& key : config::describe_keys(Drawing::schema().record()))
+    rows.push_back(key.path + "; " + key.help);
+  EXPECT_THAT(rows, testing::ElementsAre("shape; which",
+                                         "shape.kind; oblong: ", "shape.width; oblong: length",
+                                         "shape.height; oblong: length",
+                                         "shape.kind; square: ", "shape.side; square: length"));
+}
+
 TEST(Choice, EveryValueIsShownWithItsOrigin) {
   const auto leaves =
       config::flatten(read("shape: {kind: oblong, width: 5}").node, Drawing::schema().record());

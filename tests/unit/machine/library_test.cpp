@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/topologies/graph_fabric.h"
+#include "models/topologies/pcie_config.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
 #include "sim/machine/clock.h"
@@ -253,7 +255,7 @@ TEST(Library, SlotsCarryWhatTheirCardsDo) {
   for (const std::string& name : library().names("systems")) {
     const SystemConfig system = system_named(name);
     if (system.scale_up.kind != "pcie") continue;
-    const PcieConfig& pcie = *system.scale_up.pcie;
+    const PcieConfig& pcie = dynamic_cast<const PcieTopology&>(*system.scale_up.keys).pcie;
     const PortConfig& link = system.accelerator.host_link;
     const int lanes = link.kind.ends_with(" x8") ? 8 : 16;  // boards may have fewer than cards
     const BytesPerSecond slot =
@@ -311,7 +313,7 @@ TEST(Library, RanksAreDies) {
 TEST(Library, TheHybridCubeMeshUsesAllLinksOfAGpu) {
   const SystemConfig dgx_1 = system_named("dgx_1");
   std::map<std::string, int> links, neighbours;
-  for (const WireConfig& wire : dgx_1.scale_up.wires) {
+  for (const WireConfig& wire : dynamic_cast<const WiredTopology&>(*dgx_1.scale_up.keys).wires) {
     for (const std::string& end : {wire.from, wire.to}) {
       links[end] += wire.links;
       ++neighbours[end];

@@ -20,8 +20,6 @@ void check_name(const NamedKey& key, const std::string& name, const std::vector<
 
 void check_topologies(const SystemConfig& system, int nodes, const std::string& path,
                       const config::Node& node, config::Diagnostics& diagnostics) {
-  check_name({path + ".scale_up.kind", "scale-up topology"}, system.scale_up.kind,
-             names_of<ScaleUpRegistry>(), node, diagnostics);
   if (nodes > 1)
     check_name({path + ".scale_out.kind", "scale-out topology"}, system.scale_out.kind,
                names_of<ScaleOutRegistry>(), node, diagnostics);

@@ -96,7 +96,10 @@ Catalog shipped_catalog() {
   add_structs<ListedLayer>(catalog.layers);
   catalog.software = described_software();
   catalog.software_file = described_software_file;
-  add_registry<ScaleUpRegistry>(catalog.topologies);
+  for (const auto& [name, item] : ScaleUpRegistry::items()) {
+    const auto record = item.entry.record;
+    catalog.topologies.push_back({name, item.help, [record] { return key_details(record()); }});
+  }
   add_registry<ScaleOutRegistry>(catalog.topologies);
   for (const auto& [name, item] : AlgorithmRegistry::items()) {
     const CollectiveAlgorithm& algorithm = *item.entry;

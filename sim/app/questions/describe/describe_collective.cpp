@@ -6,7 +6,7 @@
 #include <numeric>
 #include <optional>
 
-#include "sim/machine/dimension_config.h"
+#include "models/topologies/dimension_config.h"
 #include "sim/machine/transfer_names.h"
 
 namespace orrery {

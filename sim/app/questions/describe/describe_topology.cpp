@@ -122,9 +122,10 @@ Farthest farthest(const FlowModel& network, const Topology& drawn) {
 }
 
 /// The system with its links to host boards, which simulations leave out unless they are asked for.
-/// A graph has them among its wires, or has none.
+/// Topologies that link hosts by themselves have them, or have none.
 SystemConfig with_hosts(SystemConfig system) {
-  system.host.links = system.accelerator.host_link.present() && system.scale_up.kind != "graph";
+  system.host.links =
+      system.accelerator.host_link.present() && !system.scale_up.keys->links_hosts();
   return system;
 }
 

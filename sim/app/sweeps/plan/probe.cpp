@@ -107,7 +107,7 @@ bool Probe::can_be(const PointGroup::Values& values) {
   if (!take(values)) return true;
   for (const auto& [record, object] : above_)
     for (const config::Check& check : record->checks())
-      if (!check.fault(object).empty()) return false;
+      if (!check(object).text.empty()) return false;
   return orrery::can_be(*experiment_, group_.base().node, model());
 }
 

@@ -103,8 +103,7 @@ TEST(Limit, OptimalAlgorithmsReachIt) {
 
 TEST(Limit, ATorusReachesItOnAllItsLinks) {
   SystemConfig system = ideal_system(64, 4, 600_GBps, 6, 0_GBps);  // 100 GB/s a link
-  system.scale_up.kind = "torus";
-  system.scale_up.torus = {4, 4, 4};
+  set_fabric(system, "torus", "{torus: [4, 4, 4]}");
   for (const TransferKind kind :
        {TransferKind::kAllReduce, TransferKind::kAllGather, TransferKind::kReduceScatter}) {
     const Timed one = timed(system, 1, "torus", kind, range(0, 64));

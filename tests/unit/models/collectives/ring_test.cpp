@@ -146,7 +146,9 @@ TEST(Ring, BusBandwidthOnDgx1IsThatOfAllItsLinks) {
   SystemConfig pascal = dgx_1();
   pascal.accelerator.scale_up.bandwidth.value = 80_GBps;
   pascal.accelerator.scale_up.links.value = 4;
-  for (WireConfig& wire : pascal.scale_up.wires) wire.links = 1;
+  std::vector<WireConfig> single = wires_of(pascal);
+  for (WireConfig& wire : single) wire.links = 1;
+  set_wires(pascal, "mesh", single);
   pascal.scale_up.efficiency.value = 0.9;
   EXPECT_NEAR(bus_bandwidth(pascal), 72e9, 0.02 * 72e9);
 }

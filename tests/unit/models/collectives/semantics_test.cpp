@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/collectives/schedule.h"
-#include "sim/machine/dimension_config.h"
+#include "models/topologies/dimension_config.h"
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 

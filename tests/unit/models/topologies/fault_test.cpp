@@ -111,9 +111,8 @@ TEST(LinkFaults, ATorusIsWalkedTheOtherWayRound) {
 }
 
 TEST(LinkFaults, AnOpenAxisHasNoOtherWay) {
-  SystemConfig system = tpu({6}, 50_GBps);
+  SystemConfig system = tpu({6}, 50_GBps, ", open_axes: [0]");
   system.accelerators_per_node = 6;
-  system.scale_up.open_axes = {0};
   const Machine machine(system, 1, {{kFrom0To1}});
   EXPECT_EQ(machine.share(0, 1, kFrom0To1), 1);
 }

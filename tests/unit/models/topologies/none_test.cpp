@@ -16,7 +16,7 @@ SystemConfig alone() {
   SystemConfig system = dgx_h100();
   system.accelerators.value = 1;
   system.accelerators_per_node = 1;
-  system.scale_up.kind = "none";
+  system.scale_up.set_kind("none");
   return system;
 }
 

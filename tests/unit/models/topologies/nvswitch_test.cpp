@@ -88,15 +88,14 @@ TEST(NvSwitch, AnyTwoGpusAreOneSwitchApart) {
 
 TEST(NvSwitch, LinksThatDoNotAddUpAreAUserError) {
   SystemConfig system = dgx_h100();
-  system.scale_up.links_per_switch = {5, 4, 4, 4};
+  set_fabric(system, "nvswitch", "{links_per_switch: [5, 4, 4, 4]}");
   EXPECT_THROW(FlowModel(system, 1), config::ConfigError);
 }
 
 TEST(NvSwitch, AnUnknownTopologyIsAUserErrorThatListsTheKnown) {
   SystemConfig system = dgx_h100();
-  system.scale_up.kind = "nvswich";
   try {
-    FlowModel network(system, 1);
+    system.scale_up.set_kind("nvswich");
     FAIL() << "no error";
   } catch (const config::ConfigError& error) {
     EXPECT_NE(std::string(error.what()).find("'nvswich'"), std::string::npos);

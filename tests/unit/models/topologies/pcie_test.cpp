@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "models/topologies/pcie_config.h"
 #include "sim/config/diagnostics.h"
-#include "sim/machine/pcie_config.h"
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
 
@@ -27,15 +27,16 @@ TEST(PcieRate, IsLanesTimesCodingTimesLinkLayerTimesPayload) {
   EXPECT_NEAR(pcie_rate(6, 16, Bytes(256), 0.5).base(), 128e9 * 236 / 256 * 256 / 272, 1);
 }
 
+PcieConfig& pcie_of(SystemConfig& system) { return fabric_keys<PcieTopology>(system).pcie; }
+
 /// 8 cards, 4 behind each of two switches of two processors. Cards have 26.5 GB/s.
 SystemConfig box() {
   SystemConfig system = ideal_system(8, 8, pcie_rate(4, 16, Bytes(256), 0.92), 1, 100_Gbitps);
-  system.scale_up.kind = "pcie";
-  PcieConfig pcie;
+  system.scale_up.set_kind("pcie");
+  PcieConfig& pcie = pcie_of(system);
   pcie.packages_per_switch = 4;
   pcie.sockets = 2;
   pcie.socket_link.value = 20_GBps;
-  system.scale_up.pcie = pcie;
   system.host.memory_bandwidth.value = 400_GBps;
   return system;
 }
@@ -60,7 +61,7 @@ TEST(Pcie, PeersOfOneSwitchDoNotLeaveIt) {
 
 TEST(Pcie, AccessControlSendsThemThroughTheRootComplex) {
   SystemConfig system = box();
-  system.scale_up.pcie->acs = true;
+  pcie_of(system).acs = true;
   EXPECT_EQ(route(system, 0, 3),
             (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/processor0",
                    "system0/processor0->system0/pcie0", "system0/pcie0->" + card(3)}));
@@ -75,7 +76,7 @@ TEST(Pcie, FartherPeersPassTheMemoryOfTheReceiversProcessor) {
 
 TEST(Pcie, PeersThatMayCrossProcessorsLeaveTheMemoryAlone) {
   SystemConfig system = box();
-  system.scale_up.pcie->peers = PcieLevel::kSys;
+  pcie_of(system).peers = PcieLevel::kSys;
   system.host.memory_bandwidth.value = BytesPerSecond(0);
   EXPECT_EQ(route(system, 0, 5),
             (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/processor0",
@@ -85,27 +86,27 @@ TEST(Pcie, PeersThatMayCrossProcessorsLeaveTheMemoryAlone) {
 
 TEST(Pcie, SwitchesThatAreJoinedAreOnePath) {
   SystemConfig system = box();
-  system.scale_up.pcie->packages_per_switch = 2;
+  pcie_of(system).packages_per_switch = 2;
   EXPECT_EQ(route(system, 0, 2).size(), 5U);  // over the processor and its memory
-  system.scale_up.pcie->switch_lanes = 16;
+  pcie_of(system).switch_lanes = 16;
   EXPECT_EQ(route(system, 0, 2), (Names{card(0) + "->system0/pcie0", "system0/pcie0->system0/pcie1",
                                         "system0/pcie1->" + card(2)}));
 }
 
 TEST(Pcie, BridgesJoinNeighboursAlone) {
   SystemConfig system = box();
-  system.scale_up.pcie->bridge = 2;
+  pcie_of(system).bridge = 2;
   EXPECT_EQ(route(system, 0, 1), (Names{card(0) + "->" + card(1)}));
   EXPECT_EQ(route(system, 1, 2).size(), 2U);
-  system.scale_up.pcie->peers = PcieLevel::kNone;
+  pcie_of(system).peers = PcieLevel::kNone;
   EXPECT_EQ(route(system, 0, 1).size(), 5U);
 }
 
 // Three cards are a pair and one alone; a bridge of one card leads nowhere.
 TEST(Pcie, CardsThatABridgeDoesNotDivideAreLeftAlone) {
   SystemConfig system = box();
-  system.scale_up.pcie->bridge = 2;
-  system.scale_up.pcie->sockets = 1;
+  pcie_of(system).bridge = 2;
+  pcie_of(system).sockets = 1;
   system.accelerators.value = system.accelerators_per_node = 3;
   EXPECT_EQ(route(system, 0, 1), (Names{card(0) + "->" + card(1)}));
   EXPECT_EQ(route(system, 1, 2).size(), 2U);
@@ -127,15 +128,15 @@ TEST(Pcie, RingsAreAsFastAsTheirNarrowestLink) {
   const double bytes = 2 * 7.0 / 8 * 1e9;
   const double latency = 14e-6;
   EXPECT_NEAR(time(system, 8).base(), latency + bytes / 20e9, 1e-9);
-  system.scale_up.pcie->socket_link.value = 100_GBps;
+  pcie_of(system).socket_link.value = 100_GBps;
   const double slot = pcie_rate(4, 16, Bytes(256), 0.92).base();
   EXPECT_NEAR(time(system, 8).base(), latency + bytes / slot, 1e-9);
   // Without peers all 4 flows of a processor share the uplink of their switch,
-  system.scale_up.pcie->peers = PcieLevel::kNone;
+  pcie_of(system).peers = PcieLevel::kNone;
   EXPECT_NEAR(time(system, 8).base(), latency + 4 * bytes / slot, 1e-9);
   // and without switches its memory, which writes and reads them: 400 GB/s / 2 processors / 2 / 4
   // flows.
-  system.scale_up.pcie->packages_per_switch = 0;
+  pcie_of(system).packages_per_switch = 0;
   EXPECT_NEAR(time(system, 8).base(), latency + bytes / 25e9, 1e-9);
   EXPECT_NEAR(time(system, 4).base(), 6e-6 + 1.5e9 / 25e9, 1e-9);
   EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / slot, 1e-9);
@@ -143,7 +144,7 @@ TEST(Pcie, RingsAreAsFastAsTheirNarrowestLink) {
 
 TEST(Pcie, CardsAreNoFasterThanTheirPorts) {
   SystemConfig system = box();
-  system.scale_up.pcie->socket_link.value = 100_GBps;
+  pcie_of(system).socket_link.value = 100_GBps;
   system.accelerator.scale_up.bandwidth.value = 10_GBps;
   system.accelerator.scale_up.kind = "PCIe 4.0 x16";
   EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / 10e9, 1e-9);
@@ -157,14 +158,14 @@ TEST(Pcie, CardsAreNoFasterThanTheirPorts) {
 // the bytes.
 TEST(Pcie, RingsOfBridgedPairsGoBothWaysAround) {
   SystemConfig system = box();
-  system.scale_up.pcie->packages_per_switch = 8;
-  system.scale_up.pcie->sockets = 1;
+  pcie_of(system).packages_per_switch = 8;
+  pcie_of(system).sockets = 1;
   const double slot = pcie_rate(4, 16, Bytes(256), 0.92).base();
   EXPECT_NEAR(time(system, 8).base(), 14e-6 + 1.75e9 / slot, 1e-9);
-  system.scale_up.pcie->bridge = 2;
+  pcie_of(system).bridge = 2;
   system.accelerator.scale_up.bandwidth.value = 300_GBps;
   EXPECT_NEAR(time(system, 8).base(), 14e-6 + 1.75e9 / 2 / slot, 1e-9);
-  system.scale_up.pcie->bridge_efficiency.value = 0.5;
+  pcie_of(system).bridge_efficiency.value = 0.5;
   EXPECT_NEAR(time(system, 2).base(), 2e-6 + 1e9 / 150e9, 1e-9);
 }
 
@@ -174,9 +175,8 @@ TEST(Pcie, CountsThatDoNotFitAreRefused) {
     change(system);
     EXPECT_THROW(FlowModel(system, 1), config::ConfigError);
   };
-  refuse([](SystemConfig& s) { s.scale_up.pcie->sockets = 3; });
-  refuse([](SystemConfig& s) { s.scale_up.pcie->bridge = 1; });
-  refuse([](SystemConfig& s) { s.scale_up.pcie.reset(); });
+  refuse([](SystemConfig& s) { pcie_of(s).sockets = 3; });
+  refuse([](SystemConfig& s) { pcie_of(s).bridge = 1; });
   refuse([](SystemConfig& s) { s.host.memory_bandwidth.value = BytesPerSecond(0); });
 }
 

@@ -94,7 +94,7 @@ TEST(PublishedCounts, Mi300xHas28Links) {
 TEST(PublishedCounts, BothViewsOfVeraRubinNvl72HaveTheBandwidthOfItsTrays) {
   SystemConfig planes = vr_nvl72();
   planes.accelerator.scale_up.links.value = 18;
-  planes.scale_up.links_per_switch.assign(18, 1);
+  set_fabric(planes, "nvswitch", "{links_per_switch: " + list_of(std::vector(18, 1)) + "}");
   for (const SystemConfig& system : {vr_nvl72(), planes}) {
     const FlowModel network(system, 1);
     const Topology drawn = network.drawn();
@@ -113,8 +113,7 @@ TEST(PublishedCounts, BothViewsOfVeraRubinNvl72HaveTheBandwidthOfItsTrays) {
 // 144 ports; the dies of a package share its links.
 TEST(PublishedCounts, KyberHas576DiesIn144Packages) {
   SystemConfig system = ideal_system(144, 8, 3600_GBps, 72, 1600_Gbitps);
-  system.scale_up.kind = "nvswitch";
-  system.scale_up.links_per_switch.assign(72, 1);
+  set_fabric(system, "nvswitch", "{links_per_switch: " + list_of(std::vector(72, 1)) + "}");
   system.accelerator.dies = 4;
   system.accelerator.die_to_die.value = 5_TBps;
   const FlowModel network(system, 1);
@@ -171,8 +170,7 @@ TEST(PublishedCounts, TpuV5eIs16By16WithFourLinksAPackage) {
 // Jouppi et al., "TPU v4", ISCA 2023: 64 cubes of 96 optical links, 48 switches with 128 of 136
 // ports in use.
 TEST(PublishedCounts, TpuV4Has64CubesOn48OpticalSwitches) {
-  SystemConfig system = tpu({16, 16, 16}, 50_GBps);
-  system.scale_up.cube = 4;
+  const SystemConfig system = tpu({16, 16, 16}, 50_GBps, ", cube: 4");
   const TorusOptics optics = torus_optics(system.scale_up);
   EXPECT_EQ(optics.cubes, 64);
   EXPECT_EQ(optics.switches, 48);
@@ -182,9 +180,7 @@ TEST(PublishedCounts, TpuV4Has64CubesOn48OpticalSwitches) {
 
 // A slice that is not closed loses the links around.
 TEST(PublishedCounts, AnOpenAxisHasNoLinksAround) {
-  SystemConfig system = tpu({8, 8}, 45_GBps);
-  system.scale_up.open_axes = {0, 1};
-  const FlowModel network(system, 1);
+  const FlowModel network(tpu({8, 8}, 45_GBps, ", open_axes: [0, 1]"), 1);
   EXPECT_EQ(network.topology().link_count(LinkKind::kScaleUp), 2U * 2U * 8U * 7U);
   EXPECT_EQ(network.fabric().hops(0, 63), 14);
 }

@@ -104,8 +104,7 @@ TEST(NetworkReduction, OnFourHdrNicsReachesThePublishedRuleOfThumb) {
   // About 80 GB/s of algorithm bandwidth with 4 NICs of HDR, 20 GB/s each (NVIDIA/nccl issue 320);
   // here a system of 4 A100, so that NVLink is no limit.
   SystemConfig system = ideal_system(4, 4, 300_GBps, 12, 200_Gbitps);
-  system.scale_up.kind = "nvswitch";
-  system.scale_up.links_per_switch.assign(6, 2);
+  set_fabric(system, "nvswitch", "{links_per_switch: [2, 2, 2, 2, 2, 2]}");
   system.scale_out.reduction = NetworkReduction::kAvailable;
   system.scale_out.reduction_bandwidth.value = 20_GBps;
   const auto priced = FlowModel(system, 16, "sharp").price(all_reduce(4_GB, 64));

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
@@ -58,7 +59,8 @@ TEST(Rings, OnDgx1TheyUseEveryLinkOnceEachWay) {
   ASSERT_EQ(rings.size(), 6U);
   Hops hops = hops_of(rings, 8);
   int links = 0;
-  for (const WireConfig& wire : dgx_1().scale_up.wires) {
+  const SystemConfig system = dgx_1();
+  for (const WireConfig& wire : wires_of(system)) {
     const int from = wire.from.back() - '0', to = wire.to.back() - '0';
     EXPECT_EQ((hops[{from, to}]), wire.links) << wire.from << " to " << wire.to;
     EXPECT_EQ((hops[{to, from}]), wire.links) << wire.to << " to " << wire.from;
@@ -79,10 +81,11 @@ TEST(Rings, RanksWithoutARingOfDirectLinksGoByRank) {
 TEST(Rings, LinksToHostsDoNotCountAndSwitchesMakeThemNeedless) {
   // As a file of NCCL describes it: NVLink from GPU to GPU, PCIe to the processor.
   SystemConfig system = dgx_1();
-  system.scale_up.kind = "graph";
-  const auto join_all = [&system](const std::string& to, LinkKind kind) {
+  std::vector<WireConfig> wires = wires_of(system);
+  const auto join_all = [&](const std::string& to, LinkKind kind) {
     for (int gpu = 0; gpu < 8; ++gpu)
-      system.scale_up.wires.push_back({"accelerator" + std::to_string(gpu), to, kind, 1, 12_GBps});
+      wires.push_back({"accelerator" + std::to_string(gpu), to, kind, 1, 12_GBps});
+    set_wires(system, "graph", wires);
   };
   join_all("cpu0", LinkKind::kHost);
   EXPECT_EQ(rings_of(system, range(0, 8)).size(), 6U);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/topologies/pcie_config.h"
 #include "sim/graph/topology_boost.h"
 #include "tests/unit/models/transfers/flow_checks.h"
 #include "tests/unit/models/transfers/test_systems.h"
@@ -103,15 +104,15 @@ TEST(Spraying, CloudMatrixRoutesEqualTheNaiveEnumeration) {
 // Where peers write to each other at all distances; memory and bridges are choices of the library.
 TEST(Spraying, PcieRoutesEqualTheNaiveEnumeration) {
   SystemConfig system = ideal_system(8, 8, 26_GBps, 1, 100_Gbitps);
-  system.scale_up.kind = "pcie";
-  system.scale_up.pcie.emplace();
-  system.scale_up.pcie->sockets = 2;
-  system.scale_up.pcie->socket_link.value = 20_GBps;
-  system.scale_up.pcie->peers = PcieLevel::kSys;
+  system.scale_up.set_kind("pcie");
+  PcieConfig& pcie = fabric_keys<PcieTopology>(system).pcie;
+  pcie.sockets = 2;
+  pcie.socket_link.value = 20_GBps;
+  pcie.peers = PcieLevel::kSys;
   expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
-  system.scale_up.pcie->packages_per_switch = 2;
+  pcie.packages_per_switch = 2;
   expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
-  system.scale_up.pcie->switch_lanes = 16;
+  pcie.switch_lanes = 16;
   expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
 }
 
@@ -158,9 +159,9 @@ TEST(Spraying, ACubeMeshRelaysByOnePeer) {
 TEST(Spraying, AGraphOfSwitchesEqualsTheNaiveEnumeration) {
   SystemConfig system = dgx_h100();
   system.accelerators.value = system.accelerators_per_node = 4;
-  system.scale_up.kind = "graph";
-  const auto join = [&system](const char* from, const char* to, int links) {
-    system.scale_up.wires.push_back({from, to, LinkKind::kScaleUp, links, 25_GBps});
+  std::vector<WireConfig> wires;
+  const auto join = [&wires](const char* from, const char* to, int links) {
+    wires.push_back({from, to, LinkKind::kScaleUp, links, 25_GBps});
   };
   join("accelerator0", "a", 2);
   join("accelerator1", "a", 1);
@@ -170,6 +171,7 @@ TEST(Spraying, AGraphOfSwitchesEqualsTheNaiveEnumeration) {
   join("a", "right", 2);
   join("b", "left", 2);
   join("b", "right", 1);
+  set_wires(system, "graph", wires);
   expect_all_pairs_sprayed_evenly(FlowModel(system, 1));
 }
 

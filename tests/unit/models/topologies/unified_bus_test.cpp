@@ -104,7 +104,7 @@ TEST_F(CloudMatrix, AMessageTakesTheBandwidthOfItsWay) {
 
 TEST(UnifiedBus, PlanesThatDoNotMatchTheLinksAreAUserError) {
   SystemConfig system = cm384();
-  system.scale_up.planes = 6;
+  set_fabric(system, "unified_bus", "{planes: 6, l2_switches: 16}");
   EXPECT_THROW(FlowModel(system, 1), config::ConfigError);
 }
 

@@ -21,13 +21,17 @@ using enum DimensionShape;
 
 constexpr double kMicro = 1e-6;
 
+NetworkDimensionsConfig& network_of(SystemConfig& system) {
+  return fabric_keys<DimensionsTopology>(system).dimensions;
+}
+
 /// Rings of 4 of 100 GB/s and 1 us a link, across pairs behind switches of 2 us a link. A step
 /// takes 0.5 us beside its links.
 SystemConfig rings_and_switches(BytesPerSecond behind_switches, int chunks = 2) {
   SystemConfig system = with_dimensions(
       {dimension(kRing, 4, 100_GBps, 1_us), dimension(kSwitch, 2, behind_switches, 2_us)});
   system.scale_up.latency.value = 0.5_us;
-  system.scale_up.dimensions->chunks = chunks;
+  network_of(system).chunks = chunks;
   return system;
 }
 
@@ -73,7 +77,7 @@ TEST(DimensionPrice, AGatherIsAScatterBackwards) {
 // 89; the rings, before them, 69.
 TEST(DimensionPrice, WholeAllReducesInEachDimensionCarryTheWholeBuffer) {
   SystemConfig system = rings_and_switches(50_GBps);
-  system.scale_up.dimensions->all_reduce = AllReduceOrder::kEachDimension;
+  network_of(system).all_reduce = AllReduceOrder::kEachDimension;
   EXPECT_NEAR(microseconds(system, TransferKind::kAllReduce, 8_MB), 69 + 2 * 89, 1e-6);
 }
 
@@ -108,9 +112,9 @@ TEST(DimensionPrice, PartsOfALineAreLeftToOtherAlgorithms) {
 TEST(DimensionPrice, StartsAndSumsAreAdded) {
   SystemConfig system = rings_and_switches(50_GBps, 1);
   const double before = microseconds(system, TransferKind::kAllReduce, 4_MB);
-  system.scale_up.dimensions->start.value = 2_us;
+  network_of(system).start.value = 2_us;
   EXPECT_NEAR(microseconds(system, TransferKind::kAllReduce, 4_MB), before + 3 * 2, 1e-6);
-  system.scale_up.dimensions->axes[0].sum_rate.value = 30_GBps;
+  network_of(system).axes[0].sum_rate.value = 30_GBps;
   EXPECT_NEAR(microseconds(system, TransferKind::kAllReduce, 4_MB), before + 6 + 100, 1e-6);
 }
 
@@ -159,7 +163,7 @@ SystemConfig drawn_network(std::mt19937& random, int count) {
         1_us * static_cast<double>(draw(4)), draw(2) == 0 ? LineAlgorithm::kRing : other));
   }
   SystemConfig system = with_dimensions(dimensions);
-  system.scale_up.dimensions->chunks = 1 + draw(8);
+  network_of(system).chunks = 1 + draw(8);
   return system;
 }
 
@@ -210,7 +214,8 @@ TEST(DimensionPrice, FasterLinksAreNeverSlower) {
     SystemConfig system = drawn_network(random, 2);
     const std::vector<std::vector<int>> all = {range(0, system.ranks())};
     const double before = microseconds(system, TransferKind::kAllReduce, 8_MB, all);
-    system.scale_up.dimensions->axes[random() % 2].bandwidth.value *= 1.5;
+    network_of(system).axes[random() % 2].bandwidth.value *= 1.5;
+    system.accelerator.scale_up.bandwidth.value *= 1.5;
     EXPECT_LE(microseconds(system, TransferKind::kAllReduce, 8_MB, all), before * (1 + 1e-9));
   }
 }
@@ -225,9 +230,10 @@ TEST(DimensionPrice, ADegradedLinkTakesAsMuchLonger) {
 }
 
 TEST(DimensionGrid, KnowsTheBoxesThatGroupsFill) {
-  const DimensionGrid grid({dimension(kRing, 4, 1_GBps), dimension(kSwitch, 1, 1_GBps),
-                            dimension(kMesh, 2, 1_GBps), dimension(kRing, 3, 1_GBps)},
-                           24);
+  NetworkDimensionsConfig network;
+  network.axes = {dimension(kRing, 4, 1_GBps), dimension(kSwitch, 1, 1_GBps),
+                  dimension(kMesh, 2, 1_GBps), dimension(kRing, 3, 1_GBps)};
+  const DimensionGrid grid(network, 24);
   EXPECT_EQ(grid.filled_by(range(0, 24)), (std::vector<int>{0, 2, 3}));
   EXPECT_EQ(grid.filled_by(range(8, 4)), std::vector<int>{0});
   EXPECT_EQ(grid.filled_by(std::vector<int>{1, 9, 17}), std::vector<int>{3});

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "models/topologies/dimensions.h"
+#include "models/topologies/graph_fabric.h"
+#include "sim/config/load.h"
 #include "sim/machine/system_config.h"
 #include "sim/units/units.h"
 
@@ -16,6 +20,45 @@ using namespace orrery::literals;
 /// by hand.
 inline constexpr Seconds kScaleUpLatency = 1_us;
 inline constexpr Seconds kScaleOutLatency = 5_us;
+
+/// As YAML writes it.
+inline std::string list_of(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "[" : ", ") + std::to_string(number);
+  return text + "]";
+}
+
+/// Gives a system another topology inside, with the keys of YAML: "{torus: [4, 4]}".
+inline void set_fabric(SystemConfig& system, const std::string& kind, const std::string& keys) {
+  config::Diagnostics diagnostics;
+  const config::Node written = config::parse_yaml(keys, "keys of " + kind, diagnostics);
+  system.scale_up.set_kind(kind);
+  const ScaleUpEntry& topology = ScaleUpRegistry::items().at(kind).entry;
+  const config::Node whole =
+      config::complete(written, topology.record(), diagnostics, config::default_library());
+  config::fill(topology.keys_in(&system.scale_up), whole, topology.record(), diagnostics);
+  diagnostics.throw_if_errors();
+}
+
+/// The keys of the topology, to change: a copy that no other system has.
+template <class Topology>
+Topology& fabric_keys(SystemConfig& system) {
+  auto keys = std::make_shared<Topology>(dynamic_cast<const Topology&>(*system.scale_up.keys));
+  Topology& changed = *keys;
+  system.scale_up.keys = std::move(keys);
+  return changed;
+}
+
+inline const std::vector<WireConfig>& wires_of(const SystemConfig& system) {
+  return dynamic_cast<const WiredTopology&>(*system.scale_up.keys).wires;
+}
+
+/// Gives a system a mesh or graph of these links.
+inline void set_wires(SystemConfig& system, const std::string& kind,
+                      const std::vector<WireConfig>& wires) {
+  system.scale_up.set_kind(kind);  // keys that no other system has yet
+  const_cast<std::vector<WireConfig>&>(wires_of(system)) = wires;
+}
 
 inline SystemConfig ideal_system(int accelerators, int per_node, BytesPerSecond scale_up, int links,
                                  BytesPerSecond scale_out) {
@@ -37,8 +80,7 @@ inline SystemConfig ideal_system(int accelerators, int per_node, BytesPerSecond 
 /// guide).
 inline SystemConfig dgx_h100() {
   SystemConfig system = ideal_system(8, 8, 450_GBps, 18, 400_Gbitps);
-  system.scale_up.kind = "nvswitch";
-  system.scale_up.links_per_switch = {5, 4, 4, 5};
+  set_fabric(system, "nvswitch", "{links_per_switch: [5, 4, 4, 5]}");
   return system;
 }
 
@@ -46,8 +88,7 @@ inline SystemConfig dgx_h100() {
 /// paper).
 inline SystemConfig dgx_a100() {
   SystemConfig system = ideal_system(8, 8, 300_GBps, 12, 200_Gbitps);
-  system.scale_up.kind = "nvswitch";
-  system.scale_up.links_per_switch.assign(6, 2);
+  set_fabric(system, "nvswitch", "{links_per_switch: [2, 2, 2, 2, 2, 2]}");
   return system;
 }
 
@@ -55,13 +96,13 @@ inline SystemConfig dgx_a100() {
 /// (NVIDIA DGX-1 with Tesla V100 system architecture, WP-08437). 4 EDR adapters: half of one a GPU.
 inline SystemConfig dgx_1() {
   SystemConfig system = ideal_system(8, 8, 150_GBps, 6, 50_Gbitps);
-  system.scale_up.kind = "mesh";
-  const auto join = [&system](int a, int b, int links) {
-    system.scale_up.wires.push_back({"accelerator" + std::to_string(a),
-                                     "accelerator" + std::to_string(b),
-                                     LinkKind::kScaleUp,
-                                     links,
-                                     {}});
+  std::vector<WireConfig> wires;
+  const auto join = [&wires](int a, int b, int links) {
+    wires.push_back({"accelerator" + std::to_string(a),
+                     "accelerator" + std::to_string(b),
+                     LinkKind::kScaleUp,
+                     links,
+                     {}});
   };
   for (const int board : {0, 4}) {
     join(board, board + 1, 1);
@@ -72,6 +113,7 @@ inline SystemConfig dgx_1() {
     join(board + 2, board + 3, 1);
   }
   for (int gpu = 0; gpu < 4; ++gpu) join(gpu, gpu + 4, 2);
+  set_wires(system, "mesh", wires);
   return system;
 }
 
@@ -79,37 +121,33 @@ inline SystemConfig dgx_1() {
 /// 30).
 inline SystemConfig dgx_2() {
   SystemConfig system = ideal_system(16, 16, 150_GBps, 6, 100_Gbitps);
-  system.scale_up.kind = "nvswitch";
-  system.scale_up.links_per_switch.assign(6, 1);
-  system.scale_up.boards = 2;
-  system.scale_up.trunks = 8;
+  set_fabric(system, "nvswitch", "{links_per_switch: [1, 1, 1, 1, 1, 1], boards: 2, trunks: 8}");
   return system;
 }
 
 /// 8 GPUs, each joined to each other by one link of 64 GB/s (AMD CDNA 3 white paper).
 inline SystemConfig mi300x() {
   SystemConfig system = ideal_system(8, 8, 448_GBps, 7, 400_Gbitps);
-  system.scale_up.kind = "mesh";
+  system.scale_up.set_kind("mesh");
   return system;
 }
 
 /// 8 GPUs, 9 links of 50 GB/s to each of 2 chips (NVIDIA DGX B200 user guide).
 inline SystemConfig dgx_b200() {
   SystemConfig system = ideal_system(8, 8, 900_GBps, 18, 400_Gbitps);
-  system.scale_up.kind = "nvswitch";
-  system.scale_up.links_per_switch = {9, 9};
+  set_fabric(system, "nvswitch", "{links_per_switch: [9, 9]}");
   return system;
 }
 
 /// TPU packages in a torus, hosts of 4; a link of `link` to each neighbour.
-inline SystemConfig tpu(std::vector<int> sizes, BytesPerSecond link) {
+inline SystemConfig tpu(const std::vector<int>& sizes, BytesPerSecond link,
+                        const std::string& more_keys = "") {
   const int links = 2 * static_cast<int>(sizes.size());
   int packages = 1;
   for (const int size : sizes) packages *= size;
   SystemConfig system =
       ideal_system(packages, 4, link * static_cast<double>(links), links, 50_Gbitps);
-  system.scale_up.kind = "torus";
-  system.scale_up.torus = std::move(sizes);
+  set_fabric(system, "torus", "{torus: " + list_of(sizes) + more_keys + "}");
   return system;
 }
 
@@ -122,8 +160,8 @@ inline SystemConfig with_dimensions(const std::vector<DimensionConfig>& dimensio
     line += dimension.bandwidth.value * static_cast<double>(dimension.links_of_rank());
   }
   SystemConfig system = ideal_system(packages, packages, line, 1, 50_Gbitps);
-  system.scale_up.kind = "dimensions";
-  system.scale_up.dimensions.emplace().axes = dimensions;
+  system.scale_up.set_kind("dimensions");
+  fabric_keys<DimensionsTopology>(system).dimensions.axes = dimensions;
   return system;
 }
 
@@ -143,16 +181,14 @@ inline DimensionConfig dimension(DimensionShape shape, int size, BytesPerSecond 
 /// architecture).
 inline SystemConfig nvl72() {
   SystemConfig system = ideal_system(72, 4, 900_GBps, 18, 400_Gbitps);
-  system.scale_up.kind = "nvswitch";
-  system.scale_up.links_per_switch.assign(18, 1);
+  set_fabric(system, "nvswitch", "{links_per_switch: " + list_of(std::vector(18, 1)) + "}");
   return system;
 }
 
 /// 72 packages, one link of 50 GB/s to each of 36 chips (NVIDIA Vera Rubin NVL72).
 inline SystemConfig vr_nvl72() {
   SystemConfig system = ideal_system(72, 4, 1800_GBps, 36, 1600_Gbitps);
-  system.scale_up.kind = "nvswitch";
-  system.scale_up.links_per_switch.assign(36, 1);
+  set_fabric(system, "nvswitch", "{links_per_switch: " + list_of(std::vector(36, 1)) + "}");
   return system;
 }
 
@@ -161,9 +197,9 @@ inline SystemConfig vr_nvl72() {
 inline SystemConfig unified_bus(int nodes, int packages_per_node, int planes, int l2_switches) {
   SystemConfig system = ideal_system(nodes * packages_per_node, packages_per_node,
                                      28_GBps * (2.0 * planes), 2 * planes, 400_Gbitps);
-  system.scale_up.kind = "unified_bus";
-  system.scale_up.planes = planes;
-  system.scale_up.l2_switches = l2_switches;
+  set_fabric(
+      system, "unified_bus",
+      "{planes: " + std::to_string(planes) + ", l2_switches: " + std::to_string(l2_switches) + "}");
   system.accelerator.dies = 2;
   system.accelerator.die_to_die.value = 270_GBps;
   return system;

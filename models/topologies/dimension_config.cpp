@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/machine/dimension_config.h"
+#include "models/topologies/dimension_config.h"
 
 namespace orrery {
 namespace {

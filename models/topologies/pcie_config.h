@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "models/topologies/fabric.h"
 #include "sim/config/fact.h"
 #include "sim/config/schema.h"
 #include "sim/units/units.h"
@@ -50,6 +52,15 @@ struct PcieConfig {
       "62.96 Gb/s";
 
   static const config::Schema<PcieConfig>& schema();
+};
+
+/// Cards in slots, joined by PCIe and bridges.
+struct PcieTopology final : ScaleUpTopology {
+  PcieConfig pcie;
+  static const config::Schema<PcieTopology>& schema();
+  bool has_slots() const override { return true; }
+  std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                                Topology& topology) const override;
 };
 
 /// Data that packets of `payload` carry over so many lanes one way, headers, coding and link layer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/machine/pcie_config.h"
+#include "models/topologies/pcie_config.h"
 
 #include <cmath>
 
