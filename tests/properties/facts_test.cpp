@@ -200,7 +200,7 @@ std::string experts_of(const std::string& model, const std::string& switches) {
   return "{experiment: training, system: dgx_h100, model: " + model +
          ", precision: fp8, parallel: {dp: 8, ep: 8}, batch: {global: 8, sequence: 256}, software: "
          "{fp8_scaling: current, kernel_issue: 20 us, launch_issue: 10 us, experts: {functions: "
-         "apart, launches: per_expert, router_kernels: 8, preprocess_kernels: 4, row_multiple: 16, "
+         "apart, launches: per_expert, router_kernels: 8, row_multiple: 16, "
          "host_waits: true, " +
          switches + "}}}";
 }

@@ -160,15 +160,12 @@ void norm_backward(StepList& steps, const std::string& name, const LayerTask& ta
                        {2 * bytes, 0, vector_cost::kNormBackward / 2}),
                 {steps.cursor()});
   }
-  const bool residual = past == PastBlock::kGradient;
-  const bool apart = software.residual_gradients.value == Fusion::kApart;
-  const double adds = residual && !apart ? 1 : 0;
   steps.then(stream(name, KernelClass::kNormalization, rows, hidden,
-                    {(2 + adds) * bytes, bytes, vector_cost::kNormBackward + adds}));
-  if (residual && apart) {
+                    {2 * bytes, bytes, vector_cost::kNormBackward}));
+  // PyTorch's autograd adds up gradients of a tensor that is used twice.
+  if (past == PastBlock::kGradient)
     steps.then(
         stream(name + " residual", KernelClass::kElementwise, rows, hidden, {2 * bytes, bytes, 1}));
-  }
 }
 
 Precision unquantised(Precision precision) {

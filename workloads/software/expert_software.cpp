@@ -37,9 +37,6 @@ const config::Schema<ExpertSoftware>& ExpertSoftware::schema() {
                     "kernels of a forward pass behind the product of the router, which score, "
                     "choose and count; half as many backwards",
                     between(1, 1000))
-          .optional("preprocess_kernels", &E::preprocess_kernels,
-                    "kernels that count the tokens of experts and ranks before a dispatch",
-                    between(0, 1000))
           .optional("row_multiple", &E::row_multiple,
                     "number to a multiple of which the rows of each expert are filled up",
                     between(1, 1024))

@@ -80,8 +80,6 @@ struct ExpertSoftware {
       false, "Megatron-Core 0.14 model_parallel_config.py: overlap_moe_expert_parallel_comm False"};
   Fact<std::int64_t> router_kernels{
       1, "estimate: one kernel chooses experts, as serving engines have it"};
-  Fact<std::int64_t> preprocess_kernels{
-      0, "estimate: the exchange counts tokens itself, as serving engines' kernels do"};
   Fact<std::int64_t> row_multiple{1, "none: products of any number of rows"};
   Fact<bool> filling_apart{false, "estimate: filled while rows are made"};
   Fact<bool> biases_apart{false, "estimate: added by products and functions"};

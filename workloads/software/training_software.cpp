@@ -54,9 +54,6 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "products add the bias of queries, keys and values, or a kernel behind them")
       .optional("bias_gradients", &S::bias_gradients,
                 "products of weight gradients sum up those of biases, or kernels of their own")
-      .optional("residual_gradients", &S::residual_gradients,
-                "backward passes of norms add the gradient that came past the block, or kernels "
-                "behind them")
       .optional("norm_backward", &S::norm_backward,
                 "gradients of a norm's input and weights from one reading, or from two")
       .optional("attention_layout", &S::attention_layout,
@@ -206,6 +203,19 @@ config::Schema<TrainingSoftware> rate_switches() {
                 "rate of kernels that a compiler makes (TorchScript): functions of MLPs with "
                 "their biases, additions of residuals with bias and dropout",
                 config::between(0.05, 2))
+      .optional("nvfp4_cast_rate", &S::nvfp4_cast_rate,
+                "rate of casts with Hadamard transforms, and of kernels that order scales, over "
+                "that of measured kernels",
+                config::between(0.05, 2))
+      .optional("attention_forward", &S::attention_forward,
+                "rate of FlashAttention's forward pass over that of measured kernels",
+                config::between(0.05, 2))
+      .optional("attention_backward", &S::attention_backward,
+                "rate of FlashAttention's backward pass over that of measured forward kernels",
+                config::between(0.05, 2))
+      .optional("attention_dropout", &S::attention_dropout,
+                "rate of FlashAttention's passes with dropout over those without",
+                config::between(0.05, 1))
       .optional("selective_recompute", &S::selective_recompute,
                 "what recompute: selective computes again: cores of attention, or all but "
                 "those and every second product in 16 bits (PyTorch's policy by operator)")
@@ -260,32 +270,14 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
               "fp8_scaling", &S::fp8_scaling,
               "kernels that make operands of 8 bits and fewer: those that write them anyway, "
               "or casts by delayed, current or block scales (MXFP8; fp8_block and nvfp4 always)")
-          .optional("fp8_gradient_sums", &S::fp8_gradient_sums,
-                    "partial sums of fp8 products in backward passes: fast in the matrix units, or "
-                    "full in fp32 registers (compute.full_accumulation)")
           .optional("hadamard_cast", &S::hadamard_cast,
                     "random Hadamard transforms of columns that are cast to nvfp4: none, by the "
                     "kernel that casts rows, or by a second one")
-          .optional("nvfp4_cast_rate", &S::nvfp4_cast_rate,
-                    "rate of casts with such transforms, and of kernels that order scales, over "
-                    "that of measured kernels",
-                    config::between(0.05, 2))
           .optional("scale_order", &S::scale_order,
                     "scales of blocks (MXFP8, NVFP4) are written as products read them, or put in "
                     "order by kernels of their own")
           .optional("keeps_narrow_inputs", &S::keeps_narrow_inputs,
                     "products of 8 bits and less keep their inputs for the backward pass in 8 bits")
-          .optional("fp8_gathers", &S::fp8_gathers,
-                    "sequence parallelism gathers inputs of such products as they are cast")
-          .optional("attention_forward", &S::attention_forward,
-                    "rate of FlashAttention's forward pass over that of measured kernels",
-                    config::between(0.05, 2))
-          .optional("attention_backward", &S::attention_backward,
-                    "rate of FlashAttention's backward pass over that of measured forward kernels",
-                    config::between(0.05, 2))
-          .optional("attention_dropout", &S::attention_dropout,
-                    "rate of FlashAttention's passes with dropout over those without",
-                    config::between(0.05, 1))
           .optional("step_overhead", &S::step_overhead,
                     "time of each step in which the devices have no work: data, logging [s]",
                     config::between(Seconds(0), Seconds(1e3)))

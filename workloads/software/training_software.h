@@ -46,8 +46,6 @@ struct TrainingSoftware {
   Fact<Fusion> bias_gradients{
       Fusion::kFused,
       "recalled: Transformer Engine module/linear.py: by the product of weight gradients"};
-  Fact<Fusion> residual_gradients{
-      Fusion::kApart, "PyTorch autograd: gradients of a tensor that is used twice are added up"};
   Fact<NormBackward> norm_backward{
       NormBackward::kOnePass,
       "recalled: Transformer Engine normalization: one kernel, partial sums"};
@@ -182,17 +180,10 @@ struct TrainingSoftware {
       Fusion::kFused,
       "Transformer Engine pull requests 2486 (MXFP8, 2025) and 3011 (NVFP4, May 2026): casts write "
       "scales as products read them; before, two kernels behind each"};
-  Fact<Accumulation> fp8_gradient_sums{
-      Accumulation::kFull,
-      "Transformer Engine 0004dbd pytorch/module/base.py: _2X_ACC_DGRAD, _2X_ACC_WGRAD True, of "
-      "forward products False"};
   Fact<bool> keeps_narrow_inputs{
       true,
       "Transformer Engine 0004dbd pytorch/module/linear.py: saves the quantised input "
       "(inputmat) for the weight gradient; recalled"};
-  Fact<bool> fp8_gathers{
-      true,
-      "recalled: Transformer Engine module/base.py, distributed.py: gathers what it has cast"};
   Fact<Fusion> buffer_copies{
       Fusion::kFused,
       "Transformer Engine 1 pytorch/module/layernorm_linear.py: get_ubuf_output, into which norms "

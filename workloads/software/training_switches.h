@@ -63,10 +63,6 @@ enum class HadamardCast : std::uint8_t {
   kApart,  ///< a second kernel reads the values again for it
 };
 
-/// Where products of fp8 operands add up partial sums: in the matrix units with fewer bits, or
-/// every few steps in fp32 registers (cuBLASLt's FAST_ACCUM and its absence).
-enum class Accumulation : std::uint8_t { kFast, kFull };
-
 /// Which schedules go on while messages between stages are under way.
 enum class MessageOverlap : std::uint8_t {
   kNone,         ///< a stage sends and waits until all has arrived (batch_isend_irecv, wait)
@@ -304,12 +300,6 @@ struct EnumNames<HadamardCast> {
       {HadamardCast::kNone, "none"},
       {HadamardCast::kFused, "fused"},
       {HadamardCast::kApart, "apart"}};
-};
-
-template <>
-struct EnumNames<Accumulation> {
-  static constexpr std::pair<Accumulation, const char*> values[] = {{Accumulation::kFast, "fast"},
-                                                                    {Accumulation::kFull, "full"}};
 };
 
 template <>

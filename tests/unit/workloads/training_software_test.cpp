@@ -24,7 +24,6 @@ namespace {
 /// The software that does nothing beside the graph.
 TrainingSoftware plain() {
   TrainingSoftware software;
-  software.residual_gradients.value = Fusion::kFused;
   software.cross_entropy.value = Fusion::kFused;
   software.causal_softmax.value = MaskedSoftmax::kSquare;
   software.pp_overlap.value = MessageOverlap::kAll;
@@ -221,12 +220,6 @@ TEST(Bias, GradientsApartReadTheGradientsOfAllFourOutputs) {
 TEST(Norms, ReadInputAndGradientAgainForTheirWeights) {
   const TrainingSoftware twice = with(&TrainingSoftware::norm_backward, NormBackward::kTwoPasses);
   EXPECT_DOUBLE_EQ(moved(backward(twice)) - moved(backward(plain())), 2 * 4 * kRows);
-}
-
-TEST(ResidualGradients, ApartAreReadTwiceAndWrittenAgain) {
-  const TrainingSoftware apart = with(&TrainingSoftware::residual_gradients, Fusion::kApart);
-  // The norm reads one less (2 B), the addition reads two and writes one (6 B).
-  EXPECT_DOUBLE_EQ(moved(backward(apart)) - moved(backward(plain())), 2 * (6 - 2) * kRows);
 }
 
 // Gradients of queries and keys are scaled, and those of all three put together.

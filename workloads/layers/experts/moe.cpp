@@ -252,11 +252,9 @@ void route_forward(StepList& steps, const LayerTask& task) {
   }
   const ExpertSoftware& software = expert_software(task);
   small_kernels(steps, task, "router kernels", software.router_kernels.value - 1);
-  const std::int64_t prepares = software.preprocess_kernels.value;
-  // Where nothing is prepared the host waits for a copy of what was counted.
+  // The host waits for a copy of what was counted.
   const bool waits = waits_before_dispatch(task);
-  small_kernels(steps, task, "dispatch preprocess",
-                waits ? std::max<std::int64_t>(1, prepares) : prepares, waits);
+  small_kernels(steps, task, "dispatch preprocess", waits ? 1 : 0, waits);
 }
 
 void route_backward(StepList& steps, const LayerTask& task) {

@@ -33,9 +33,7 @@ void fill_buffer(StepList& steps, const RankWork& work, const Linear& linear,
   const double bytes = gathered_bytes(work, linear);
   steps.then(stream(name + " buffer copy", KernelClass::kElementwise, work.split_tokens(), width,
                     {bytes, bytes, 0}));
-  const bool blocks = work.software->fp8_gathers.value &&
-                      work.software->scaling(linear.precision) == NarrowScaling::kBlocks;
-  if (!blocks) return;
+  if (work.software->scaling(linear.precision) != NarrowScaling::kBlocks) return;
   constexpr double kBlock = 32;
   LayerCollective scales =
       tensor_collective(name + " scales all-gather", TransferKind::kAllGather, work, width);

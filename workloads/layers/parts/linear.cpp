@@ -85,10 +85,10 @@ void cast(StepList& steps, const RankWork& work, const Linear& linear, Cast what
 
 namespace {
 
-/// Whether operands of a product are gathered in its own format, not in that of activations.
+/// Whether operands of a product are gathered in its own format, not in that of activations:
+/// Transformer Engine gathers what it has cast (module/base.py, distributed.py; recalled).
 bool gathers_narrow(const RankWork& work, const Linear& linear) {
-  return work.trains() && work.software->fp8_gathers.value &&
-         work.software->scaling(linear.precision) != NarrowScaling::kFused;
+  return work.trains() && work.software->scaling(linear.precision) != NarrowScaling::kFused;
 }
 
 }  // namespace
@@ -111,8 +111,10 @@ LayerCollective operand_gather(const std::string& name, const RankWork& work, co
 /// neither can be made of the other (Transformer Engine, pytorch/module/base.py:
 /// grad_output_preprocess sets the usage of both before gather_along_first_dim).
 double copies_of_gradients(const RankWork& work, const Linear& linear) {
-  const bool narrow = work.trains() && work.software->fp8_gathers.value;
-  return narrow && work.software->scaling(linear.precision) == NarrowScaling::kBlocks ? 2 : 1;
+  return gathers_narrow(work, linear) &&
+                 work.software->scaling(linear.precision) == NarrowScaling::kBlocks
+             ? 2
+             : 1;
 }
 
 /// The copy for weight gradients of an operand that has been gathered, put in order.

@@ -165,8 +165,8 @@ TrainingConfig TrainingExperiment::training(const ParallelConfig& plan) const {
   config.narrow_inputs = activation_precision
                              ? *activation_precision == CacheFormat::kFp8
                              : software.keeps_narrow_inputs.value && element_bytes(precision) < 2;
-  if (software.fp8_gradient_sums.value == Accumulation::kFull)
-    config.fp8_gradient_rate = system.accelerator.compute.full_accumulation.value;
+  // Transformer Engine 0004dbd pytorch/module/base.py: _2X_ACC_DGRAD, _2X_ACC_WGRAD True.
+  config.fp8_gradient_rate = system.accelerator.compute.full_accumulation.value;
   config.recompute = recompute;
   config.activation_offload = activation_offload;
   config.optimizer = optimizer;
