@@ -92,17 +92,16 @@ Seconds time_at_rate(const Kernel& kernel, const AcceleratorConfig& accelerator,
   return {};
 }
 
-Bytes from_memory(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& a) {
-  return std::max(least_moved(kernel, a).memory,
-                  std::min(cost.memory.value_or(through_units(kernel)),
-                           memory_bandwidth(a) * to_seconds(cost.duration - cost.launch)));
+Bytes least_from_memory(const Kernel& kernel, const AcceleratorConfig& accelerator) {
+  return least_moved(kernel, accelerator).memory;
 }
 
 Limit limit_of(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& accelerator) {
   const Seconds time = to_seconds(cost.duration);
   const Moved least = least_moved(kernel, accelerator);
   Moved moved;
-  moved.memory = from_memory(kernel, cost, accelerator);
+  moved.memory = std::max(least.memory, std::min(cost.memory.value_or(through_units(kernel)),
+                                                 memory_bandwidth(accelerator) * time));
   moved.cache = std::max(least.cache, std::min(cost.cache, cache_bandwidth(accelerator) * time));
   Limit limit;
   for (const AtRate& rate : rates(kernel, moved, accelerator))

@@ -19,11 +19,9 @@ Seconds least_time(const Kernel& kernel, const AcceleratorConfig& accelerator);
 /// does not use it, or the device has none.
 Seconds time_at_rate(const Kernel& kernel, const AcceleratorConfig& accelerator, Bound rate);
 
-/// Bytes that the memory moves for a kernel on one rank: those of its model (KernelCost::memory),
-/// at most what the memory's nameplate allows in the kernel's time, at least what the last cache
-/// cannot hold.
-Bytes from_memory(const Kernel& kernel, const KernelCost& cost,
-                  const AcceleratorConfig& accelerator);
+/// Bytes of a kernel on one rank that its last cache cannot hold, so that they come from the
+/// memory.
+Bytes least_from_memory(const Kernel& kernel, const AcceleratorConfig& accelerator);
 
 /// What a kernel is nearest to.
 struct Limit {

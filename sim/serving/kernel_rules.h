@@ -43,7 +43,7 @@ class KernelSwitch {
 /// Kernels of a serving engine.
 struct KernelRules {
   static constexpr std::size_t kMostSwitches = 32;
-  std::array<EngineSwitch, kMostSwitches> switches = {};  ///< in no order
+  std::array<EngineSwitch, kMostSwitches> switches = {};  ///< values of all switches
   /// Where products have fp8 with scales of blocks and tensor cores do not scale blocks.
   ExpertKernels experts = ExpertKernels::kMeasured;
 

@@ -52,6 +52,16 @@ void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& pr
   });
 }
 
+/// Bytes that the memory gives one rank in a kernel. Bytes that move faster than the achievable
+/// rate came from the last cache, but no more than it can hold.
+Bytes from_memory(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& a) {
+  const Bytes moved = kernel.read + kernel.written;
+  if (cost.duration == 0 || !a.cache) return moved;
+  const Bytes reached = a.memory.bandwidth.value * (a.kernel.memory_efficiency.value / a.dies) *
+                        to_seconds(cost.duration - cost.launch);
+  return std::min(moved, std::max(reached, least_from_memory(kernel, a)));
+}
+
 /// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
 /// waits until the host has enqueued it.
 void launch_in_stream(const LaunchConfig& launch, const std::vector<Kernel>& kernels,
@@ -174,7 +184,7 @@ EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
   const Joules matrix = kernel.matrix_flops * matrix_energy(accelerator, kernel.precision) *
                         (computed * cost.computed);
   const Bytes moved = kernel.read + kernel.written;
-  const Bytes memory = cost.duration == 0 ? moved : from_memory(kernel, cost, accelerator);
+  const Bytes memory = from_memory(kernel, cost, accelerator);
   EnergyUse use;
   use.shared = std::min(matrix, shared_reads(kernel, accelerator) * energy.shared.value);
   use.matrix = matrix - use.shared;

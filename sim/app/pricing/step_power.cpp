@@ -137,7 +137,7 @@ class CappedReplays {
   }
 
   const AcceleratorConfig& accelerator_;
-  AcceleratorConfig slowest_;  ///< of those that work in step: under their cap
+  AcceleratorConfig slowest_;  ///< the slowest accelerator, as slowest_of() has it
   PowerState state_;
   ReplayOptions options_;
   PricedProgram& priced_;

@@ -18,7 +18,7 @@ struct PowerUse {
 /// Devices of one kind that work in step under the cap.
 struct CappedDevices {
   const AcceleratorConfig& accelerator;
-  double packages;  ///< of which steps wait for the slowest (slowest_of()); 1: none differ
+  double packages;  ///< accelerators in step, which wait for the slowest (slowest_of())
   PowerState state;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switches of serving engines' kernels that several files read. A file that alone reads a switch
+// Switches of serving engines' kernels that several rooms read. A file that alone reads a switch
 // declares it itself.
 #pragma once
 
@@ -17,6 +17,12 @@ inline const KernelSwitch kQuantFusion{
 inline const KernelSwitch kOperatorsApart{
     "operators_apart", false,
     "launch a kernel for each operation of the model's graph, none being fused (llama.cpp)"};
+
+inline const KernelSwitch kAllReduceNorm{
+    "allreduce_norm", false,
+    "let small all-reduces of tensor parallel ranks add the residual and norm the sum "
+    "(TensorRT-LLM's AllReduceFusionOp; FlashInfer's trtllm_allreduce_fusion in vLLM, "
+    "fuse_allreduce_rms, and SGLang, enable_flashinfer_allreduce_fusion)"};
 
 inline const KernelSwitch kSharesAsRouted{
     "shares_as_routed", false,

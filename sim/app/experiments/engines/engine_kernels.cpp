@@ -4,16 +4,6 @@
 #include "workloads/layers/parts/engine_switches.h"
 
 namespace orrery {
-namespace {
-
-const KernelSwitch kAllReduceNorm{
-    "allreduce_norm", false,
-    "let small all-reduces of tensor parallel ranks add the residual and norm the sum "
-    "(TensorRT-LLM's AllReduceFusionOp; FlashInfer's trtllm_allreduce_fusion in vLLM, "
-    "fuse_allreduce_rms, and SGLang, enable_flashinfer_allreduce_fusion)"};
-
-}  // namespace
-
 void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
   config.all_reduce_experts = true;
   config.kernels = engine.kernels;
