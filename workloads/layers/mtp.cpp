@@ -21,7 +21,7 @@ Tensor rows_of(const char* name, const LayerTask& task, std::int64_t width) {
   return {name, Bytes(real(task.work.row_tokens() * width) * task.bytes()),
           TensorRole::kActivation};
 }
-Tensor embedding_norm_input(const LayerTask& task) {
+Tensor mtp_embedding_norm_input(const LayerTask& task) {
   return rows_of("mtp embedding norm input", task, task.model.hidden);
 }
 Tensor hidden_norm_input(const LayerTask& task) {
@@ -49,7 +49,7 @@ void project_joined_backward(StepList& steps, const LayerTask& task) {
 /// From hidden states and embeddings to the input of the layer.
 std::vector<LayerOp> joined_ops(const LayerTask& task) {
   const double bytes = task.bytes();
-  return {norm_op("mtp embedding norm", task, PastBlock::kNothing, {embedding_norm_input}),
+  return {norm_op("mtp embedding norm", task, PastBlock::kNothing, {mtp_embedding_norm_input}),
           norm_op("mtp hidden norm", task, PastBlock::kGradient, {hidden_norm_input}),
           {kernels({stream("mtp join", KernelClass::kElementwise, task.work.row_tokens(),
                            2 * task.model.hidden, {bytes, bytes, 0})}),
