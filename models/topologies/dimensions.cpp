@@ -234,8 +234,7 @@ config::Fault DimensionsTopology::fault(const SystemConfig& system) const {
     sizes.push_back(axis.size);
     needed += axis.bandwidth.value * static_cast<double>(axis.links_of_rank());
   }
-  const config::Fault count =
-      package_fault("the dimensions have", sizes, system, "dimensions.axes");
+  config::Fault count = package_fault("the dimensions have", sizes, system, "dimensions.axes");
   const PortConfig& port = system.accelerator.scale_up;
   constexpr double kRounding = 1e-6;
   if (!count.text.empty() || !port.present() || needed <= port.bandwidth.value * (1 + kRounding))

@@ -52,9 +52,9 @@ struct BundlePair {
 
 class PcieFabric final : public Fabric {
  public:
-  PcieFabric(const PcieConfig& pcie, const SystemConfig& system, const RankLayout& layout,
+  PcieFabric(PcieConfig pcie, const SystemConfig& system, const RankLayout& layout,
              const PciePlaces& places, Topology& topology)
-      : layout_(layout), config_(pcie), places_(places) {
+      : layout_(layout), config_(std::move(pcie)), places_(places) {
     const double reached = system.scale_up.efficiency.value;
     card_ = rate(config_.lanes);
     constexpr double kWritten = 1e-3;  // rounding of the same slot, as accelerators write it

@@ -42,7 +42,8 @@ class LayerProgramBuilder {
   void train() {
     compute({stream(graph_.pass(), "loss", KernelClass::kSoftmax,
                     graph_.tensors()[graph_.result()].extent, {1, 1, vector_cost::kSoftmax})});
-    for (auto op = graph_.ops().rbegin(); op != graph_.ops().rend(); ++op) backward(*op);
+    std::for_each(graph_.ops().rbegin(), graph_.ops().rend(),
+                  [this](const ListedOp& op) { backward(op); });
     reduce();
     for (const OperatorId reduction : reductions_) block_.need(reduction);
     update();

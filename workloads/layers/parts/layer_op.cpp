@@ -87,7 +87,7 @@ LayerOp::Emit kernels(std::vector<Kernel> all) {
   };
 }
 
-LayerOp norm_op(std::string name, const LayerTask& task, PastBlock past,
+LayerOp norm_op(const std::string& name, const LayerTask& task, PastBlock past,
                 std::vector<KeptTensor> keeps) {
   return {kernels({norm_forward(name, task, task.work.row_tokens())}),
           [=](StepList& steps, const LayerTask& of) {

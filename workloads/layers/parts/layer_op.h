@@ -51,7 +51,7 @@ LayerOp::Emit kernels(std::vector<Kernel> all);
 /// @param norm the name of the norm, which selective recomputation may compute again
 LayerOp input_op(const std::vector<Linear>& linears, std::string norm);
 /// A norm of all columns of the model, and the gradients of its input and weights.
-LayerOp norm_op(std::string name, const LayerTask& task, PastBlock past,
+LayerOp norm_op(const std::string& name, const LayerTask& task, PastBlock past,
                 std::vector<KeptTensor> keeps = {});
 /// The norm in front of a mixer, MLP or experts once more, where selective recomputation dropped
 /// its `output`.
