@@ -135,7 +135,7 @@ struct ScaleUpTopology : ScaleUpKeys {
                                         Topology& topology) const = 0;
 };
 
-/// What is wrong where the keys of a topology count other packages than its system has.
+/// A fault if the keys of a topology count other packages than its system has.
 /// @param what "the torus has"
 /// @param key of the fabric, that counts them
 config::Fault package_fault(const std::string& what, std::span<const int> sizes,

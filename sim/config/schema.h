@@ -80,7 +80,7 @@ struct FieldRules {
   std::string_view library = {};
 };
 
-/// What is wrong with values that are right one by one.
+/// A fault in how values go together that are valid one by one.
 struct Fault {
   std::string text;               ///< empty: nothing is wrong
   std::vector<std::string> keys;  ///< keys to point to, see place_of(); at least one

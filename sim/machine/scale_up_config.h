@@ -18,7 +18,7 @@ struct SystemConfig;
 /// models/topologies that registers itself (RegisterScaleUp).
 struct ScaleUpKeys {
   virtual ~ScaleUpKeys() = default;
-  /// What does not fit between these keys and the rest of the system; paths of keys begin there.
+  /// The first misfit between these keys and the rest of the system, with paths of keys from there.
   virtual config::Fault fault(const SystemConfig& /*system*/) const { return {}; }
   /// Whether it joins ranks, over ports of the accelerators.
   virtual bool has_links() const { return true; }
@@ -57,7 +57,7 @@ struct ScaleUpConfig {
   static const config::Choices& choices();
 };
 
-/// What configurations know about a topology.
+/// A registered topology: its keys, and how to make them.
 struct ScaleUpEntry {
   const config::Record& (*record)();  ///< the topology's own keys
   std::shared_ptr<const ScaleUpKeys> (*make)();

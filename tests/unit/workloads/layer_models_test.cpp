@@ -164,7 +164,7 @@ TEST(LayerModels, TrainingHasThreeTimesTheFlopsLessTheFirstGradient) {
   EXPECT_DOUBLE_EQ(matrix_flops(layer_program(graph, {}).kernels).base() + first, 3 * forward);
 }
 
-// What lies in front of all weights has no gradient, and nothing is kept for one.
+// Operations in front of all weights have no gradient and keep nothing for one.
 TEST(LayerModels, NothingInFrontOfAllWeightsHasAGradient) {
   const std::string start =
       "layer_model: test\ninput: {channels: 4, rows: 8, columns: 8}\nlayers: ";

@@ -21,7 +21,7 @@ struct StepOutcome {
   std::vector<Picoseconds> steps;  ///< times of all steps, where ranks are not folded
 };
 
-/// What the rank that ends last does in the time of the run.
+/// Adds the times of the rank that ends last by activity (breakdown.*).
 void add_breakdown(const TimeBreakdown& time, RunRecord& record);
 
 }  // namespace orrery
