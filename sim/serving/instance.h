@@ -177,10 +177,10 @@ class Instance final : public KeptPrefixes {
   Picoseconds first_free_ = 0;  ///< when the first stage can take a batch
   Picoseconds last_out_ = 0;    ///< when the last stage gives the last batch back
   InstanceView view_;
-  std::int64_t tokens_ = 0;    ///< tokens of the prompts of all that it has
+  std::int64_t tokens_ = 0;      ///< tokens of the prompts of all that it has
   std::int64_t expected_ = 0;    ///< requests that are on their way
   std::int64_t unanswered_ = 0;  ///< requests that are here and have no token yet
-  std::int64_t held_ = 0;      ///< requests that have left, and whose caches have not
+  std::int64_t held_ = 0;        ///< requests that have left, and whose caches have not
   Picoseconds busy_time_ = 0, busy_until_ = 0;
   double energy_ = 0;
   IterationKinds kinds_;

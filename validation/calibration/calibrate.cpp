@@ -106,8 +106,9 @@ void measure_launch(const AcceleratorConfig& accelerator,
   }
 }
 
-/// What earlier fits have told: the launch of the matrix kernel, and of fp8 what its tiles wait for,
-/// where a wide format of the same table has told it, and the memory's share for row kernels, where the stream benchmark has.
+/// What earlier fits have told: the launch of the matrix kernel, and of fp8 what its tiles wait
+/// for, where a wide format of the same table has told it, and the memory's share for row kernels,
+/// where the stream benchmark has.
 void keep_known(const KernelFits& fits, const FittedRows& rows, KernelFit& fit) {
   for (const KernelFit& other : fits) {
     if (fit.table != "row_kernels" || other.table != "hbm_stream") continue;

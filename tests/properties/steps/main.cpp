@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The step pricer against replays:
 //   step_prices [--steps N] [--seed S] [--plan P] [--verbose] [--requests R]
-// draws N steps of six models on four systems, prints how far prices are from replays, and ends with
-// 3 if a step is off by more than half a percent. With R, it runs a trace of so many requests on
-// each plan instead and prints what hits and misses took. Without a seed it takes one of the clock, and
-// prints it.
+// draws N steps of six models on four systems, prints how far prices are from replays, and ends
+// with 3 if a step is off by more than half a percent. With R, it runs a trace of so many requests
+// on each plan instead and prints what hits and misses took. Without a seed it takes one of the
+// clock, and prints it.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>

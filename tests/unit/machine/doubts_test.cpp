@@ -132,8 +132,8 @@ TEST(Doubts, AWhatIfIsNone) {
   EXPECT_THAT(doubts_of("compute: {clock: 1 GHz}\n"), IsEmpty());
 }
 
-// By hand, of an H100: 130 + 132 x 1.5 + 794.5 T x 0.45 pJ + 0.8 x 3.35 TB/s x 34 pJ/B = 777 W, 1.11
-// of 700 W.
+// By hand, of an H100: 130 + 132 x 1.5 + 794.5 T x 0.45 pJ + 0.8 x 3.35 TB/s x 34 pJ/B = 777
+// W, 1.11 of 700 W.
 TEST(Doubts, PowerThatNoBoardDrawsIsTold) {
   EXPECT_THAT(doubts_of("power: {tdp: 1500 W}\n"), IsEmpty());  // 0.52
   const auto low = doubts_of("power: {tdp: 1600 W}\n");

@@ -24,8 +24,8 @@ TEST(EnergyRule, TheTextbookFiguresOf45NanometresGive139) {
   EXPECT_NEAR(multiply_adds_per_word(160_pJpB, 2.3_pJpFLOP), 139.1, 0.1);
 }
 
-// A100: (35.6 - 6) x 4 / (2 x 0.473) = 125; H100: (34 - 6) x 4 / 0.688 = 163; H200: (32.4 - 6) x 4 /
-// 0.688 = 153; B200 and GB200: (32.4 - 6) x 4 / 0.52 = 203.
+// A100: (35.6 - 6) x 4 / (2 x 0.473) = 125; H100: (34 - 6) x 4 / 0.688 = 163; H200: (32.4 - 6) x 4
+// / 0.688 = 153; B200 and GB200: (32.4 - 6) x 4 / 0.52 = 203.
 TEST(EnergyRule, FromA100ToB200AWordCosts100To205MultiplyAddsOfBf16) {
   for (const char* name : {"a100_sxm", "h100_sxm", "h200_sxm", "b200_sxm", "gb200"}) {
     EXPECT_EQ(word_cost(shipped_accelerator(name))->precision, Precision::kBf16) << name;

@@ -30,9 +30,8 @@ bool shared_is_routed(const LayerTask& task) {
   constexpr std::int64_t kExperts = 256;
   const MoeConfig& m = task.model.moe;
   const LayerConfig& layer = task.layer;
-  return task.work.kernels.on(kSharesAsRouted) && all_reduces(task) &&
-         task.work.split.ep == 1 && m.experts == kExperts &&
-         m.shared_intermediate == m.intermediate && !m.shared_gate &&
+  return task.work.kernels.on(kSharesAsRouted) && all_reduces(task) && task.work.split.ep == 1 &&
+         m.experts == kExperts && m.shared_intermediate == m.intermediate && !m.shared_gate &&
          task.precision(layer.shared) == task.precision(layer.feed) &&
          task.weights(layer.shared) == task.weights(layer.feed);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/core/step_outcome.h"
 
-#include "sim/app/experiments/keys/common_metrics.h"
 #include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/keys/common_metrics.h"
 
 namespace orrery {
 

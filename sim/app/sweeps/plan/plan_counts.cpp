@@ -37,7 +37,7 @@ PlanCounts none_of(const Sweep& sweep) {
 
 /// Adds the present place, and those that it covers. @return whether the store decides about it
 bool add_place(const PlanCursor& at, const ResultStore& store, std::uint64_t covers,
-                      PlanCounts& counts) {
+               PlanCounts& counts) {
   counts.places += covers;
   if (at.kind() == PlaceKind::kNone) {
     counts.none += covers;

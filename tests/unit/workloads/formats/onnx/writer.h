@@ -34,7 +34,8 @@ class Message {
   std::string text_;
 };
 
-using Size = std::variant<int, std::string>;  ///< size of a dimension, or the name that stands for it
+using Size =
+    std::variant<int, std::string>;  ///< size of a dimension, or the name that stands for it
 using Sizes = std::vector<Size>;
 using Names = std::vector<std::string>;
 using Integers = std::vector<std::int64_t>;
