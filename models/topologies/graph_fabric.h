@@ -16,7 +16,8 @@ struct WireConfig {
                          ///< several; any other name is a switch
   LinkKind kind = LinkKind::kScaleUp;  ///< messages take links to the host only where they must
   int links = 1;
-  BytesPerSecond bandwidth;  ///< bandwidth of one link, one way; 0: as the ports of the accelerator
+  BytesPerSecond
+      bandwidth;  ///< bandwidth of one link, one way; 0 takes that of the accelerator's ports
   static const config::Schema<WireConfig>& schema();
 };
 

@@ -69,7 +69,7 @@ const config::Schema<MeshTopology>& MeshTopology::schema() {
       config::Schema<MeshTopology>("mesh", "links from package to package")
           .optional("wires",
                     static_cast<std::vector<WireConfig> MeshTopology::*>(&WiredTopology::wires),
-                    "links between packages; none: each to each other");
+                    "links between packages; by default a link between every two");
   return schema;
 }
 

@@ -102,9 +102,10 @@ const config::Schema<WireConfig>& WireConfig::schema() {
           .required("to", &C::to, "accelerator3 of the system, or any name of a switch")
           .optional("kind", &C::kind, "messages take links to the host only where they must")
           .optional("links", &C::links, "parallel links", between(1, 1e6))
-          .optional("bandwidth", &C::bandwidth,
-                    "bandwidth of one link, one way; 0: as a port of the accelerator [GB/s]",
-                    between(BytesPerSecond(0), BytesPerSecond(1e15)))
+          .optional(
+              "bandwidth", &C::bandwidth,
+              "bandwidth of one link, one way; 0 takes that of the accelerator's ports [GB/s]",
+              between(BytesPerSecond(0), BytesPerSecond(1e15)))
           .check(
               "a wire joins two different ends", [](const C& c) { return c.from != c.to; }, "to");
   return schema;

@@ -15,7 +15,7 @@ struct TorusOptics {
   int links_per_cube = 0;
 };
 
-/// All 0 for other topologies, a torus without cubes, and axes that are no multiples of them.
+/// All 0 for other topologies, without cubes, or if an axis is not a multiple of the cube.
 TorusOptics torus_optics(const ScaleUpConfig& config);
 
 }  // namespace orrery

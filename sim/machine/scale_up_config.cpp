@@ -39,7 +39,7 @@ config::Schema<ScaleUpConfig> schema_of(const std::string& kind,
                 "how large buffers are moved; absent: as small ones, and where there are "
                 "protocols as they say")
       .optional("calibration", &C::calibration,
-                "network calibration that tells about the protocols; empty: none")
+                "network calibration of the protocols; by default none")
       .optional_reference("protocols", &C::protocols, "protocols",
                           "protocols of the collective library; absent: a step costs the latency, "
                           "bytes the efficiency")

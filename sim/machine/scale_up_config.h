@@ -22,7 +22,7 @@ struct ScaleUpKeys {
   virtual config::Fault fault(const SystemConfig& /*system*/) const { return {}; }
   /// Whether it joins ranks, over ports of the accelerators.
   virtual bool has_links() const { return true; }
-  /// Whether accelerators are cards in slots: bridges may join some of them, with other links.
+  /// Whether accelerators are cards in slots. Bridges may then join some of the cards.
   virtual bool has_slots() const { return false; }
   /// Whether its links lead to host boards, too.
   virtual bool links_hosts() const { return false; }
@@ -47,7 +47,7 @@ struct ScaleUpConfig {
   /// Protocols of the collective library; where they are present, they replace `latency` and refine
   /// `efficiency`.
   std::optional<ProtocolsConfig> protocols;
-  std::string calibration;  ///< network calibration that tells about the protocols; empty: none
+  std::string calibration;  ///< network calibration of the protocols; by default none
 
   ScaleUpConfig() : keys(std::make_shared<ScaleUpKeys>()) {}
   /// Takes a topology, with the defaults of its keys.

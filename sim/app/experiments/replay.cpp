@@ -52,8 +52,9 @@ const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
                     "power, hosts are charged whole. absent: host power is that of the used share")
           .optional("carbon_intensity", &E::carbon_intensity, kCarbonIntensityHelp,
                     config::at_least(0))
-          .optional("noise", &E::noise,
-                    "what makes kernels differ by rank and by run: slow ranks (stragglers), draws");
+          .optional(
+              "noise", &E::noise,
+              "random differences between kernels of ranks and runs, and slow ranks (stragglers)");
   return schema;
 }
 
