@@ -52,9 +52,10 @@ double ratio(const std::string& text, const Set& state, const std::string& chang
 /// Slower, and not by a power cap.
 bool breaks_the_law(const std::string& text, const std::string& change) {
   const double capped = ratio(text, {}, change);
-  if (capped <= 1 + kSlowerByRounding) return false;
+  const double most = 1 + allowed_slowdown(change);
+  if (capped <= most) return false;
   if (may_be_left_unused(change) && capped > 1 + kSlowerUnderCap) return true;
-  return ratio(text, {"system.accelerator.power.tdp=100 kW"}, change) > 1 + kSlowerByRounding;
+  return ratio(text, {"system.accelerator.power.tdp=100 kW"}, change) > most;
 }
 
 /// What one device does; collectives and steps on all devices of a system.

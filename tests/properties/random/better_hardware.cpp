@@ -17,13 +17,14 @@ Trial try_better_hardware(const RandomExperiment& experiment, Draw& draw) {
       trial.outcome = Trial::Outcome::kInfeasible;
       return;
     }
-    if (duration(after) <= duration(before) * (1 + kSlowerByRounding)) return;
+    const double most = 1 + allowed_slowdown(change.front());
+    if (duration(after) <= duration(before) * most) return;
     const RandomExperiment free = experiment.with(without_cap(loaded.as<MachineExperiment>()));
     const double free_before = duration(simulate_again(free));
     const double free_after = duration(simulate_again(free.with(change)));
     const bool excused = !may_be_left_unused(change.front()) ||
                          duration(after) <= duration(before) * (1 + kSlowerUnderCap);
-    if (excused && free_after <= free_before * (1 + kSlowerByRounding)) return;
+    if (excused && free_after <= free_before * most) return;
     trial.violations.push_back(
         {"better hardware is not slower",
          figures("before", duration(before), "after", duration(after)) +

@@ -94,6 +94,21 @@ TEST(T5, HasTheFlopsOfItsTwoLengths) {
                    2 * batch * (3 * linear + 3.5 * pairs));
 }
 
+/// Failed once: the head of 2 h v FLOPs a token stayed in, as a model cut to its encoder has none.
+TEST(T5, LayersAloneHaveNoFlopsOfTheHead) {
+  const LlmConfig model = small_t5();
+  TrainingConfig config = config_of({});
+  const double h = 64, f = 192, e = 64, d = 16, v = 96, batch = 4;
+  const double encoder = 2 * e * (4 * h * h + 2 * h * f + 2 * h * e);
+  for (const int layers : {1, 2}) {
+    config.layers_only = layers;
+    EXPECT_DOUBLE_EQ(model_flops(model, config).base(), 3 * batch * layers * encoder);
+  }
+  const double whole = encoder_decoder_flops(model, 64, 16).base();
+  config.layers_only = 4;
+  EXPECT_DOUBLE_EQ(model_flops(model, config).base(), 3 * batch * (whole - 2 * d * h * v));
+}
+
 TEST(T5, ComputesAgainWhatFullRecomputationDoes) {
   const LlmConfig model = small_t5();
   TrainingConfig config = config_of({});

@@ -93,7 +93,7 @@ Flops model_flops(const LlmConfig& model, const TrainingConfig& config) {
                             static_cast<double>(config.global_batch)
                       : model_flops_per_token(trained, seen, true) * tokens;
   if (config.mtp > 0) forward += module_flops_per_token(trained, seen) * tokens * config.mtp;
-  if (config.layers_only > 0) forward -= head_flops(trained, tokens);
+  if (config.layers_only > 0) forward -= head_flops(model, tokens);
   if (!config.lora) return forward * 3;
   const bool trains_head = config.lora->saves(SavedModule::kLmHead);
   return forward * 2 + (trains_head ? head_flops(trained, tokens) : Flops());

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "models/kernels/device/roofline.h"
+#include "models/kernels/device/tile_menu.h"
+#include "models/kernels/tiles/gemm_choice.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
@@ -53,6 +57,34 @@ TEST(Gemm, AgreesWithASecondImplementation) {
   EXPECT_NEAR(reference_us(1024, 4096, 4096), 46.635, 0.02 * 46.6);
   EXPECT_NEAR(reference_us(4096, 8192, 8192), 688.849, 0.02 * 689);
   EXPECT_NEAR(reference_us(32768, 512, 256), 20.272, 0.02 * 20.3);
+}
+
+/// The fastest tile and the mean over the menu, us.
+std::pair<double, double> chosen_us(const Kernel& kernel, double registers_kib) {
+  AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
+  h200.core->registers->value = Bytes(registers_kib * 1024);
+  const GemmValues values{kH200.data()};
+  const GemmJob job = gemm_job(kernel, h200, values);
+  const GemmChoice choice = choose_tiles(job, tile_menu(kernel, h200, job.product.bytes), values);
+  return {choice.best.time, choice.expected};
+}
+
+/// The library's choice is the mean over the tiles near the fastest, and a tile that joins them may
+/// be slower than that mean.
+TEST(Gemm, TheFastestTileOfALargerCoreIsNotSlowerAndTheChoiceHardly) {
+  for (const std::int64_t m : {1, 64, 256, 700, 4096}) {
+    for (const std::int64_t n : {256, 4096, 28672}) {
+      for (const std::int64_t k : {512, 7168}) {
+        auto before = chosen_us(product(m, n, k), 32);
+        for (const double kib : {64, 128, 256, 512}) {
+          const auto after = chosen_us(product(m, n, k), kib);
+          EXPECT_LE(after.first, before.first) << m << ' ' << n << ' ' << k << ' ' << kib;
+          EXPECT_LE(after.second, before.second * 1.05) << m << ' ' << n << ' ' << k << ' ' << kib;
+          before = after;
+        }
+      }
+    }
+  }
 }
 
 TEST(Gemm, NeverBeatsTheMatrixPeak) {
