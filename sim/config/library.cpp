@@ -23,18 +23,33 @@ bool Library::is_path(std::string_view reference) {
 std::vector<std::string> Library::names(const std::string& kind) const {
   std::vector<std::string> names;
   std::error_code ignored;  // a folder that is not there has no names
-  for (const fs::directory_entry& entry : fs::directory_iterator(root_ / kind, ignored)) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root_ / kind, ignored)) {
     if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
 }
 
+namespace {
+
+/// `folder`/`file`, or the file of that name in one of the folders in `folder`.
+fs::path file_below(const fs::path& folder, const std::string& file) {
+  std::error_code ignored;  // what cannot be read has no files
+  if (fs::exists(folder / file, ignored)) return folder / file;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.is_directory(ignored) && fs::exists(entry.path() / file, ignored))
+      return entry.path() / file;
+  }
+  return folder / file;
+}
+
+}  // namespace
+
 std::string Library::locate(const std::string& kind, const std::string& reference,
                             const std::string& from_file) const {
   if (is_path(reference)) return relative_to(reference, from_file);
   if (kind.empty()) return relative_to(reference + ".yaml", from_file);
-  return (root_ / kind / (reference + ".yaml")).string();
+  return file_below(root_ / kind, reference + ".yaml").string();
 }
 
 namespace {

@@ -8,8 +8,9 @@
 
 namespace orrery::config {
 
-/// The folder of ready configurations: `<root>/<kind>/<name>.yaml`, kinds being "accelerators",
-/// "systems", "models", ...
+/// The folder of ready configurations: `<root>/<kind>/<name>.yaml` or, where a kind has folders (one
+/// for each maker), `<root>/<kind>/<folder>/<name>.yaml`; kinds are "accelerators", "systems",
+/// "models", ... A name stands once in its kind.
 class Library {
  public:
   explicit Library(std::filesystem::path root) : root_(std::move(root)) {}

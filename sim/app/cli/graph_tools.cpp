@@ -13,8 +13,8 @@
 #include "sim/replay/graph_replay.h"
 #include "sim/results/table.h"
 #include "sim/trace/atomic_file.h"
+#include "workloads/formats/dot/imported_dot.h"
 #include "workloads/formats/graph_facts.h"
-#include "workloads/formats/imported_dot.h"
 
 namespace orrery {
 namespace {

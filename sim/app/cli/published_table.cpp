@@ -15,7 +15,7 @@ namespace orrery {
 std::vector<std::string> shipped_rows(const std::string& folder) {
   std::vector<std::string> files;
   const auto root = config::default_library().root().parent_path() / "validation" / folder;
-  for (const auto& entry : std::filesystem::directory_iterator(root))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
     if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   return files;

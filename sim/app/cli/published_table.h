@@ -8,7 +8,7 @@
 
 namespace orrery {
 
-/// YAML files in a folder of `validation`, by name.
+/// YAML files of published rows below a folder of `validation`, by name.
 std::vector<std::string> shipped_rows(const std::string& folder);
 
 /// compare_published() with progress on standard error.

@@ -12,7 +12,7 @@
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/core/link_use.h"
 #include "sim/app/experiments/files/file_kind.h"
-#include "sim/app/experiments/replay.h"
+#include "sim/app/experiments/graphs/replay.h"
 #include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/steps/plan_check.h"
 #include "sim/app/pricing/tile_store.h"

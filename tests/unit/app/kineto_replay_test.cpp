@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "sim/app/experiments/core/simulate.h"
-#include "sim/app/experiments/replay.h"
+#include "sim/app/experiments/graphs/replay.h"
 #include "tests/unit/app/loaded_text.h"
 #include "tests/unit/workloads/formats/kineto_traces.h"
 #include "workloads/formats/chakra/graphs.h"

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "sim/app/experiments/core/simulate.h"
-#include "sim/app/experiments/replay.h"
+#include "sim/app/experiments/graphs/replay.h"
 #include "tests/unit/app/loaded_text.h"
 #include "tests/unit/workloads/formats/onnx/models.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operator graphs of other programs, replayed.
-#include "sim/app/experiments/replay.h"
+#include "sim/app/experiments/graphs/replay.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

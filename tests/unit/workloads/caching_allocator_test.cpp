@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/steps/training/caching_allocator.h"
+#include "workloads/steps/training/memory/caching_allocator.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/layers/parts/expert_placement.h"
+#include "workloads/plan/expert_placement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 
 namespace orrery::module_memory_test {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/plan/mesh.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/plan/stages.h"

@@ -10,8 +10,8 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/steps/figures/memory.h"
-#include "workloads/steps/training/gathered_weights.h"
-#include "workloads/steps/training/kept_messages.h"
+#include "workloads/steps/training/memory/gathered_weights.h"
+#include "workloads/steps/training/memory/kept_messages.h"
 #include "workloads/steps/training/sharded_weights.h"
 
 namespace orrery::training_buffers_test {

@@ -8,7 +8,7 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/layers/closed_forms.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/steps/figures/statistics.h"
 
 namespace orrery::training_test {

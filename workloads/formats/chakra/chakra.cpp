@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "sim/config/byte_source.h"
+#include "workloads/formats/base/wire_cursor.h"
 #include "workloads/formats/chakra/graphs.h"
 #include "workloads/formats/chakra/nodes.h"
 #include "workloads/formats/chakra/writer.h"
 #include "workloads/formats/graph_format.h"
-#include "workloads/formats/wire_cursor.h"
 
 namespace orrery {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "sim/graph/transfer.h"
 #include "sim/units/time.h"
+#include "workloads/formats/base/wire_writer.h"
 #include "workloads/formats/chakra/nodes.h"
-#include "workloads/formats/wire_writer.h"
 
 /// Parts of Chakra's nodes (et_def.proto) as they are written. Attributes have the types that
 /// Chakra's own writers choose (int64_val 9, bool_val 27, ...).

@@ -10,9 +10,9 @@
 
 #include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
+#include "workloads/formats/base/rapid_reader.h"
 #include "workloads/formats/chakra/nodes.h"
 #include "workloads/formats/graph_format.h"
-#include "workloads/formats/rapid_reader.h"
 
 namespace orrery {
 namespace {

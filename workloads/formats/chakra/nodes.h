@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "sim/graph/imported_graph.h"
+#include "workloads/formats/base/whole_number.h"
 #include "workloads/formats/chakra/operators.h"
 #include "workloads/formats/chakra/torch_operator.h"
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_builder.h"
 #include "workloads/formats/graph_format.h"
-#include "workloads/formats/whole_number.h"
 
 namespace orrery {
 

@@ -11,9 +11,9 @@
 
 #include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
+#include "workloads/formats/base/rapid_reader.h"
 #include "workloads/formats/kineto/handler.h"
 #include "workloads/formats/kineto/mended_json.h"
-#include "workloads/formats/rapid_reader.h"
 
 namespace orrery::kineto {
 namespace {

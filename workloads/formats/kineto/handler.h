@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "workloads/formats/base/rapid_reader.h"
 #include "workloads/formats/kineto/event.h"
-#include "workloads/formats/rapid_reader.h"
 
 namespace orrery::kineto {
 

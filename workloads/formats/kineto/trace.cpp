@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "workloads/formats/whole_number.h"
+#include "workloads/formats/base/whole_number.h"
 
 namespace orrery::kineto {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <utility>
 
+#include "workloads/formats/base/wire_reader.h"
 #include "workloads/formats/onnx/tensor_reader.h"
-#include "workloads/formats/wire_reader.h"
 
 namespace orrery::onnx {
 namespace {

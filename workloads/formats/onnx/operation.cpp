@@ -6,7 +6,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "workloads/base/real.h"
-#include "workloads/formats/whole_number.h"
+#include "workloads/formats/base/whole_number.h"
 
 namespace orrery::onnx {
 Operation::Operation(const Node& node, const Attributes& attributes, std::int64_t opset,

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "workloads/formats/base/wire_reader.h"
 #include "workloads/formats/onnx/model.h"
-#include "workloads/formats/wire_reader.h"
 
 namespace orrery::onnx {
 

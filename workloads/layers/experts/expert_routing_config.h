@@ -9,7 +9,7 @@
 
 #include "sim/config/file_path.h"
 #include "sim/config/schema.h"
-#include "workloads/layers/parts/expert_placement.h"
+#include "workloads/plan/expert_placement.h"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include "sim/graph/program.h"
 #include "workloads/layers/listed/layer_graph.h"
 #include "workloads/steps/figures/memory.h"
-#include "workloads/steps/training/optimizer_config.h"
+#include "workloads/steps/training/optimizer/optimizer_config.h"
 
 namespace orrery {
 

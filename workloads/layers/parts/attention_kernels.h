@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/graph/kernel.h"
-#include "workloads/layers/parts/prompts.h"
+#include "workloads/layers/work/prompts.h"
 #include "workloads/ops/fusion.h"
 
 namespace orrery {

@@ -10,7 +10,6 @@
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/parts/rank_parameters.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
@@ -248,20 +247,6 @@ double frozen_bytes(FrozenFormat format, double trained) {
       return 0.5 + (2 + 0.5) / 128;
   }
   return trained;
-}
-
-RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
-                                  const RankWork& work) {
-  RankParameters all;
-  for (const Linear& linear : adapted_linears({model, layer, work})) {
-    for (const Adapter& adapter : adapters_of(work, linear)) {
-      const std::int64_t in = adapter.in * work.lora.rank, out = work.lora.rank * adapter.out;
-      (linear.split == MatrixSplit::kRows ? all.split : all.whole) += in;
-      (linear.split == MatrixSplit::kColumns ? all.split : all.whole) += out;
-    }
-  }
-  all.sixteen_bit = all.total();
-  return all;
 }
 
 double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {

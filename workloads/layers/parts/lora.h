@@ -21,7 +21,6 @@ struct RankWork;
 struct Linear;
 struct LlmConfig;
 struct ParallelConfig;
-struct RankParameters;
 class StepList;
 
 /// Matrices that adapters change: vLLM's names of its packed modules, and those of latent attention
@@ -118,10 +117,6 @@ void adapter_forward(StepList& steps, const RankWork& work, const Linear& linear
 /// @param rows rows of the output's gradient, which is the value of step `gradient`
 void adapter_backward(StepList& steps, const RankWork& work, const Linear& linear,
                       std::int64_t rows, std::size_t gradient);
-
-/// Training: parameters of the adapters of a layer on a rank.
-RankParameters adapter_parameters(const LlmConfig& model, const LayerConfig& layer,
-                                  const RankWork& work);
 
 /// Training: elements between the two matrices of all adapters of a layer, on a rank.
 double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);

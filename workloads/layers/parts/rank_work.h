@@ -7,13 +7,13 @@
 
 #include "sim/graph/kernel.h"
 #include "sim/serving/kernel_rules.h"
-#include "workloads/layers/parts/engine_switches.h"
 #include "workloads/layers/parts/lora.h"
-#include "workloads/layers/parts/rank_split.h"
-#include "workloads/layers/parts/token_batch.h"
-#include "workloads/layers/parts/training_passes.h"
+#include "workloads/layers/work/token_batch.h"
+#include "workloads/layers/work/training_passes.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
+#include "workloads/plan/rank_split.h"
+#include "workloads/software/engine_switches.h"
 #include "workloads/software/training_software.h"
 
 namespace orrery {

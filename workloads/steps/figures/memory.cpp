@@ -11,7 +11,7 @@
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/encoder_alone.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/plan/stages.h"

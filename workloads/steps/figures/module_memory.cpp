@@ -7,7 +7,7 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/steps/training/pieces.h"
 #include "workloads/steps/training/replica_sync.h"
 #include "workloads/steps/training/sharded_weights.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/steps/training/replica_sync.h"

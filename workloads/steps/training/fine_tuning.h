@@ -9,7 +9,7 @@
 #include "sim/config/schema.h"
 #include "sim/config/type.h"
 #include "workloads/layers/parts/lora.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/llm_config.h"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
 #include "workloads/plan/program_builder.h"
-#include "workloads/steps/training/optimizer_config.h"
+#include "workloads/steps/training/optimizer/optimizer_config.h"
 
 namespace orrery {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/program_builder.h"
+#include "workloads/steps/training/optimizer/update_kernels.h"
 #include "workloads/steps/training/replica_sync.h"
 #include "workloads/steps/training/training.h"
-#include "workloads/steps/training/update_kernels.h"
 
 namespace orrery {
 

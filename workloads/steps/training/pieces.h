@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/ops/step_list.h"
 #include "workloads/plan/stages.h"
 #include "workloads/steps/training/training.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "workloads/base/require.h"
-#include "workloads/layers/parts/enum_names.h"
+#include "workloads/layers/work/enum_names.h"
 
 namespace orrery {
 namespace {

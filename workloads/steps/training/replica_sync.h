@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/graph/transfer.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/plan/mesh.h"
 #include "workloads/steps/training/training.h"
 

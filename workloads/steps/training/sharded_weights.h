@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/steps/training/replica_sync.h"
 #include "workloads/steps/training/training.h"

@@ -14,7 +14,7 @@
 #include "workloads/plan/parallel_config.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/steps/training/fine_tuning.h"
-#include "workloads/steps/training/optimizer_config.h"
+#include "workloads/steps/training/optimizer/optimizer_config.h"
 #include "workloads/steps/training/recompute.h"
 
 namespace orrery {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/engines/engine_kernels.h"
 
-#include "workloads/layers/parts/engine_switches.h"
+#include "workloads/software/engine_switches.h"
 
 namespace orrery {
 void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {

@@ -9,7 +9,7 @@
 #include "sim/graph/costs.h"
 #include "sim/machine/precision_names.h"
 #include "sim/machine/transfer_names.h"
-#include "workloads/layers/parts/enum_names.h"
+#include "workloads/layers/work/enum_names.h"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/app/experiments/steps/step_experiment.h"
-#include "workloads/layers/parts/enum_names.h"
+#include "workloads/layers/work/enum_names.h"
 #include "workloads/models/config/model_config.h"
 #include "workloads/plan/parallel_config.h"
 #include "workloads/steps/figures/memory.h"

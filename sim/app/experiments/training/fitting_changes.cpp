@@ -9,7 +9,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "sim/results/table.h"
-#include "workloads/layers/parts/enum_names.h"
+#include "workloads/layers/work/enum_names.h"
 #include "workloads/steps/figures/memory.h"
 
 namespace orrery {

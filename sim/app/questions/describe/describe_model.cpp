@@ -13,7 +13,7 @@
 #include "sim/results/table.h"
 #include "workloads/layers/closed_forms.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/encoder_alone.h"
 #include "workloads/models/huggingface/checkpoint_format.h"
 

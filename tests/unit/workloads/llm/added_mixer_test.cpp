@@ -4,7 +4,7 @@
 
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery::added_mixer_test {

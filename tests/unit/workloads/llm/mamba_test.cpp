@@ -14,7 +14,7 @@
 #include "tests/unit/workloads/step_kernels.h"
 #include "workloads/layers/closed_forms.h"
 #include "workloads/layers/layers.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/layers/recurrent/mamba_kernels.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/inference/inference.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/llm_config.h"
 
 namespace orrery::parameters_test {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "tests/printed_name.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/huggingface/huggingface.h"
 
 namespace orrery::published_parameters_test {

@@ -12,7 +12,7 @@
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/encoder_alone.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/training/training.h"

@@ -10,7 +10,7 @@
 
 #include "tests/printed_name.h"
 #include "tests/unit/workloads/example_models.h"
-#include "workloads/layers/parts/rank_parameters.h"
+#include "workloads/layers/rank_parameters.h"
 #include "workloads/models/huggingface/huggingface.h"
 
 namespace orrery::vision_parameters_test {
