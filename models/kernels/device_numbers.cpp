@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "sim/config/type.h"
 #include "sim/units/hash.h"
 
 namespace orrery {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/dimension_config.h"
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 namespace {
 

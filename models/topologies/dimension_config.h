@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/fact.h"
-#include "sim/config/schema.h"
 #include "sim/units/units.h"
 
 namespace orrery {

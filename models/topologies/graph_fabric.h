@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/topologies/fabric.h"
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 
 namespace orrery {
 

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "models/topologies/fabric.h"
+#include "sim/config/declared.h"
 #include "sim/config/fact.h"
-#include "sim/config/schema.h"
 #include "sim/units/units.h"
 
 namespace orrery {

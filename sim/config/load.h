@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "sim/config/node.h"
 #include "sim/config/schema.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/config/diagnostics.h"
+#include "sim/config/location.h"
 
 namespace orrery::config {
 

@@ -6,10 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "sim/config/diagnostics.h"
-#include "sim/units/spelling.h"
-
 namespace orrery {
+
+/// @param what what the name is of
+/// @param names the names that exist
+/// @throws config::KeyError of the key at `path`
+[[noreturn]] void refuse_name(const std::string& what, const std::string& name,
+                              const std::string& path, const std::vector<std::string>& names);
 
 /// Implementations by the name that configurations use. A file adds itself with one static Register
 /// object; the map is ordered, so neither listings nor ties depend on link order.
@@ -38,13 +41,8 @@ class Registry {
     const auto found = items().find(name);
     if (found != items().end()) return found->second.entry;
     std::vector<std::string> names;
-    std::string known;
-    for (const auto& [other, item] : items()) {
-      names.push_back(other);
-      known += (known.empty() ? "" : ", ") + other;
-    }
-    throw config::KeyError(path.empty() ? what : path, "unknown " + what + " '" + name + "'",
-                           {nearest_name(name, names), {"there are: " + known}});
+    for (const auto& [other, item] : items()) names.push_back(other);
+    refuse_name(what, name, path.empty() ? what : path, names);
   }
 
  private:

@@ -13,10 +13,8 @@
 #include <vector>
 
 #include "sim/config/bounds.h"
-#include "sim/config/diagnostics.h"
 #include "sim/config/fact.h"
 #include "sim/config/file_path.h"
-#include "sim/config/library.h"
 #include "sim/config/node.h"
 #include "sim/config/type.h"
 

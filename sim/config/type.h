@@ -15,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/fact.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
@@ -23,18 +24,6 @@
 namespace orrery::config {
 
 class Record;
-template <class T>
-class Schema;
-
-/// The names of an enumeration in YAML. Specialise it where the enumeration is configured:
-/// @code
-/// template <> struct EnumNames<Precision> {
-///   static constexpr std::pair<Precision, const char*> values[] = {{Precision::kBf16, "bf16"},
-///   ...};
-/// };
-/// @endcode
-template <class E>
-struct EnumNames;
 
 /// Name and value of each enumerator, in the order of EnumNames.
 using EnumTable = std::vector<std::pair<std::string, std::int64_t>>;

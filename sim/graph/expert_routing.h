@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sim/graph/kernel.h"
+#include "sim/graph/precision.h"
 #include "sim/units/units.h"
 
 namespace orrery {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/fact.h"
-#include "sim/config/schema.h"
-#include "sim/graph/kernel.h"
+#include "sim/graph/precision.h"
 #include "sim/machine/known_error.h"
 #include "sim/machine/precision_names.h"
 #include "sim/machine/structure_config.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sim/config/declared.h"
 #include "sim/config/fact.h"
-#include "sim/config/schema.h"
 #include "sim/units/units.h"
 
 namespace orrery {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/library.h"
 #include "sim/config/schema.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/kernel_fits.h"

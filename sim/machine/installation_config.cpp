@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine/installation_config.h"
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 
 using config::between;

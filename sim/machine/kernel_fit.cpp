@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine/kernel_fit.h"
 
+#include "sim/config/schema.h"
 #include "sim/machine/precision_names.h"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/graph/kernel.h"
 #include "sim/graph/kernel_classes.h"
 #include "sim/machine/accelerator_config.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sim/config/schema.h"
 #include "sim/machine/precision_names.h"
 
 namespace orrery {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/schema.h"
-#include "sim/graph/kernel.h"
+#include "sim/config/declared.h"
+#include "sim/graph/precision.h"
 
 namespace orrery {
 

@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "sim/config/type.h"
-#include "sim/graph/kernel.h"
+#include "sim/config/declared.h"
+#include "sim/graph/precision.h"
 
 namespace orrery::config {
 

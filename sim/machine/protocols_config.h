@@ -6,7 +6,8 @@
 #include <variant>
 #include <vector>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
+#include "sim/config/fact.h"
 #include "sim/units/units.h"
 
 namespace orrery {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/fact.h"
-#include "sim/config/schema.h"
 #include "sim/units/units.h"
 
 namespace orrery {

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "sim/config/type.h"
+#include "sim/config/declared.h"
 #include "sim/graph/transfer.h"
 
 namespace orrery::config {

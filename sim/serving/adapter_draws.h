@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 
 namespace orrery {
 

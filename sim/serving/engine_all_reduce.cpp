@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/serving/engine_all_reduce.h"
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 
 const config::Schema<EngineAllReduce>& EngineAllReduce::schema() {

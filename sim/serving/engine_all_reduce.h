@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/units/units.h"
 
 namespace orrery {

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 namespace {
 

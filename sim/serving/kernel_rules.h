@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 
 namespace orrery {
 

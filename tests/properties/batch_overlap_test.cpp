@@ -16,6 +16,7 @@
 #include "sim/replay/replay.h"
 #include "tests/properties/schema_facts.h"
 #include "tests/unit/workloads/example_models.h"
+#include "workloads/software/training_software.h"
 #include "workloads/steps/figures/statistics.h"
 #include "workloads/steps/training/training.h"
 

@@ -12,6 +12,7 @@
 #include "workloads/layers/parts/residuals.h"
 #include "workloads/models/encoder_alone.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/config/type.h"
+#include "sim/config/declared.h"
 #include "sim/graph/kernel.h"
 #include "workloads/layers/parts/attention_kernels.h"
 

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 
 namespace orrery {
 

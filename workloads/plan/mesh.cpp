@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/config/diagnostics.h"
+
 namespace orrery {
 namespace {
 

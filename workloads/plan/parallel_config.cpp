@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/diagnostics.h"
+#include "sim/config/schema.h"
+
 namespace orrery {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "workloads/plan/layer_layout.h"
 
 namespace orrery {

@@ -8,7 +8,9 @@
 #include <sstream>
 #include <utility>
 
+#include "sim/config/diagnostics.h"
 #include "sim/config/packed_file.h"
+#include "sim/config/schema.h"
 #include "sim/units/hash.h"
 
 namespace orrery {

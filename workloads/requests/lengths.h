@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/file_path.h"
-#include "sim/config/schema.h"
 
 namespace orrery {
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/config/diagnostics.h"
 #include "sim/config/file_path.h"
 #include "sim/config/packed_file.h"
 #include "sim/serving/request_source.h"

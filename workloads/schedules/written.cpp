@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <sstream>
 
+#include "sim/config/diagnostics.h"
 #include "sim/config/packed_file.h"
 #include "workloads/schedules/order_check.h"
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/software/expert_software.h"
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 
 const config::Schema<ExpertSoftware>& ExpertSoftware::schema() {

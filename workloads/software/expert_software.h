@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/config/declared.h"
 #include "sim/config/fact.h"
-#include "sim/config/schema.h"
 #include "sim/config/type.h"
 
 namespace orrery {

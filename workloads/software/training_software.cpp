@@ -5,6 +5,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "sim/config/schema.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/fact.h"
-#include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
 #include "workloads/ops/step_list.h"
+#include "workloads/software/default_software.h"
 #include "workloads/software/expert_software.h"
 #include "workloads/software/training_switches.h"
 
@@ -249,8 +250,5 @@ struct TrainingSoftware {
  private:
   double beside_elementwise(double rate) const;
 };
-
-/// The software of steps that name none.
-std::shared_ptr<const TrainingSoftware> default_software();
 
 }  // namespace orrery

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/config/type.h"
+#include "sim/config/declared.h"
 
 // Choices of the switches of training_software.h.
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/collectives/schedule.h"
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 
 namespace orrery {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/file_path.h"
-#include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
 #include "sim/graph/transfer.h"
 

@@ -8,7 +8,7 @@
 
 #include "models/transfers/flow_model.h"
 #include "sim/app/pricing/machine.h"
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/graph/images.h"
 #include "sim/graph/program.h"
 

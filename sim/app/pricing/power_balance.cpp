@@ -34,11 +34,10 @@ Picoseconds stretched(const KernelCost& cost, double keeps, double share) {
 }
 
 /// Whether KernelCost::clock is the one at which a kernel takes as many clocks as on the device as
-/// sold: where a what-if raised the clock, and no fit tells a throttle. A higher clock, which power
-/// would allow, does not shorten such a kernel.
-bool is_clock_of_work(const KernelCost& cost, const AcceleratorConfig& a) {
-  return a.sold && boost_clock(a) > boost_clock(*a.sold) &&
-         cost.provenance == Provenance::kAnalytic;
+/// sold: where a what-if raised the clock. A higher clock, which power would allow, does not
+/// shorten such a kernel.
+bool is_clock_of_work(const AcceleratorConfig& a) {
+  return a.sold && boost_clock(a) > boost_clock(*a.sold);
 }
 
 /// The highest clock of one kernel, repeated, at which it keeps the cap.
@@ -103,7 +102,7 @@ SteadyClock::SteadyClock(const std::vector<Kernel>& kernels, const AcceleratorCo
     const double least = keeps_in_burst(kernels[i], cost, priced);
     const double burst = clock_alone(kernels[i], cost, priced, least);
     highest_.push_back(std::max(burst, cost.clock));
-    const double core = is_clock_of_work(cost, priced) ? cost.clock : highest_[i];
+    const double core = is_clock_of_work(priced) ? cost.clock : highest_[i];
     keeps_.push_back(off_core(cost.bound) ? std::min(least, highest_[i]) : core);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "workloads/layers/layers.h"
 #include "workloads/plan/stages.h"
+#include "workloads/software/engine_switches.h"
 #include "workloads/steps/inference/two_batches.h"
 
 namespace orrery {

@@ -71,12 +71,15 @@ class Inspection {
               std::string(name) + " is at most 1",
               figures("it is", share, "time", duration(record_)));
     }
-    // Model FLOPs of recurrences follow Megatron-LM's count of training (mamba_layer_flops); an
-    // update by one token executes fewer per element.
-    const bool trains = loaded_.as<MachineExperiment>().kind == "training";
-    const double model = trains ? value("model_flops_utilization") : std::nan("");
+    // Model FLOPs of recurrences follow Megatron-LM's count of training (mamba_layer_flops): 7 for
+    // an element of the state. An update by one token executes fewer. Chunks execute 5.2 on matrix
+    // units; decays, the others, are vector work: up to 5 % of a layer of Mamba-2 (hidden 768).
+    const auto* training = dynamic_cast<const TrainingExperiment*>(&loaded_.as<MachineExperiment>());
+    const double model = training ? value("model_flops_utilization") : std::nan("");
     const double executed = value("hardware_flops_utilization");
-    require(std::isnan(model) || std::isnan(executed) || model <= executed * (1 + 1e-9),
+    const bool decays = training && training->model.build().has(MixerKind::kMamba2);
+    const double most = executed * (decays ? 1.05 : 1 + 1e-9);
+    require(std::isnan(model) || std::isnan(executed) || model <= most,
             "hardware executes the FLOPs of the model", figures("MFU", model, "HFU", executed));
     for (const LinkUse& link : record_.link_classes)
       require(link.peak_share <= 1 + 1e-9, "links carry at most their rate", link.name);

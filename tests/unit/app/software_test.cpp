@@ -14,6 +14,7 @@
 #include "sim/app/questions/describe/describe.h"
 #include "sim/serving/engine_release.h"
 #include "tests/unit/app/loaded_text.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery::software_test {
 namespace {

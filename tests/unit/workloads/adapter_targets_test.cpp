@@ -11,6 +11,7 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/layers/layers.h"
+#include "workloads/software/training_software.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/figures/statistics.h"
 #include "workloads/steps/inference/inference.h"

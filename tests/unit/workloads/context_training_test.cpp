@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/attention/context_training.h"
+#include "workloads/software/training_software.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,6 +7,7 @@
 
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/layers/layers.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery::eager_operators_test {
 namespace {

@@ -2,6 +2,7 @@
 // What each switch of experts in the software of training runs adds to a layer, by hand; and blocks
 // whose attention and MLP are beside each other.
 #include "workloads/software/expert_software.h"
+#include "workloads/software/training_software.h"
 
 #include <gtest/gtest.h>
 

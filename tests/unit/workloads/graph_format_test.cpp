@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/graph_format.h"
+#include "sim/config/diagnostics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

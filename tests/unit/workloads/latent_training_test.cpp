@@ -9,6 +9,7 @@
 
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/layers/layers.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery::latent_training_test {
 namespace {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/software/modules.h"
+#include "workloads/software/training_software.h"
 
 #include <gtest/gtest.h>
 

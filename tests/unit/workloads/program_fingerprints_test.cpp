@@ -23,6 +23,7 @@
 #include "workloads/layers/listed/layer_model.h"
 #include "workloads/layers/listed/layer_step.h"
 #include "workloads/models/config/model_config.h"
+#include "workloads/software/engine_switches.h"
 #include "workloads/steps/inference/inference.h"
 #include "workloads/steps/training/training.h"
 

@@ -14,6 +14,7 @@
 #include "workloads/layers/closed_forms.h"
 #include "workloads/layers/rank_parameters.h"
 #include "workloads/models/huggingface/huggingface.h"
+#include "workloads/software/training_software.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/figures/statistics.h"
 #include "workloads/steps/training/training.h"

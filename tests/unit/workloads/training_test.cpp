@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/training/training.h"
+#include "workloads/software/training_software.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/inference/two_batches.h"
+#include "workloads/software/engine_switches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

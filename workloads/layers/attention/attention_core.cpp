@@ -9,6 +9,7 @@
 #include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 namespace {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "workloads/layers/parts/layer_parts.h"
+#include "workloads/software/training_switches.h"
 
 namespace orrery {
 

@@ -10,6 +10,7 @@
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/residuals.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/training_switches.h"
 
 namespace orrery {
 namespace {

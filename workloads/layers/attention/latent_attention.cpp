@@ -19,6 +19,7 @@
 #include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 namespace {

@@ -2,6 +2,7 @@
 #include "workloads/layers/attention/rotary_kernels.h"
 
 #include "workloads/ops/kernels.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 namespace {

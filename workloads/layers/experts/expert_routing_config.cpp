@@ -7,6 +7,7 @@
 
 #include "sim/config/csv.h"
 #include "sim/config/packed_file.h"
+#include "sim/config/schema.h"
 #include "sim/units/hash.h"
 #include "workloads/base/limits.h"
 #include "workloads/base/real.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/file_path.h"
-#include "sim/config/schema.h"
 #include "workloads/plan/expert_placement.h"
 
 namespace orrery {

@@ -11,6 +11,7 @@
 #include "workloads/layers/parts/kept_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/engine_switches.h"
 #include "workloads/software/narrow_casts.h"
 
 namespace orrery {

@@ -15,6 +15,7 @@
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/expert_rows.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/engine_switches.h"
 
 namespace orrery {
 namespace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/config/schema.h"
 #include "workloads/base/real.h"
 #include "workloads/ops/fusion.h"
 #include "workloads/ops/kernels.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/graph/kernel.h"
 
 namespace orrery {

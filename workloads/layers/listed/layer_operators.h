@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "workloads/layers/listed/layer_graph.h"
 
 namespace orrery {

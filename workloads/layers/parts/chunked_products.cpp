@@ -6,6 +6,7 @@
 
 #include "workloads/base/real.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 namespace {

@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "workloads/base/real.h"
+#include "workloads/software/engine_switches.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 

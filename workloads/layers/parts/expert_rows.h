@@ -10,6 +10,8 @@
 
 namespace orrery {
 
+struct ExpertSoftware;
+
 bool all_reduces(const LayerTask& task);
 /// Whether a part is computed again, but not with all of the experts.
 bool again_alone(const LayerTask& task, RecomputeModule part);

@@ -9,6 +9,7 @@
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/parts/residuals.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 

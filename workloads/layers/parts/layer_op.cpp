@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "workloads/software/training_switches.h"
+
 namespace orrery {
 
 namespace {

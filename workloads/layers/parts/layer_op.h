@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include "workloads/ops/step_list.h"
 
 namespace orrery {
+
+enum class GraphPart : std::uint8_t;
 
 /// An operation on one rank. Forward passes run a list of operations in order, backward
 /// passes their gradients in reverse order.

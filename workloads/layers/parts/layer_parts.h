@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "workloads/layers/parts/attention_kernels.h"
@@ -11,6 +12,8 @@
 #include "workloads/ops/step_list.h"
 
 namespace orrery {
+
+enum class GraphPart : std::uint8_t;
 
 /// Whether a forward pass is the first of its layer, or recomputes what a backward pass needs.
 enum class Forward : std::uint8_t { kFirst, kAgain };

@@ -8,6 +8,7 @@
 #include "workloads/layers/parts/chunked_products.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/ops/kernels.h"
+#include "workloads/software/engine_switches.h"
 #include "workloads/software/narrow_casts.h"
 
 namespace orrery {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "sim/config/schema.h"
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/layer_parts.h"

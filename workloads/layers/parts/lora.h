@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/units/units.h"
 
 namespace orrery {

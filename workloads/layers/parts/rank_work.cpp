@@ -6,6 +6,8 @@
 
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/mixer.h"
+#include "workloads/software/engine_switches.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 const char* to_string(Phase phase) {
@@ -20,6 +22,15 @@ const char* to_string(Phase phase) {
       return "mixed";
   }
   return "?";
+}
+
+bool RankWork::recomputes_products() const {
+  return passes.recompute == Recompute::kSelective &&
+         software->selective_recompute.value == SelectiveRecompute::kEverySecondProduct;
+}
+
+std::int64_t RankWork::launches(std::int64_t operations) const {
+  return kernels.on(kOperatorsApart) ? operations : 1;
 }
 
 std::int64_t RankWork::logit_rows() const {

@@ -13,8 +13,7 @@
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
 #include "workloads/plan/rank_split.h"
-#include "workloads/software/engine_switches.h"
-#include "workloads/software/training_software.h"
+#include "workloads/software/default_software.h"
 
 namespace orrery {
 
@@ -77,14 +76,9 @@ struct RankWork {
     return passes.recompute == Recompute::kSelective && !recomputes_products() &&
            passes.modules[static_cast<std::size_t>(module)];
   }
-  bool recomputes_products() const {
-    return passes.recompute == Recompute::kSelective &&
-           software->selective_recompute.value == SelectiveRecompute::kEverySecondProduct;
-  }
+  bool recomputes_products() const;
   /// Launches of a kernel that stands for so many operations.
-  std::int64_t launches(std::int64_t operations) const {
-    return kernels.on(kOperatorsApart) ? operations : 1;
-  }
+  std::int64_t launches(std::int64_t operations) const;
   bool trains() const { return batch.phase == Phase::kTraining; }
   /// Tokens of the tensor parallel group.
   std::int64_t tokens() const { return batch.tokens(); }

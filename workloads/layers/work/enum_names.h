@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "sim/config/type.h"
+#include "sim/config/declared.h"
 #include "workloads/layers/work/token_batch.h"
 #include "workloads/layers/work/training_passes.h"
 

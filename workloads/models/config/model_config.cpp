@@ -2,6 +2,7 @@
 #include "workloads/models/config/model_config.h"
 
 #include "sim/config/foreign_file.h"
+#include "sim/config/schema.h"
 #include "workloads/base/limits.h"
 #include "workloads/models/huggingface/huggingface.h"
 

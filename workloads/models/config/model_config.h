@@ -5,7 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
+#include "sim/config/file_path.h"
 #include "workloads/models/llm_config.h"
 
 namespace orrery {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 
 using config::between;

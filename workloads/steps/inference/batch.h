@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 
 namespace orrery {
 

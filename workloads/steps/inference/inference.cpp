@@ -15,6 +15,7 @@
 #include "workloads/ops/kernels.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/plan/stages.h"
+#include "workloads/software/engine_switches.h"
 #include "workloads/steps/inference/drafts.h"
 #include "workloads/steps/inference/two_batches.h"
 

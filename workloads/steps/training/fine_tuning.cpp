@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "sim/config/schema.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/layer_parts.h"
 #include "workloads/plan/stages.h"

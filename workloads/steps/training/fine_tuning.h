@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/config/type.h"
 #include "workloads/layers/parts/lora.h"
 #include "workloads/layers/rank_parameters.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/config/schema.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/work/enum_names.h"
 

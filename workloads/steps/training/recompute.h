@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/config/type.h"
 #include "workloads/layers/parts/rank_work.h"
 #include "workloads/plan/stages.h"

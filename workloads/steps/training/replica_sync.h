@@ -8,6 +8,7 @@
 #include "sim/graph/transfer.h"
 #include "workloads/layers/rank_parameters.h"
 #include "workloads/plan/mesh.h"
+#include "workloads/software/training_software.h"
 #include "workloads/steps/training/training.h"
 
 namespace orrery {

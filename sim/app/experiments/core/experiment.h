@@ -13,6 +13,7 @@
 #include "sim/app/experiments/keys/table_columns.h"
 #include "sim/app/pricing/machine.h"
 #include "sim/config/diagnostics.h"
+#include "sim/config/library.h"
 #include "sim/config/node.h"
 #include "sim/config/output.h"
 #include "sim/config/override.h"

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 
 const config::Schema<GraphConfig>& GraphConfig::schema() {

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/config/declared.h"
 #include "sim/config/file_path.h"
-#include "sim/config/schema.h"
 #include "workloads/formats/graph_files.h"
 
 namespace orrery {

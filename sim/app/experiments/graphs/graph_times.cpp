@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "sim/config/type.h"
 #include "sim/machine/kernel_fit.h"
 
 namespace orrery {

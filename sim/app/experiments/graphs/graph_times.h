@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/config/type.h"
+#include "sim/config/declared.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/imported_graph.h"
 #include "sim/graph/operator_graph.h"

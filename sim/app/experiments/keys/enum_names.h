@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/app/pricing/machine.h"
-#include "sim/config/type.h"
+#include "sim/config/declared.h"
 #include "sim/graph/costs.h"
 #include "sim/machine/precision_names.h"
 #include "sim/machine/transfer_names.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/keys/image_config.h"
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 
 const config::Schema<ImageConfig>& ImageConfig::schema() {

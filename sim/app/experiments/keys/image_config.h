@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "workloads/models/image_rules.h"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 
 #include "sim/app/experiments/keys/enum_names.h"
 #include "sim/app/pricing/machine_network.h"
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/topologies/fabric.h"
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {

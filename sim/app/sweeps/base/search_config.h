@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/app/experiments/keys/enum_names.h"
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/graph/costs.h"
 
 namespace orrery {

@@ -2,6 +2,8 @@
 #include "sim/app/sweeps/executors/execution.h"
 
 #include "sim/app/sweeps/executors/task_executor.h"
+#include "sim/config/diagnostics.h"
+#include "sim/config/library.h"
 #include "sim/config/override.h"
 
 namespace orrery {

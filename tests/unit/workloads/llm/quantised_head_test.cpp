@@ -7,6 +7,7 @@
 #include "workloads/layers/layers.h"
 #include "workloads/models/huggingface/checkpoint_format.h"
 #include "workloads/models/huggingface/huggingface.h"
+#include "workloads/software/engine_switches.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/inference/inference.h"
 

@@ -14,6 +14,7 @@
 #include "tests/unit/workloads/sparse_models.h"
 #include "tests/unit/workloads/step_kernels.h"
 #include "workloads/layers/layers.h"
+#include "workloads/software/training_software.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/training/training.h"
 

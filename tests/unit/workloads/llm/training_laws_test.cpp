@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/library.h"
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/rank_parameters.h"
 #include "workloads/models/encoder_alone.h"
+#include "workloads/software/training_software.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/training/training.h"
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "workloads/ops/kernels.h"
+#include "workloads/software/training_software.h"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/config/schema.h"
+#include "sim/config/declared.h"
 #include "sim/config/type.h"
 
 namespace orrery {
