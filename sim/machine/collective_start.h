@@ -10,7 +10,7 @@ namespace orrery {
 /// How the source of a start begins that nobody published.
 inline constexpr const char* kAssumedStart = "floor: ";
 /// The longest published start of a collective inside a system: oneCCL on Arc Pro B70
-/// (configs/systems/aurora_node.yaml). NeuronX takes 18 us, RCCL's tuner expects 12, NCCL takes 4
+/// (configs/systems/intel/aurora_node.yaml). NeuronX takes 18 us, RCCL's tuner expects 12, NCCL takes 4
 /// to 9.
 inline constexpr Seconds kLongestStart = Seconds(39e-6);
 

@@ -98,7 +98,7 @@ TEST_F(PlottingScripts, GenerationsHaveTheFiguresOfTheLibrary) {
       "n = 0\n"
       "for row in csv.DictReader(open('" ORRERY_SOURCE_DIR
       "/scripts/gpu_generations.csv')):\n"
-      "    found = re.match('configs/accelerators/(.*).yaml', row['source'])\n"
+      "    found = re.match('configs/accelerators/.*/(.*).yaml', row['source'])\n"
       "    if not found: continue\n"
       "    d = known[found.group(1)]; n += 1\n"
       "    for column, key, unit in (('fp32_tflops', 'vector', 1e12), ('bandwidth_gbs', "

@@ -70,7 +70,7 @@ std::set<std::string> rows_in(const fs::path& file) {
 
 TEST(TrainingRows, AreSaidWhereTheListSaysSo) {
   std::map<std::string, std::string> said;
-  for (const auto& file : fs::directory_iterator(kValidation / "published")) {
+  for (const auto& file : fs::recursive_directory_iterator(kValidation / "published")) {
     if (file.path().extension() != ".yaml") continue;
     for (const std::string& id : rows_in(file.path())) said[id] = file.path().filename().string();
   }

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -129,12 +130,12 @@ std::vector<Line> lines_of(const std::vector<CollectiveTable>& tables) {
 
 /// Files of published rows that set no parameter, beside the library; those that are there.
 std::vector<std::string> published_files() {
-  std::vector<std::string> files;
-  const auto folder = config::default_library().root().parent_path() / "validation" / "published";
-  for (const char* name : {"collectives", "nccl_sweeps", "expert_exchange", "hccl_a3"}) {
-    const std::filesystem::path file = folder / (std::string(name) + ".yaml");
-    if (std::filesystem::exists(file)) files.push_back(file.string());
-  }
+  const std::set<std::string> unfitted = {"collectives", "nccl_sweeps", "expert_exchange",
+                                          "hccl_a3"};
+  std::vector<std::string> files = shipped_rows("published");
+  std::erase_if(files, [&](const std::string& file) {
+    return !unfitted.contains(std::filesystem::path(file).stem().string());
+  });
   return files;
 }
 

@@ -15,6 +15,7 @@ namespace orrery {
 std::vector<std::string> shipped_rows(const std::string& folder) {
   std::vector<std::string> files;
   const auto root = config::default_library().root().parent_path() / "validation" / folder;
+  if (!std::filesystem::exists(root)) return files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root))
     if (entry.path().extension() == ".yaml") files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());

@@ -107,12 +107,14 @@ nlohmann::ordered_json report(const std::vector<PublishedComparison>& comparison
 }  // namespace
 
 void PublishedArguments::take(Options& options) {
-  options.positionals("FILE", files, "lists of published rows (YAML)");
+  options.optional_positionals(
+      "FILE", files, "lists of published rows (YAML); by default all below validation/published");
   options.json(json);
 }
 
 ExitCode PublishedArguments::run() const {
-  const std::vector<PublishedComparison> comparisons = compare_with_progress(files);
+  const std::vector<PublishedComparison> comparisons =
+      compare_with_progress(files.empty() ? shipped_rows("published") : files);
   const PublishedSummary summary = summarise(comparisons);
   if (json) {
     std::cout << report(comparisons, summary).dump(2) << "\n";

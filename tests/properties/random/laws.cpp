@@ -74,7 +74,8 @@ class Inspection {
     // Model FLOPs of recurrences follow Megatron-LM's count of training (mamba_layer_flops): 7 for
     // an element of the state. An update by one token executes fewer. Chunks execute 5.2 on matrix
     // units; decays, the others, are vector work: up to 5 % of a layer of Mamba-2 (hidden 768).
-    const auto* training = dynamic_cast<const TrainingExperiment*>(&loaded_.as<MachineExperiment>());
+    const auto* training =
+        dynamic_cast<const TrainingExperiment*>(&loaded_.as<MachineExperiment>());
     const double model = training ? value("model_flops_utilization") : std::nan("");
     const double executed = value("hardware_flops_utilization");
     const bool decays = training && training->model.build().has(MixerKind::kMamba2);

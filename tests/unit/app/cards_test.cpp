@@ -104,7 +104,7 @@ const std::vector<Card> kCards = {
 /// A step of Llama 3.1 8B by llama.cpp.
 std::string llama(const Card& card, const std::string& phase) {
   const std::string model = card.narrow ? "{hf: " ORRERY_SOURCE_DIR
-                                          "/validation/published/llama_3_1_8b_q4.json}"
+                                          "/validation/published/models/llama_3_1_8b_q4.json}"
                                         : "llama_3_1_8b";
   return step(card.name,
               phase + ", model: " + model + ", precision: fp16, engine: {kind: llama_cpp}");
