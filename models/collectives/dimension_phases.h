@@ -13,7 +13,7 @@ namespace orrery {
 struct DimensionPhase {
   std::size_t dimension = 0;  ///< index in Collective::dimensions
   TransferKind kind = TransferKind::kAllReduce;
-  double share = 1;  ///< its buffer, as a share of that of the whole collective
+  double share = 1;  ///< buffer, as a share of that of the whole collective
 
   bool scatters() const { return kind != TransferKind::kAllGather; }
   bool gathers() const { return kind != TransferKind::kReduceScatter; }

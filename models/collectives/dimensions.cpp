@@ -13,36 +13,23 @@
 // here it is one.
 #include <algorithm>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "models/collectives/dimension_phases.h"
+#include "models/collectives/grid.h"
 #include "models/collectives/schedule.h"
 
 namespace orrery {
 namespace {
 
-/// Places of the members of a group in its dimensions.
-class Lines {
- public:
-  explicit Lines(const Collective& collective) : collective_(collective) {
-    for (const DimensionConfig* dimension : collective.dimensions) {
-      strides_.push_back(members_);
-      members_ *= dimension->size;
-    }
-  }
-
-  int members() const { return members_; }
-  int size(std::size_t d) const { return collective_.dimensions[d]->size; }
-  int place(int member, std::size_t d) const { return member / strides_[d] % size(d); }
-  /// The member at another place of its line.
-  int at(int member, std::size_t d, int place_there) const {
-    return member + (place_there - place(member, d)) * strides_[d];
-  }
-
- private:
-  const Collective& collective_;
-  std::vector<int> strides_;
-  int members_ = 1;
-};
+/// The members of a group that fills dimensions.
+Grid grid_of(const Collective& collective) {
+  std::vector<int> sizes(collective.dimensions.size());
+  std::transform(collective.dimensions.begin(), collective.dimensions.end(), sizes.begin(),
+                 [](const DimensionConfig* dimension) { return dimension->size; });
+  return Grid(std::move(sizes));
+}
 
 /// Ranks double what they have scattered with a partner 1, 2, 4, ... places away, and gather it
 /// backwards. After t steps of the scatter a rank has the parts of all places that agree with it in
@@ -88,24 +75,25 @@ class DimensionAlgorithm final : public CollectiveAlgorithm {
 
   bool counts_links() const override { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const override {
-    const Lines lines(collective);
+    const Grid grid = grid_of(collective);
     int steps = 0;
     for (const DimensionPhase& phase : dimension_phases(collective)) {
       const int passes = phase.scatters() && phase.gathers() ? 2 : 1;
-      send(collective, lines, phase.dimension, collective.bytes * (phase.share * passes), sink);
+      send(collective, grid, static_cast<int>(phase.dimension),
+           collective.bytes * (phase.share * passes), sink);
       steps += passes * line_steps(*collective.dimensions[phase.dimension]);
     }
     return {.scale_up = steps};
   }
 
   Schedule schedule(const Collective& collective) const override {
-    const Lines lines(collective);
+    const Grid grid = grid_of(collective);
     Schedule schedule{.chunks = collective.size()};
     std::vector<bool> scattered(collective.dimensions.size(),
                                 collective.kind == TransferKind::kAllGather);
     for (const DimensionPhase& phase : dimension_phases(collective)) {
       scattered[phase.dimension] = false;
-      add_phase(collective, lines, scattered, phase, schedule);
+      add_phase(collective, grid, scattered, phase, schedule);
       scattered[phase.dimension] = !phase.gathers();
     }
     return schedule;
@@ -113,27 +101,25 @@ class DimensionAlgorithm final : public CollectiveAlgorithm {
 
  private:
   /// What goes along all lines of a dimension that scatter or gather `bytes`.
-  static void send(const Collective& collective, const Lines& lines, std::size_t d, Bytes bytes,
+  static void send(const Collective& collective, const Grid& grid, int d, Bytes bytes,
                    FlowSink& sink) {
-    const int n = lines.size(d);
-    const auto rank = [&](int member) {
-      return collective.group[static_cast<std::size_t>(member)];
-    };
-    for (int member = 0; member < lines.members(); ++member) {
-      const int here = lines.place(member, d);
-      const auto add = [&](int place, Bytes part) {
-        sink.add(rank(member), rank(lines.at(member, d, place)), part);
+    const int n = grid.size(d);
+    for (int member = 0; member < grid.members(); ++member) {
+      const int here = grid.coordinate(member, d);
+      const auto add = [&](int hops, Bytes part) {
+        sink.add(collective.group[index(member)],
+                 collective.group[index(grid.moved(member, d, hops))], part);
       };
-      switch (collective.dimensions[d]->algorithm) {
+      switch (collective.dimensions[index(d)]->algorithm) {
         case LineAlgorithm::kRing:
-          add((here + 1) % n, bytes / n * (n - 1));
+          add(1, bytes / n * (n - 1));
           break;
         case LineAlgorithm::kDirect:
-          for (int i = 1; i < n; ++i) add((here + i) % n, bytes / n);
+          for (int i = 1; i < n; ++i) add(i, bytes / n);
           break;
         case LineAlgorithm::kHalvingDoubling:
           for (int distance = 1; distance < n; distance *= 2)
-            add(here ^ distance, bytes / (2 * distance));
+            add((here ^ distance) - here, bytes / (2 * distance));
           break;
       }
     }
@@ -142,25 +128,26 @@ class DimensionAlgorithm final : public CollectiveAlgorithm {
   /// The messages of a phase along all lines, behind what the schedule has. One about a place of a
   /// line moves the chunks of all members there which agree with the sender in the dimensions that
   /// are scattered already.
-  static void add_phase(const Collective& collective, const Lines& lines,
+  static void add_phase(const Collective& collective, const Grid& grid,
                         const std::vector<bool>& scattered, const DimensionPhase& phase,
                         Schedule& schedule) {
-    const std::size_t d = phase.dimension;
+    const int d = static_cast<int>(phase.dimension);
     int first = 0;
     for (const Message& message : schedule.messages) first = std::max(first, message.step + 1);
-    const std::span<const int> places = collective.group.first(index(lines.size(d)));
-    const Schedule line =
-        line_schedule({phase.kind, Bytes(0), places, collective.layout}, *collective.dimensions[d]);
+    const std::span<const int> places = collective.group.first(index(grid.size(d)));
+    const Schedule line = line_schedule({phase.kind, Bytes(0), places, collective.layout},
+                                        *collective.dimensions[phase.dimension]);
     for (const Message& message : line.messages) {
-      for (int owner = 0; owner < lines.members(); ++owner) {
-        if (lines.place(owner, d) != message.chunks.first) continue;
-        for (int from = 0; from < lines.members(); ++from) {
-          bool moves = lines.place(from, d) == message.from;
-          for (std::size_t other = 0; moves && other < scattered.size(); ++other)
-            moves = !scattered[other] || lines.place(owner, other) == lines.place(from, other);
-          if (!moves) continue;
-          schedule.messages.push_back(
-              {first + message.step, from, lines.at(from, d, message.to), {owner, 1}, message.op});
+      for (int owner = 0; owner < grid.members(); ++owner) {
+        if (grid.coordinate(owner, d) != message.chunks.first) continue;
+        for (int from = 0; from < grid.members(); ++from) {
+          bool moves = grid.coordinate(from, d) == message.from;
+          for (int other = 0; moves && other < grid.axes(); ++other)
+            moves = !scattered[index(other)] ||
+                    grid.coordinate(owner, other) == grid.coordinate(from, other);
+          const int to = grid.moved(from, d, message.to - message.from);
+          if (moves)
+            schedule.messages.push_back({first + message.step, from, to, {owner, 1}, message.op});
         }
       }
     }

@@ -57,10 +57,12 @@ Seconds DimensionGrid::link_latency(std::span<const int> group) const {
     std::sort(places.begin(), places.end());
     places.erase(std::unique(places.begin(), places.end()), places.end());
     int most = places.size() > 1 ? line.links_of_step() : 0;
-    for (auto from = places.begin(); line.shape == DimensionShape::kRing && from != places.end();
-         ++from) {
-      for (auto to = places.begin(); to != from; ++to)
-        most = std::max(most, std::min(*from - *to, line.size - (*from - *to)));
+    for (const int from : places) {
+      for (const int to : places) {
+        const int up = (to - from + line.size) % line.size;
+        if (line.shape == DimensionShape::kRing)
+          most = std::max(most, std::min(up, line.size - up));
+      }
     }
     latency += line.latency.value * most;
   }

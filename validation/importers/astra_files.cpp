@@ -149,6 +149,7 @@ std::vector<std::string> algorithms_of(const SystemFile& file, const std::string
     refuse_at(file.place(key), key + ": expected a list of an algorithm for each of the " +
                                    std::to_string(in_file) + " dimensions, got " + named.dump());
   std::vector<std::string> algorithms;
+  algorithms.reserve(dimensions.size());
   for (const AstraDimension& dimension : dimensions) {
     const nlohmann::json& word = named[one_for_one ? 0 : dimension.number];
     const std::string name = word.is_string() ? word.get<std::string>() : "";
@@ -170,12 +171,11 @@ std::string read_algorithms(const SystemFile& file, std::size_t in_file, AstraRu
     const std::string key = std::string(kind) + "-implementation";
     if (!file.keys.contains(key)) continue;
     const auto algorithms = algorithms_of(file, key, run.dimensions, in_file);
-    if (place.empty())
-      place = file.place(key);
-    else if (algorithms != common)
+    if (!place.empty() && algorithms != common)
       refuse_at(file.place(key), key + ": " + file.keys.at(key).dump() +
                                      " is another one than that of other collectives, and a system "
                                      "here has one for all");
+    if (place.empty()) place = file.place(key);
     common = algorithms;
   }
   for (std::size_t i = 0; i < common.size(); ++i) run.dimensions[i].algorithm = common[i];
@@ -185,13 +185,13 @@ std::string read_algorithms(const SystemFile& file, std::size_t in_file, AstraRu
 /// Says of which dimensions messages share links, which costs them time here.
 void check_algorithms(const std::string& place, AstraRun& run) {
   for (const AstraDimension& dimension : run.dimensions) {
-    const std::string at = place + ": dimension " + std::to_string(dimension.number) + ": ";
+    const std::string at = place + ": dimension " + std::to_string(dimension.number);
     const auto ranks = static_cast<std::uint64_t>(dimension.ranks);
     if (dimension.algorithm == "halving_doubling" && (ranks & (ranks - 1)) != 0)
-      throw config::ConfigError(at + "halvingDoubling among " + std::to_string(ranks) +
-                                " ranks: expected a power of two, as ASTRA-sim does");
+      refuse_at(at, "halvingDoubling among " + std::to_string(ranks) +
+                        " ranks: expected a power of two, as ASTRA-sim does");
     if (dimension.shares_links())
-      run.notes.push_back(at + "messages of one step share links of this " + dimension.name +
+      run.notes.push_back(at + ": messages of one step share links of this " + dimension.name +
                           " here, as in ASTRA-sim's congestion-aware network; its "
                           "congestion-unaware one gives each of them a whole link");
   }
