@@ -191,7 +191,7 @@ class DimensionFabric final : public Fabric {
 
   RankLayout layout_;
   DimensionGrid grid_;
-  std::vector<Topology::VertexId> first_switch_;  ///< by dimension
+  std::vector<Topology::VertexId> first_switch_;  ///< number of the first switch, by dimension
 };
 
 const RegisterScaleUp<DimensionsTopology> registered_dimensions(

@@ -59,7 +59,7 @@ std::string digits(double value) {
 /// What a network is here.
 struct AstraForm {
   std::string algorithm;  ///< key of the replay
-  std::string remarks;    ///< of the file
+  std::string remarks;    ///< comments of the file
   std::string name;       ///< shapes and sizes
   std::string fabric;     ///< keys of the scale-up fabric
   double line = 0;        ///< bytes/s of all links of a package, one way each
