@@ -8,25 +8,22 @@
 namespace orrery {
 
 std::vector<DimensionPhase> dimension_phases(const Collective& collective) {
+  using enum TransferKind;
   const std::size_t count = collective.dimensions.size();
-  const bool both = collective.kind == TransferKind::kAllReduce;
+  const bool both = collective.kind == kAllReduce, whole = both && collective.each_dimension;
   std::vector<DimensionPhase> phases;
   phases.reserve(2 * count);
   double share = 1;
   for (std::size_t d = 0; d < count; ++d) {
-    if (both && collective.each_dimension) {
-      phases.push_back({d, true, true, 1});
-      continue;
-    }
-    phases.push_back({d, true, both && d + 1 == count, share});
-    share /= collective.dimensions[d]->size;
+    phases.push_back({d, whole || (both && d + 1 == count) ? kAllReduce : kReduceScatter, share});
+    if (!whole) share /= collective.dimensions[d]->size;
   }
-  if (collective.kind == TransferKind::kAllGather) {
+  if (collective.kind == kAllGather) {
     std::reverse(phases.begin(), phases.end());
-    for (DimensionPhase& phase : phases) std::swap(phase.scatters, phase.gathers);
+    for (DimensionPhase& phase : phases) phase.kind = kAllGather;
   }
-  if (both && !collective.each_dimension) {
-    for (std::size_t d = count - 1; d-- > 0;) phases.push_back({d, false, true, phases[d].share});
+  if (both && !whole) {
+    for (std::size_t d = count - 1; d-- > 0;) phases.push_back({d, kAllGather, phases[d].share});
   }
   return phases;
 }

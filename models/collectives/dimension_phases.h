@@ -9,12 +9,14 @@
 
 namespace orrery {
 
-/// What every rank does with the others of its line of one dimension, of which it has n ranks.
+/// A collective of the ranks of every line of one dimension.
 struct DimensionPhase {
   std::size_t dimension = 0;  ///< index in Collective::dimensions
-  bool scatters = false;      ///< a reduce-scatter: a rank begins with a share, ends with 1/n of it
-  bool gathers = false;       ///< an all-gather: the other way round. Both: an all-reduce
-  double share = 1;           ///< the share of the buffer that a rank has of it at most
+  TransferKind kind = TransferKind::kAllReduce;
+  double share = 1;  ///< buffer, as a share of that of the whole collective
+
+  bool scatters() const { return kind != TransferKind::kAllGather; }
+  bool gathers() const { return kind != TransferKind::kReduceScatter; }
 };
 
 /// The phases of a collective, in order. Of a buffer S over dimensions of n0, n1, n2 ranks:

@@ -9,38 +9,12 @@
 //   all_reduce                   2(n-1)/n S / (2k) a link   in 2 sum of (d-1) steps
 #include <functional>
 #include <memory>
-#include <numeric>
 
+#include "models/collectives/grid.h"
 #include "models/collectives/schedule.h"
 
 namespace orrery {
 namespace {
-
-/// Positions on a torus whose first axis is fastest.
-class Grid {
- public:
-  explicit Grid(const std::vector<int>& sizes) : sizes_(sizes), strides_(sizes.size(), 1) {
-    for (std::size_t axis = 1; axis < sizes.size(); ++axis)
-      strides_[axis] = strides_[axis - 1] * sizes[axis - 1];
-  }
-
-  int axes() const { return static_cast<int>(sizes_.size()); }
-  int size(int axis) const { return sizes_[static_cast<std::size_t>(axis)]; }
-  int members() const { return strides_.back() * sizes_.back(); }
-  int coordinate(int member, int axis) const {
-    return member / strides_[static_cast<std::size_t>(axis)] % size(axis);
-  }
-  /// The member `hops` further along an axis, which closes.
-  int moved(int member, int axis, int hops) const {
-    const int here = coordinate(member, axis);
-    const int there = ((here + hops) % size(axis) + size(axis)) % size(axis);
-    return member + (there - here) * strides_[static_cast<std::size_t>(axis)];
-  }
-  int steps() const { return std::accumulate(sizes_.begin(), sizes_.end(), -axes()); }
-
- private:
-  std::vector<int> sizes_, strides_;
-};
 
 /// A share of the buffer: the axis it begins with, and the way round.
 struct Colour {

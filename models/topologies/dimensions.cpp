@@ -47,52 +47,42 @@ std::vector<int> DimensionGrid::filled_by(std::span<const int> group) const {
   return filled;
 }
 
-int DimensionGrid::line_links(std::size_t dimension, int from, int to) const {
-  const int apart = std::abs(from - to);
-  if (apart == 0) return 0;
-  const DimensionConfig& line = dimensions()[dimension];
-  return line.shape == DimensionShape::kRing ? std::min(apart, line.size - apart)
-                                             : line.links_of_step();
-}
-
-Seconds DimensionGrid::link_latency(int source, int destination) const {
-  Seconds latency;
-  for (std::size_t d = 0; d < count(); ++d)
-    latency += dimensions()[d].latency.value *
-               line_links(d, coordinate(source, d), coordinate(destination, d));
-  return latency;
-}
-
 Seconds DimensionGrid::link_latency(std::span<const int> group) const {
   Seconds latency;
   for (std::size_t d = 0; d < count(); ++d) {
-    std::vector<int> places;
-    places.reserve(group.size());
-    for (const int rank : group) places.push_back(coordinate(rank, d));
+    const DimensionConfig& line = dimensions()[d];
+    std::vector<int> places(group.size());
+    std::transform(group.begin(), group.end(), places.begin(),
+                   [&](int rank) { return coordinate(rank, d); });
     std::sort(places.begin(), places.end());
     places.erase(std::unique(places.begin(), places.end()), places.end());
-    int most = 0;
-    for (const int from : places)
-      for (const int to : places) most = std::max(most, line_links(d, from, to));
-    latency += dimensions()[d].latency.value * most;
+    int most = places.size() > 1 ? line.links_of_step() : 0;
+    for (const int from : places) {
+      for (const int to : places) {
+        const int up = (to - from + line.size) % line.size;
+        if (line.shape == DimensionShape::kRing)
+          most = std::max(most, std::min(up, line.size - up));
+      }
+    }
+    latency += line.latency.value * most;
   }
   return latency;
 }
 
-void DimensionGrid::set_dimension(BundleId bundle, int dimension) {
-  if (by_bundle_.size() <= bundle) by_bundle_.resize(bundle + 1, -1);
-  by_bundle_[bundle] = dimension;
+int DimensionGrid::dimension_of(BundleId bundle) const {
+  const auto end = std::upper_bound(ends_.begin(), ends_.end(), bundle);
+  return end == ends_.end() ? -1 : static_cast<int>(end - ends_.begin());
 }
 
 namespace {
 
+/// The bundles of a rank in a dimension, by number: to the neighbour above and below it, to each
+/// other place of its line in order, or to its switch and from it.
 class DimensionFabric final : public Fabric {
  public:
   DimensionFabric(const NetworkDimensionsConfig& network, const RankLayout& layout,
                   Topology& topology)
       : layout_(layout), grid_(network, layout.ranks_per_system) {
-    links_.resize(grid_.count());
-    first_switch_.resize(grid_.count());
     for (std::size_t d = 0; d < grid_.count(); ++d) add_dimension(d, topology);
   }
 
@@ -107,50 +97,44 @@ class DimensionFabric final : public Fabric {
     }
   }
 
-  int hops(int source, int destination) const override {
-    int links = 0;
-    for (std::size_t d = 0; d < grid_.count(); ++d)
-      links += grid_.line_links(d, grid_.coordinate(source, d), grid_.coordinate(destination, d));
-    return links;
-  }
-
   const DimensionGrid* dimensions() const override { return &grid_; }
 
   void draw(Topology& topology) const override {
     for (std::size_t d = 0; d < grid_.count(); ++d) {
-      for (int rank = 0; rank < layout_.ranks(); ++rank) {
-        const DimensionConfig& dimension = grid_.dimensions()[d];
-        for (int link = 0; link < links_of(d); ++link) {
-          const BundleId bundle = links_[d][slot(rank, d, link)];
-          const Topology::VertexId other = dimension.shape == DimensionShape::kSwitch
-                                               ? first_switch_[d] + index(line(rank, d))
-                                               : topology.rank_vertex(peer(rank, d, link));
-          const Topology::VertexId here = topology.rank_vertex(rank);
-          const bool down = dimension.shape == DimensionShape::kSwitch && link == 1;
-          topology.add_link(down ? other : here, down ? here : other, dimension.bandwidth.value,
-                            bundle);
-        }
-      }
+      each_bundle(d, [&](int rank, int number) {
+        Topology::VertexId from = topology.rank_vertex(rank);
+        Topology::VertexId to = is_star(d) ? first_switch_[d] + index(line(rank, d))
+                                           : topology.rank_vertex(peer(rank, d, number));
+        if (is_down(d, number)) std::swap(from, to);
+        topology.add_link(from, to, grid_.dimensions()[d].bandwidth.value, bundle(rank, d, number));
+      });
     }
   }
 
  private:
-  /// Bundles of a rank in a dimension: to the neighbour above and below it, to each other place of
-  /// its line in order, or to its switch and from it.
-  int links_of(std::size_t d) const {
+  bool is_star(std::size_t d) const {
+    return grid_.dimensions()[d].shape == DimensionShape::kSwitch;
+  }
+  bool is_down(std::size_t d, int number) const { return is_star(d) && number == 1; }
+  int bundles_of_rank(std::size_t d) const {
     const DimensionConfig& dimension = grid_.dimensions()[d];
     if (dimension.size == 1) return 0;
-    return dimension.shape == DimensionShape::kSwitch ? 2 : dimension.links_of_rank();
+    return is_star(d) ? 2 : dimension.links_of_rank();
   }
-  std::size_t slot(int rank, std::size_t d, int link) const {
-    return index(rank) * index(links_of(d)) + index(link);
+  BundleId bundle(int rank, std::size_t d, int number) const {
+    return grid_.first_bundle(d) + static_cast<BundleId>(rank * bundles_of_rank(d) + number);
+  }
+  template <class Visit>
+  void each_bundle(std::size_t d, Visit visit) const {
+    for (int rank = 0; rank < layout_.ranks(); ++rank)
+      for (int number = 0; number < bundles_of_rank(d); ++number) visit(rank, number);
   }
   /// The rank at the end of such a bundle.
-  int peer(int rank, std::size_t d, int link) const {
+  int peer(int rank, std::size_t d, int number) const {
     const int here = grid_.coordinate(rank, d), size = grid_.dimensions()[d].size;
-    int there = link < here ? link : link + 1;
+    int there = number < here ? number : number + 1;
     if (grid_.dimensions()[d].shape == DimensionShape::kRing)
-      there = (here + (link == 0 ? 1 : size - 1)) % size;
+      there = (here + (number == 0 ? 1 : size - 1)) % size;
     return rank + (there - here) * grid_.stride(d);
   }
   /// The number of a rank's line among those of its dimension.
@@ -164,11 +148,11 @@ class DimensionFabric final : public Fabric {
     const int here = grid_.coordinate(from, d), there = grid_.coordinate(to, d);
     switch (dimension.shape) {
       case DimensionShape::kSwitch:
-        route.push_back({links_[d][slot(from, d, 0)]});
-        route.push_back({links_[d][slot(to, d, 1)]});
+        route.push_back({bundle(from, d, 0)});
+        route.push_back({bundle(to, d, 1)});
         return;
       case DimensionShape::kMesh:
-        route.push_back({links_[d][slot(from, d, there < here ? there : there - 1)]});
+        route.push_back({bundle(from, d, there < here ? there : there - 1)});
         return;
       case DimensionShape::kRing:
         break;
@@ -180,39 +164,34 @@ class DimensionFabric final : public Fabric {
   }
   void walk_ring(int rank, std::size_t d, int way, int count, double share, Route& route) const {
     for (int i = 0; i < count; ++i, rank = peer(rank, d, way))
-      route.push_back({links_[d][slot(rank, d, way)], share});
+      route.push_back({bundle(rank, d, way), share});
   }
 
   void add_dimension(std::size_t d, Topology& topology) {
     const DimensionConfig& dimension = grid_.dimensions()[d];
-    links_[d].resize(index(layout_.ranks()) * index(links_of(d)));
-    first_switch_[d] = topology.vertices();
-    const bool star = dimension.shape == DimensionShape::kSwitch;
+    first_switch_.push_back(topology.vertices());
     const auto switch_name = [&](int number) {
       return "dimension" + std::to_string(d) + "/switch" + std::to_string(number);
     };
-    for (int i = 0; star && links_of(d) > 0 && i < layout_.ranks() / dimension.size; ++i)
+    const bool star = is_star(d) && dimension.size > 1;
+    for (int i = 0; star && i < layout_.ranks() / dimension.size; ++i)
       topology.add_switch(switch_name(i));
-    for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      for (int link = 0; link < links_of(d); ++link) {
-        std::string from = topology.rank_name(rank);
-        std::string to =
-            star ? switch_name(line(rank, d)) : topology.rank_name(peer(rank, d, link));
-        if (star && link == 1) std::swap(from, to);
-        const BundleId bundle =
-            topology.add_bundle(from, to,
-                                {LinkKind::kScaleUp, dimension.bandwidth.value, 1,
-                                 star && link == 1 ? -1 : rank, star ? 1 : 2});
-        links_[d][slot(rank, d, link)] = bundle;
-        grid_.set_dimension(bundle, static_cast<int>(d));
-      }
-    }
+    each_bundle(d, [&](int rank, int number) {
+      std::string from = topology.rank_name(rank);
+      std::string to =
+          star ? switch_name(line(rank, d)) : topology.rank_name(peer(rank, d, number));
+      const bool down = is_down(d, number);
+      if (down) std::swap(from, to);
+      topology.add_bundle(
+          from, to,
+          {LinkKind::kScaleUp, dimension.bandwidth.value, 1, down ? -1 : rank, star ? 1 : 2});
+    });
+    grid_.end_dimension(topology.bundles().size());
   }
 
   RankLayout layout_;
   DimensionGrid grid_;
-  std::vector<std::vector<BundleId>> links_;  ///< bundles by dimension and slot
-  std::vector<Topology::VertexId> first_switch_;
+  std::vector<Topology::VertexId> first_switch_;  ///< number of the first switch, by dimension
 };
 
 const RegisterScaleUp<DimensionsTopology> registered_dimensions(

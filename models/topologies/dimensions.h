@@ -39,25 +39,24 @@ class DimensionGrid {
   /// The dimensions in which the members of a group differ, where it has all ranks that agree with
   /// them in the others, in rank order; empty where it has not. Those of one rank count in none.
   std::vector<int> filled_by(std::span<const int> group) const;
-  /// Links between two places of a line, one after the other: the shorter way round a ring.
-  int line_links(std::size_t dimension, int from, int to) const;
-  /// Latency of the links between two ranks of a system: dimension after
-  /// dimension.
-  Seconds link_latency(int source, int destination) const;
-  /// The most between any two of a group that fills a box; of others no less.
+  /// The most latency of the links between any two of a group that fills a box, dimension after
+  /// dimension, the shorter way round a ring; of other groups no less.
   Seconds link_latency(std::span<const int> group) const;
 
-  void set_dimension(BundleId bundle, int dimension);
-  /// The dimension of a bundle; -1: it is in none of them.
-  int dimension_of(BundleId bundle) const {
-    return bundle < by_bundle_.size() ? by_bundle_[bundle] : -1;
+  /// Says that the bundles up to `end` are those of the next dimension.
+  void end_dimension(std::size_t end) { ends_.push_back(static_cast<BundleId>(end)); }
+  /// The first bundle of a dimension.
+  BundleId first_bundle(std::size_t dimension) const {
+    return dimension == 0 ? 0 : ends_[dimension - 1];
   }
+  /// The dimension of a bundle; -1: it is in none of them.
+  int dimension_of(BundleId bundle) const;
 
  private:
   NetworkDimensionsConfig network_;
   std::vector<int> strides_;
   int ranks_;
-  std::vector<int> by_bundle_;
+  std::vector<BundleId> ends_;  ///< number of the bundle behind those of each dimension
 };
 
 }  // namespace orrery

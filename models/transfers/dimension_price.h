@@ -5,14 +5,11 @@
 #include <vector>
 
 #include "models/collectives/algorithm.h"
+#include "models/topologies/dimensions.h"
 #include "sim/graph/topology.h"
 #include "sim/machine/network.h"
 
 namespace orrery {
-
-struct NetworkDimensionsConfig;
-struct ScaleUpConfig;
-class DimensionGrid;
 
 /// When the chunks of a collective have gone through all of its phases, and how long each dimension
 /// worked on them.
@@ -31,39 +28,20 @@ struct PhaseTime {
 /// come; of those that come at once the first of the buffer. All are there from the start.
 PipelineTimes pipeline_times(std::span<const PhaseTime> phases, std::size_t dimensions, int chunks);
 
-/// Prices collectives that go through the dimensions of a network (algorithm `dimensions`). A chunk
-/// of S/chunks takes in a phase
+/// Prices a transfer whose collectives go through the dimensions of a network (algorithm
+/// `dimensions`). A chunk of S/chunks takes in a phase
 ///
-///   start + steps x latency + links of all steps x their latency + bytes on the busiest link /
-///   rate
-///         + bytes that are summed / sum_rate
+///   start + steps x latency + links of all steps x their latency
+///         + bytes on the busiest link / rate + bytes that are summed / sum_rate
 ///
 /// and the collective what pipeline_times() makes of these. Links of a dimension are taken for as
 /// long as it works on chunks, so that collectives at the same time take turns in it.
 class DimensionPrice {
  public:
-  DimensionPrice(const NetworkDimensionsConfig& network, const ScaleUpConfig& fabric);
+  DimensionPrice(const DimensionGrid& grid, Seconds latency, double efficiency)
+      : grid_(grid), latency_(latency), efficiency_(efficiency), busy_(grid.count()) {}
 
-  bool each_dimension() const { return each_dimension_; }
-
-  PipelineTimes times(const Collective& collective) const;
-
- private:
-  Seconds phase_time(const Collective& collective, std::size_t dimension, Bytes bytes,
-                     bool scatters) const;
-
-  int chunks_;
-  bool each_dimension_;  ///< an all-reduce carries the whole buffer through each
-  Seconds start_, latency_;
-  double efficiency_;
-};
-
-/// What the groups of one transfer do with the dimensions, together.
-class DimensionTurns {
- public:
-  DimensionTurns(const DimensionPrice& price, const DimensionGrid& grid);
-
-  /// Adds a group and tells when it ends.
+  /// Adds a group of the transfer and tells when it ends.
   Seconds add(const Collective& collective);
   /// Lets the links of each dimension take as long as it is busy, and the transfer `time` in all.
   /// @param whole capacities without faults
@@ -71,8 +49,11 @@ class DimensionTurns {
              const std::vector<BytesPerSecond>& capacities, PricedTransfer& priced) const;
 
  private:
-  const DimensionPrice& price_;
+  PipelineTimes times(const Collective& collective) const;
+
   const DimensionGrid& grid_;
+  Seconds latency_;
+  double efficiency_;
   std::vector<Seconds> busy_;  ///< longest of a group, by dimension of the network
 };
 

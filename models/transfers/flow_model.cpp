@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "models/collectives/plans/user_algorithm.h"
-#include "models/topologies/dimensions.h"
 #include "models/transfers/flow_record.h"
 #include "models/transfers/group_forms.h"
 #include "models/transfers/load_sink.h"
@@ -90,8 +89,6 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
   }
   if (!faults.empty() && library_chooses_)
     whole_ = std::make_unique<FlowModel>(system, copies, algorithms, protocol);
-  if (const DimensionGrid* grid = fabric_->dimensions())
-    dimension_price_.emplace(grid->network(), system.scale_up);
   for (const std::string& algorithm : named_) find_algorithm(algorithm);
 }
 
@@ -137,7 +134,7 @@ void FlowModel::add_dimensions(Collective& collective) const {
   if (grid == nullptr || collective.spans_systems()) return;
   for (const int d : grid->filled_by(collective.group))
     collective.dimensions.push_back(&grid->dimensions()[static_cast<std::size_t>(d)]);
-  collective.each_dimension = dimension_price_->each_dimension();
+  collective.each_dimension = grid->network().all_reduce == AllReduceOrder::kEachDimension;
 }
 
 void FlowModel::add_rings(Collective& collective, std::vector<int> first_system) const {
@@ -274,7 +271,7 @@ PricedTransfer FlowModel::carried_by(Protocol protocol, const Traffic& traffic,
 /// in `priced`.
 Seconds FlowModel::run_groups(const Transfer& transfer, const GroupForms& groups,
                               const CollectiveAlgorithm& algorithm, LoadSink& sink,
-                              DimensionTurns* turns, PricedTransfer& priced) const {
+                              DimensionPrice* turns, PricedTransfer& priced) const {
   const bool by_longest = routes_ && !algorithm.counts_links();
   Seconds latency;
   std::map<std::size_t, FlowRecord> records;  // by form of several groups
@@ -313,9 +310,9 @@ PricedTransfer FlowModel::price_with(const Transfer& transfer, const GroupForms&
   PricedTransfer priced;
   priced.algorithm = name;
   sink.clear();
-  std::optional<DimensionTurns> turns;
-  if (dimension_price_ && name == kByDimensions)
-    turns.emplace(*dimension_price_, *fabric_->dimensions());
+  std::optional<DimensionPrice> turns;
+  if (name == kByDimensions && fabric_->dimensions() != nullptr)
+    turns.emplace(*fabric_->dimensions(), scale_up_latency_, scale_up_efficiency_);
   Seconds latency =
       run_groups(transfer, groups, algorithm, sink, turns ? &*turns : nullptr, priced);
   const bool bulk = bulk_ && bulk_->serves(transfer, layout_);

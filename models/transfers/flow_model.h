@@ -109,7 +109,7 @@ class FlowModel final : public Network {
                      std::optional<Protocol> protocol, LoadSink& sink,
                      std::optional<Candidate>& best) const;
   Seconds run_groups(const Transfer& transfer, const GroupForms& groups,
-                     const CollectiveAlgorithm& algorithm, LoadSink& sink, DimensionTurns* turns,
+                     const CollectiveAlgorithm& algorithm, LoadSink& sink, DimensionPrice* turns,
                      PricedTransfer& priced) const;
   PricedTransfer price_with(const Transfer& transfer, const GroupForms& groups,
                             const std::string& name, const CollectiveAlgorithm& algorithm,
@@ -142,7 +142,6 @@ class FlowModel final : public Network {
   RankLayout layout_;
   Seconds launch_;  // of a collective without protocols
   std::optional<BulkPrice> bulk_;
-  std::optional<DimensionPrice> dimension_price_;
   /// What bytes that switches reduce take of a NIC's payload rate, over others.
   double reduction_slowdown_;
   bool reduces_between_;  // systems, if the switches there can

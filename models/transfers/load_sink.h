@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +52,8 @@ class LoadSink final : public FlowSink {
   void add(int source, int destination, Bytes bytes) override {
     if (routes_ != nullptr) routes_->include(source, destination, longest_);
     if (dimensions_ != nullptr)
-      link_latency_ = std::max(link_latency_, dimensions_->link_latency(source, destination));
+      link_latency_ =
+          std::max(link_latency_, dimensions_->link_latency(std::array{source, destination}));
     route_.clear();
     fabric_.append_route(source, destination, route_);
     add_route(bytes);

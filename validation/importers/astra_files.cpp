@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <sstream>
 
 #include "sim/config/diagnostics.h"
 #include "sim/config/input_files.h"
@@ -19,14 +19,22 @@ namespace {
 
 constexpr double kGibi = 1073741824.0;
 
-std::string astra_text(const std::string& path) {
-  config::FileText file = config::input_files().read(path);
-  if (!file.fault.empty()) throw config::ConfigError(path + ": " + file.fault);
-  return std::move(file.text);
-}
+/// Names of ours by those of ASTRA-sim. "oneRing" and the like, which go through all ranks at once,
+/// are the same in one dimension.
+using Names = std::map<std::string, std::string>;
+const Names kShapes = {{"Ring", "ring"}, {"FullyConnected", "mesh"}, {"Switch", "switch"}};
+const Names kAlgorithms = {
+    {"ring", "ring"},    {"direct", "direct"},    {"halvingDoubling", "halving_doubling"},
+    {"oneRing", "ring"}, {"oneDirect", "direct"}, {"oneHalvingDoubling", "halving_doubling"}};
 
 [[noreturn]] void refuse_at(const std::string& place, const std::string& what) {
   throw config::ConfigError(place + ": " + what);
+}
+
+std::string astra_text(const std::string& path) {
+  config::FileText file = config::input_files().read(path);
+  if (!file.fault.empty()) refuse_at(path, file.fault);
+  return std::move(file.text);
 }
 
 double astra_number(const config::Node& node, const char* key) {
@@ -53,15 +61,6 @@ const config::Node& dimension_list(const config::Node& file, const std::string& 
   return *list;
 }
 
-AstraShape astra_shape(const config::Node& node) {
-  if (node.text() == "Ring") return AstraShape::kRing;
-  if (node.text() == "FullyConnected") return AstraShape::kFullyConnected;
-  if (node.text() == "Switch") return AstraShape::kSwitch;
-  refuse_at(node.where().text(),
-            "topology: Ring, FullyConnected and Switch have counterparts here, '" + node.text() +
-                "' has none");
-}
-
 /// Dimensions of one rank are none.
 std::vector<AstraDimension> read_dimensions(const std::string& path, std::size_t& in_file) {
   config::Diagnostics diagnostics;
@@ -72,18 +71,22 @@ std::vector<AstraDimension> read_dimensions(const std::string& path, std::size_t
   const auto& counts = dimension_list(file, path, "npus_count").items();
   const auto& bandwidths = dimension_list(file, path, "bandwidth").items();
   const auto& latencies = dimension_list(file, path, "latency").items();
-  if (counts.size() != shapes.size() || bandwidths.size() != shapes.size() ||
-      latencies.size() != shapes.size())
+  in_file = shapes.size();
+  if (counts.size() != in_file || bandwidths.size() != in_file || latencies.size() != in_file)
     refuse_at(topology.where().text(),
               "topology, npus_count, bandwidth and latency have lists of different lengths");
-  in_file = shapes.size();
   std::vector<AstraDimension> dimensions;
   double ranks = 1;
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
+  for (std::size_t i = 0; i < in_file; ++i) {
     AstraDimension dimension;
     dimension.number = i;
     dimension.name = shapes[i].text();
-    dimension.shape = astra_shape(shapes[i]);
+    const auto shape = kShapes.find(dimension.name);
+    if (shape == kShapes.end())
+      refuse_at(shapes[i].where().text(),
+                "topology: Ring, FullyConnected and Switch have counterparts here, '" +
+                    dimension.name + "' has none");
+    dimension.shape = shape->second;
     dimension.ranks = astra_number(counts[i], "npus_count");
     ranks *= dimension.ranks;
     if (ranks > 1e6 || dimension.ranks != std::floor(dimension.ranks))
@@ -104,11 +107,9 @@ struct SystemFile {
 
   /// "file:line:column" of a key.
   std::string place(const std::string& key) const {
-    const std::size_t at = std::min(text.find('"' + key + '"'), text.size());
-    const auto end = text.begin() + static_cast<std::ptrdiff_t>(at);
-    const auto lines = std::count(text.begin(), end, '\n');
-    const std::size_t line_start = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
-    const std::size_t column = at - (line_start == std::string::npos ? 0 : line_start + 1) + 1;
+    const std::string before = text.substr(0, text.find('"' + key + '"'));
+    const auto lines = std::count(before.begin(), before.end(), '\n');
+    const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;
     return path + ":" + std::to_string(lines + 1) + ":" + std::to_string(column);
   }
   double number(const char* key, double other) const {
@@ -137,82 +138,89 @@ SystemFile open_system(const std::string& path) {
   return file;
 }
 
-/// The algorithm of a dimension. In one dimension "oneRing" and the like, which go through all
-/// ranks at once, are the same.
-std::optional<AstraAlgorithm> algorithm_named(const nlohmann::json& word, bool alone) {
-  if (!word.is_string()) return {};
-  const std::string name = word.get<std::string>();
-  if (name == "ring" || (alone && name == "oneRing")) return AstraAlgorithm::kRing;
-  if (name == "direct" || (alone && name == "oneDirect")) return AstraAlgorithm::kDirect;
-  if (name == "halvingDoubling" || (alone && name == "oneHalvingDoubling"))
-    return AstraAlgorithm::kHalvingDoubling;
-  return {};
-}
-
 /// The algorithms of a kind of collectives, by dimension of more than one rank.
-std::vector<AstraAlgorithm> algorithms_of(const SystemFile& file, const std::string& key,
-                                          const std::vector<AstraDimension>& dimensions,
-                                          std::size_t in_file) {
+std::vector<std::string> algorithms_of(const SystemFile& file, const std::string& key,
+                                       const std::vector<AstraDimension>& dimensions,
+                                       std::size_t in_file) {
   const nlohmann::json& named = file.keys.at(key);
   const bool alone = dimensions.size() == 1;
   const bool one_for_one = alone && named.is_array() && named.size() == 1;
   if (!named.is_array() || (named.size() != in_file && !one_for_one))
     refuse_at(file.place(key), key + ": expected a list of an algorithm for each of the " +
                                    std::to_string(in_file) + " dimensions, got " + named.dump());
-  std::vector<AstraAlgorithm> algorithms;
+  std::vector<std::string> algorithms;
   algorithms.reserve(dimensions.size());
   for (const AstraDimension& dimension : dimensions) {
     const nlohmann::json& word = named[one_for_one ? 0 : dimension.number];
-    const auto algorithm = algorithm_named(word, alone);
-    if (!algorithm)
+    const std::string name = word.is_string() ? word.get<std::string>() : "";
+    const auto algorithm = kAlgorithms.find(name);
+    if (algorithm == kAlgorithms.end() || (!alone && name.starts_with("one")))
       refuse_at(file.place(key), key + ": ring, direct and halvingDoubling have counterparts here" +
                                      (alone ? "" : ", each in its dimension") + "; " + word.dump() +
                                      " has none");
-    algorithms.push_back(*algorithm);
+    algorithms.push_back(algorithm->second);
   }
   return algorithms;
 }
 
-void read_algorithms(const SystemFile& file, std::size_t in_file, AstraRun& run) {
-  std::optional<std::vector<AstraAlgorithm>> common;
+/// Sets the algorithms, and says where they are written; empty: nowhere.
+std::string read_algorithms(const SystemFile& file, std::size_t in_file, AstraRun& run) {
+  std::vector<std::string> common;
+  std::string place;
   for (const char* kind : {"all-reduce", "all-gather", "reduce-scatter"}) {
     const std::string key = std::string(kind) + "-implementation";
     if (!file.keys.contains(key)) continue;
     const auto algorithms = algorithms_of(file, key, run.dimensions, in_file);
-    if (common.value_or(algorithms) != algorithms)
+    if (!place.empty() && algorithms != common)
       refuse_at(file.place(key), key + ": " + file.keys.at(key).dump() +
                                      " is another one than that of other collectives, and a system "
                                      "here has one for all");
-    if (!common) run.algorithm_place = file.place(key);
+    if (place.empty()) place = file.place(key);
     common = algorithms;
   }
-  for (std::size_t i = 0; common && i < common->size(); ++i)
-    run.dimensions[i].algorithm = (*common)[i];
+  for (std::size_t i = 0; i < common.size(); ++i) run.dimensions[i].algorithm = common[i];
+  return place;
+}
+
+/// Says of which dimensions messages share links, which costs them time here.
+void check_algorithms(const std::string& place, AstraRun& run) {
+  for (const AstraDimension& dimension : run.dimensions) {
+    const std::string at = place + ": dimension " + std::to_string(dimension.number);
+    const auto ranks = static_cast<std::uint64_t>(dimension.ranks);
+    if (dimension.algorithm == "halving_doubling" && (ranks & (ranks - 1)) != 0)
+      refuse_at(at, "halvingDoubling among " + std::to_string(ranks) +
+                        " ranks: expected a power of two, as ASTRA-sim does");
+    if (dimension.shares_links())
+      run.notes.push_back(at + ": messages of one step share links of this " + dimension.name +
+                          " here, as in ASTRA-sim's congestion-aware network; its "
+                          "congestion-unaware one gives each of them a whole link");
+  }
 }
 
 void read_system(const std::string& path, std::size_t in_file, AstraRun& run) {
   const SystemFile file = open_system(path);
-  AstraSystem& system = run.system;
   constexpr double kDelay = 10;  // ns, of its Sys.cc
-  system.endpoint_delay_ns = file.number("endpoint-delay", kDelay);
-  system.splits = std::max(1.0, file.number("preferred-dataset-splits", 1));
-  system.active = std::max(1.0, file.number("active-chunks-per-dimension", 1));
-  system.memory = file.number("local-mem-bw", 0) * 1e9;
-  system.peak_tflops = file.number("peak-perf", 0);
-  read_algorithms(file, in_file, run);
+  run.endpoint_delay_ns = file.number("endpoint-delay", kDelay);
+  run.splits = std::max(1.0, file.number("preferred-dataset-splits", 1));
+  run.active = std::max(1.0, file.number("active-chunks-per-dimension", 1));
+  run.memory = file.number("local-mem-bw", 0) * 1e9;
+  run.peak_tflops = file.number("peak-perf", 0);
+  const std::string place = read_algorithms(file, in_file, run);
   run.notes.push_back(path +
                       ": all-to-alls are messages to each other rank here, of which the links "
                       "decide, without ASTRA-sim's rounds");
-  if (run.dimensions.size() == 1) return;
-  file.expect("collective-optimization", {"baseline", "localBWAware"});
-  file.expect("intra-dimension-scheduling", {"FIFO"});
-  file.expect("inter-dimension-scheduling", {"ascending", "baseline"});
-  file.expect("model-shared-bus", {0, false});
-  system.hierarchical = file.keys.value("collective-optimization", "baseline") == "localBWAware";
-  if (system.active > 1)
-    run.notes.push_back(file.place("active-chunks-per-dimension") +
-                        ": chunks that are under way at once share the links here; ASTRA-sim's "
-                        "have each all of them");
+  if (run.dimensions.size() > 1) {
+    file.expect("collective-optimization", {"baseline", "localBWAware"});
+    file.expect("intra-dimension-scheduling", {"FIFO"});
+    file.expect("inter-dimension-scheduling", {"ascending", "baseline"});
+    file.expect("model-shared-bus", {0, false});
+    run.hierarchical = file.keys.value("collective-optimization", "baseline") == "localBWAware";
+    if (run.active > 1)
+      run.notes.push_back(file.place("active-chunks-per-dimension") +
+                          ": chunks that are under way at once share the links here; ASTRA-sim's "
+                          "have each all of them");
+  }
+  check_algorithms(place, run);
 }
 
 }  // namespace
@@ -222,7 +230,6 @@ AstraRun read_astra_run(const std::string& network, const std::string& system) {
   std::size_t in_file = 0;
   run.dimensions = read_dimensions(network, in_file);
   run.files = network + (system.empty() ? "" : " and " + system);
-  run.algorithm_place = network;
   if (system.empty()) {
     run.notes.emplace_back(
         "without --system FILE.json: rings, no endpoint delay, one chunk, sums are free");
@@ -230,33 +237,6 @@ AstraRun read_astra_run(const std::string& network, const std::string& system) {
     read_system(system, in_file, run);
   }
   return run;
-}
-
-std::string astra_digits(double value) {
-  std::ostringstream number;
-  number.precision(12);
-  number << value;
-  return number.str();
-}
-
-void put_astra_accelerator(
-    std::ostream& out, const AstraPorts& ports, const AstraSystem& system,
-    const std::function<std::string(const std::string&, const char*)>& fact) {
-  out << "accelerator:\n  extends: tpu_v4\n  accelerator: astra_npu\n  scale_up:\n    bandwidth: "
-      << fact(astra_digits(ports.line / 1e9) + " GB/s", "all links of a rank")
-      << "\n    links: " << fact(astra_digits(ports.links), "links of a rank") << "\n";
-  if (system.memory > 0) {
-    // One stack of 1,024 pins, for a bandwidth is that of all pins.
-    out << "  memory:\n    bandwidth: "
-        << fact(astra_digits(system.memory / 1e9) + " GB/s", "local-mem-bw")
-        << "\n    stacks: " << fact("1", "none are told") << "\n    data_rate: "
-        << fact(astra_digits(system.memory * 8 / 1024 / 1e9) + " Gb/s",
-                "local-mem-bw over 1,024 pins")
-        << "\n";
-  }
-  if (system.peak_tflops > 0)
-    out << "  compute:\n    matrix:\n      bf16: "
-        << fact(astra_digits(system.peak_tflops) + " TFLOP/s", "peak-perf") << "\n";
 }
 
 }  // namespace orrery

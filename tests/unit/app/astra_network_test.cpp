@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "sim/app/experiments/core/simulate.h"
@@ -17,11 +18,11 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// Begin of the names of files and folders of this process.
-const std::string kTemp = testing::TempDir() + std::to_string(::getpid()) + "_";
-
 class AstraNetwork : public testing::Test {
  protected:
+  AstraNetwork() { std::filesystem::create_directories(folder_); }
+  ~AstraNetwork() override { std::filesystem::remove_all(folder_); }
+
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ + name) << text;
   }
@@ -66,7 +67,7 @@ class AstraNetwork : public testing::Test {
     return {};
   }
 
-  std::string folder_ = kTemp + "astra_";
+  std::string folder_ = testing::TempDir() + std::to_string(::getpid()) + "_astra/";
 };
 
 constexpr const char* kDimensions = "algorithm: dimensions\n";

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/network/flow_network.h"
-#include "sim/network/packet_network.h"
+#include "tests/unit/network/packet_network.h"
 
 namespace orrery::ring_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/network/packet_network.h"
+#include "tests/unit/network/packet_network.h"
 
 #include <algorithm>
 #include <cmath>
