@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/questions/explain/explain_parts.h"
+#include "sim/app/questions/explain/explain.h"
 #include "sim/results/json_table.h"
 
 namespace orrery {

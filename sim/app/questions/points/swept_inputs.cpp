@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/points/swept_inputs.h"
+#include "sim/app/questions/points/sensitivity.h"
 
 #include <algorithm>
 #include <cmath>
