@@ -33,7 +33,7 @@ std::string cell(const nlohmann::ordered_json& row, const Shown& shown) {
 /// What stands before a separator, which is taken off with it.
 std::string taken(std::string_view& text, std::string_view separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
-  const std::string part(text.substr(0, end));
+  std::string part(text.substr(0, end));
   text.remove_prefix(std::min(end + separator.size(), text.size()));
   return part;
 }
@@ -54,6 +54,7 @@ Table json_table(const nlohmann::ordered_json& rows, std::string_view columns) {
   Table table = Table::titled(titles);
   for (const auto& row : rows) {
     std::vector<std::string> cells;
+    cells.reserve(members.size());
     for (const Shown& shown : members) cells.push_back(cell(row, shown));
     table.add_row(std::move(cells));
   }

@@ -23,7 +23,7 @@ struct CatalogEntry {
 std::vector<CatalogEntry> described_models();
 std::vector<CatalogEntry> described_layer_models();  ///< models that are lists of layers
 std::vector<CatalogEntry> described_layers();        ///< kinds of layers of such lists
-std::vector<CatalogEntry> described_software();      ///< of training runs and serving engines
+std::vector<CatalogEntry> described_software();      ///< software of training runs and engines
 std::vector<CatalogEntry> described_topologies();
 std::vector<CatalogEntry> described_collectives();
 std::vector<CatalogEntry> described_operators();

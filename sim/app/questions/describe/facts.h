@@ -12,7 +12,7 @@ namespace orrery {
 /// A Fact of any type in numbers and words: what is published, and what simulations use.
 struct SeenFact {
   std::string key;              ///< key of a configuration: "accelerator.memory.capacity"
-  double published, simulated;  ///< in SI base units
+  double published, simulated;  ///< values in SI base units
   std::string published_text, simulated_text;
   std::string published_source, simulated_source;
   std::string reason;  ///< why simulations do not use the published value

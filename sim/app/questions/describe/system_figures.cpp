@@ -21,7 +21,7 @@ const std::string kBuiltSystems = "installation.systems";
 
 /// The Fact of one key, or the sum of it over all of some numbers: packages, systems.
 Figure product(std::string label, Scales scales, std::optional<int> decimals,
-               const std::string& key, Keys numbers = {}, double ways = 1) {
+               const std::string& key, const Keys& numbers = {}, double ways = 1) {
   return {std::move(label),
           std::move(scales),
           decimals,

@@ -104,7 +104,7 @@ struct Picked {
   const ShownPoints& shown;
   std::vector<RunRecord> records;
   PointAxes axes;
-  std::vector<PointColumn> columns;  ///< of --columns, in the place of axes and objectives
+  std::vector<PointColumn> columns;  ///< columns of --columns, for axes and objectives
   std::vector<Objective> objectives;
 
   bool asked() const { return !shown.columns.empty(); }
