@@ -24,6 +24,12 @@ struct Answer {
 
   void add(std::string lines) { parts.emplace_back(std::move(lines)); }
   void add(Table table) { parts.emplace_back(std::move(table)); }
+  /// A table under an empty line; nothing where it has no rows.
+  void add_below(Table table) {
+    if (table.empty()) return;
+    add("\n");
+    add(std::move(table));
+  }
   /// The parts of another answer, without its JSON.
   void add(const Answer& other) {
     parts.insert(parts.end(), other.parts.begin(), other.parts.end());

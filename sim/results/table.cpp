@@ -135,6 +135,20 @@ std::size_t display_width(std::string_view utf8) {
   return width;
 }
 
+Table Table::titled(std::string_view titles) {
+  constexpr std::string_view kBetween = " | ";
+  std::vector<Column> columns;
+  for (std::size_t begin = 0; begin <= titles.size();) {
+    const std::size_t end = std::min(titles.find(kBetween, begin), titles.size());
+    const std::string_view title = titles.substr(begin, end - begin);
+    const bool right = title.starts_with('>');
+    columns.push_back(
+        {std::string(title.substr(right ? 1 : 0)), right ? Align::kRight : Align::kLeft});
+    begin = end + kBetween.size();
+  }
+  return Table(std::move(columns));
+}
+
 void Table::add_row(std::vector<std::string> cells) {
   if (cells.size() != columns_.size()) {
     throw std::logic_error("a row of " + std::to_string(cells.size()) + " cells in a table of " +

@@ -33,6 +33,9 @@ class Table {
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  /// The same by titles alone, " | " between them; a title behind '>' is that of a right-aligned
+  /// column: "input | >value | >share".
+  static Table titled(std::string_view titles);
 
   /// @throws std::logic_error unless there is one cell a column.
   void add_row(std::vector<std::string> cells);

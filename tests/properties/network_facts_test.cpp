@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "models/topologies/torus.h"
-#include "sim/app/questions/describe/system_figures.h"
 #include "sim/machine/energy_rule.h"
 #include "tests/properties/schema_facts.h"
 

@@ -45,15 +45,9 @@ std::vector<NetworkCalibration> fit_all(const CalibrateArguments& arguments) {
 }
 
 void print(const std::vector<NetworkCalibration>& calibrations) {
-  using Align = Table::Align;
-  Table table({{"system"},
-               {"fitted n", Align::kRight},
-               {"MAPE", Align::kRight},
-               {"held out n", Align::kRight},
-               {"MAPE", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight},
-               {"collective and ranks left out", Align::kRight}});
+  Table table = Table::titled(
+      "system | >fitted n | >MAPE | >held out n | >MAPE | >p90 | >bias | >collective and ranks "
+      "left out");
   for (const NetworkCalibration& c : calibrations) {
     table.add_row({c.id, std::to_string(c.fit_error.count), format_percent(c.fit_error.mape),
                    std::to_string(c.held_out_error.count), format_percent(c.held_out_error.mape),

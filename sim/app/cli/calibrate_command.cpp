@@ -102,17 +102,9 @@ std::vector<Move> moves(const Calibration& before, const Calibration& after) {
 }
 
 void print_errors(const std::vector<Calibration>& calibrations) {
-  using Align = Table::Align;
-  Table table({{"accelerator"},
-               {"fit"},
-               {"fitted n", Align::kRight},
-               {"MAPE", Align::kRight},
-               {"held out n", Align::kRight},
-               {"without ratios", Align::kRight},
-               {"MAPE", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight},
-               {"whole models", Align::kRight}});
+  Table table = Table::titled(
+      "accelerator | fit | >fitted n | >MAPE | >held out n | >without ratios | >MAPE | >p90 | "
+      ">bias | >whole models");
   for (const Calibration& calibration : calibrations) {
     for (const KernelFit& fit : calibration.fits) {
       table.add_row({calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
@@ -148,12 +140,7 @@ void print_moves(const std::string& path, const std::vector<Move>& moved) {
     std::cout << path << ": nothing moved\n";
     return;
   }
-  using Align = Table::Align;
-  Table table({{"fit"},
-               {"parameter"},
-               {"was", Align::kRight},
-               {"standard error", Align::kRight},
-               {"is", Align::kRight}});
+  Table table = Table::titled("fit | parameter | >was | >standard error | >is");
   for (const Move& move : moved) {
     table.add_row({move.fit, move.parameter,
                    std::isnan(move.before) ? "-" : print_number(move.before),

@@ -47,17 +47,8 @@ HostFit fit_engine(const CalibrateArguments& arguments) {
 }
 
 void print(const HostFit& fit) {
-  using Align = Table::Align;
-  Table table({{"rows"},
-               {"host"},
-               {"n", Align::kRight},
-               {"TPOT MAPE", Align::kRight},
-               {"median", Align::kRight},
-               {"bias", Align::kRight},
-               {"n", Align::kRight},
-               {"TTFT MAPE", Align::kRight},
-               {"median", Align::kRight},
-               {"bias", Align::kRight}});
+  Table table = Table::titled(
+      "rows | host | >n | >TPOT MAPE | >median | >bias | >n | >TTFT MAPE | >median | >bias");
   const auto add = [&](const std::string& rows, const char* host,
                        const ServingTimesErrors& errors) {
     std::vector<std::string> cells = {rows, host};

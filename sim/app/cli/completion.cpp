@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "sim/app/cli/verb.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/config/output.h"
@@ -62,13 +63,12 @@ Words names_in(const Answer& answer) {
 
 /// Kinds of what can be described; behind a kind its names.
 Words of_describe(const Words& before) {
-  const Catalog catalog = shipped_catalog();
-  Words kinds = names_in(describe({}, catalog));
+  Words kinds = names_in(describe({}));
   if (before.empty()) return kinds;
   const bool known = std::any_of(kinds.begin(), kinds.end(), [&](const std::string& kind) {
     return kind == before[0] || kind == before[0] + "s";
   });
-  return known ? names_in(describe({before[0]}, catalog)) : Words();
+  return known ? names_in(describe({before[0]})) : Words();
 }
 
 Words of_schema(const Words& before) {
@@ -90,11 +90,10 @@ Words values_of(const std::string& path) {
     return names;
   }
   Words values;
-  for (const KeySource& source : shipped_catalog().schemas) {
-    for (const config::KeyHelp& key : config::describe_keys(*source.record)) {
+  for (const auto& [kind, info] : experiment_kinds()) {
+    for (const config::KeyHelp& key : config::describe_keys(info.record())) {
       constexpr std::string_view kOneOf = "one of ";
-      if (source.file != "experiment" || key.path != path || !key.type.starts_with(kOneOf))
-        continue;
+      if (key.path != path || !key.type.starts_with(kOneOf)) continue;
       std::istringstream each(key.type.substr(kOneOf.size()));
       for (std::string value; std::getline(each >> std::ws, value, ',');) values.push_back(value);
     }
@@ -112,11 +111,9 @@ Words of_set(const std::string& begun) {
       words.push_back(std::string(path).append("=").append(value));
     return words;
   }
-  for (const KeySource& source : shipped_catalog().schemas) {
-    if (source.file != "experiment") continue;
-    for (const config::KeyHelp& key : config::describe_keys(*source.record))
+  for (const auto& [kind, info] : experiment_kinds())
+    for (const config::KeyHelp& key : config::describe_keys(info.record()))
       if (key.path.find_first_of("<[") == std::string::npos) words.push_back(key.path + "=");
-  }
   return words;
 }
 

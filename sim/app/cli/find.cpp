@@ -69,14 +69,8 @@ std::string value_text(const Found& found, double value) {
 }
 
 void print_found(const Found& found) {
-  using Align = Table::Align;
-  Table table({{found.path},
-               {"p99 TTFT", Align::kRight},
-               {"p99 TPOT", Align::kRight},
-               {"p99 whole", Align::kRight},
-               {"goodput", Align::kRight},
-               {"requests", Align::kRight},
-               {"holds"}});
+  Table table = Table::titled(
+      found.path + " | >p99 TTFT | >p99 TPOT | >p99 whole | >goodput | >requests | holds");
   for (const CapacityTrial& t : found.answer.trials)
     table.add_row({value_text(found, t.value), format_si(t.ttft_p99_ms, "ms"),
                    format_si(t.tpot_p99_ms, "ms"), format_si(t.e2el_p99_ms, "ms"),

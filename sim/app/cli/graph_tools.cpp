@@ -47,10 +47,9 @@ nlohmann::ordered_json facts_json(const ImportedRun& run, const GraphFacts& fact
 }
 
 void print_facts(const ImportedRun& run, const GraphFacts& facts) {
-  constexpr Table::Align kRight = Table::Align::kRight;
   std::cout << run.ranks() << " ranks, " << run.graphs.size() << " graphs that differ, "
             << facts.nodes << " nodes, " << facts.dependencies << " dependencies\n";
-  Table kinds({{"nodes"}, {"count", kRight}, {"recorded time", kRight}, {"bytes", kRight}});
+  Table kinds = Table::titled("nodes | >count | >recorded time | >bytes");
   for (std::size_t kind = 0; kind < GraphFacts::kKinds; ++kind) {
     if (facts.by_kind[kind] == 0) continue;
     kinds.add_row({to_string(static_cast<NodeKind>(kind)), std::to_string(facts.by_kind[kind]),
@@ -79,8 +78,7 @@ GraphFacts facts_of(const ImportedRun& run) {
 /// Kernels of a graph without what is fused, and with it.
 void print_fusion(const GraphFacts& apart, const GraphFacts& fused) {
   constexpr auto kKernel = static_cast<std::size_t>(NodeKind::kKernel);
-  constexpr Table::Align kRight = Table::Align::kRight;
-  Table table({{"fusion"}, {"apart", kRight}, {"fused", kRight}});
+  Table table = Table::titled("fusion | >apart | >fused");
   table.add_row(
       {"kernels", std::to_string(apart.by_kind[kKernel]), std::to_string(fused.by_kind[kKernel])});
   table.add_row({"FLOPs", format_si(apart.flops, "FLOP"), format_si(fused.flops, "FLOP")});

@@ -31,12 +31,8 @@ std::vector<PublishedComparison> compare_with_progress(const std::vector<std::st
 }
 
 void print_sources(const std::vector<PublishedSummary>& sources) {
-  Table table({{"source"},
-               {"n", Table::Align::kRight},
-               {"mean absolute error", Table::Align::kRight},
-               {"bias", Table::Align::kRight},
-               {"worst", Table::Align::kRight},
-               {"in p10 to p90", Table::Align::kRight}});
+  Table table =
+      Table::titled("source | >n | >mean absolute error | >bias | >worst | >in p10 to p90");
   for (const PublishedSummary& s : sources) {
     const bool any = s.predicted > 0;
     table.add_row(

@@ -73,11 +73,7 @@ void print_summary(const TimedRecord& run) {
   const RunRecord& record = run.record;
   std::cout << record.experiment << (record.name.empty() ? "" : ": " + record.name) << "\n";
   if (record.status != RunStatus::kOk) std::cout << record.reason << "\n";
-  Table table({{"metric"},
-               {"value", Table::Align::kRight},
-               {"exact", Table::Align::kRight},
-               {"unit"},
-               {"p10 to p90"}});
+  Table table = Table::titled("metric | >value | >exact | unit | p10 to p90");
   for (const Label& label : record.labels) table.add_row({label.name, label.value, "", "", ""});
   for (const Metric& metric : record.metrics) {
     std::array<char, 40> exact{};

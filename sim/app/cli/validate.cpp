@@ -18,8 +18,6 @@ struct PublishedArguments {
   ExitCode run() const;
 };
 
-using Align = Table::Align;
-
 /// Whether a prediction is off, and whether memory would have held the run.
 std::string note_of(const PublishedComparison& c) {
   const std::string off = c.ok() ? "" : "outside its tolerance";
@@ -35,13 +33,7 @@ std::string interval_of(const PublishedComparison& c, const std::string& unit) {
 }
 
 void print_rows(const std::vector<PublishedComparison>& comparisons) {
-  Table table({{"id"},
-               {"metric"},
-               {"predicted", Align::kRight},
-               {"measured", Align::kRight},
-               {"error", Align::kRight},
-               {"p10 to p90"},
-               {"note"}});
+  Table table = Table::titled("id | metric | >predicted | >measured | >error | p10 to p90 | note");
   for (const PublishedComparison& c : comparisons) {
     const std::string unit = c.row.compared_unit();
     const bool has = c.reason.empty();

@@ -86,14 +86,7 @@ std::vector<MemoryErrors> errors_of(const std::string& file,
 }
 
 void print(const std::vector<MemoryErrors>& all) {
-  using Align = Table::Align;
-  Table table({{"rows"},
-               {"what"},
-               {"n", Align::kRight},
-               {"median error", Align::kRight},
-               {"p90", Align::kRight},
-               {"worst"},
-               {"not predicted", Align::kRight}});
+  Table table = Table::titled("rows | what | >n | >median error | >p90 | worst | >not predicted");
   for (const MemoryErrors& e : all) {
     const auto text = [&](double distance) { return e.quantity->text(distance); };
     table.add_row({e.file, e.quantity->name, std::to_string(e.distances.size()),

@@ -31,7 +31,7 @@ std::optional<double> run_seconds(const PlanCounts& counts, const PlanReport& re
 }
 
 Table counts_table(const Sweep& sweep, const PlanCounts& counts) {
-  Table table({{"what"}, {"places", Table::Align::kRight}});
+  Table table = Table::titled("what | >places");
   const auto add = [&table](const std::string& what, std::uint64_t count) {
     table.add_row({what, count_text(count)});
   };
@@ -76,10 +76,7 @@ std::string time_line(const PlanCounts& counts, const PlanReport& report) {
 }
 
 Table excluded_table(const Sweep& sweep, const std::vector<ExcludedPlace>& places) {
-  Table table({{"place", Table::Align::kRight},
-               {"places", Table::Align::kRight},
-               {"excluded by"},
-               {"first of them"}});
+  Table table = Table::titled(">place | >places | excluded by | first of them");
   for (const ExcludedPlace& place : places)
     table.add_row({count_text(place.place), count_text(place.covers),
                    sweep.rules[place.case_index].where[place.rule].text, place.axes});

@@ -5,14 +5,16 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <utility>
 
+#include "sim/app/experiments/keys/table_columns.h"
 #include "sim/app/questions/points/shown_points.h"
-#include "sim/app/questions/sweep_columns.h"
 #include "sim/app/questions/sweep_rows.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/config/library.h"
+#include "sim/results/metric_table.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -23,6 +25,78 @@ std::string number(const char* format, double value) {
   std::snprintf(text.data(), text.size(), format, value);
   return text.data();
 }
+
+/// A parameter as it is written, a metric with its unit and interval; "-" without.
+std::string text_of(const RunRecord& record, const std::string& name) {
+  const Metric* metric = record.find(name);
+  if (metric == nullptr) {
+    const std::string named = name + "." + name.substr(name.rfind('.') + 1);  // of model: its name
+    for (const Parameter& parameter : record.parameters())
+      if (parameter.path == name || parameter.path == named) return parameter.text;
+    return "-";
+  }
+  const std::string unit = find_metric(name)->unit;
+  const char* shown = unit == "1" || unit.starts_with("1/") ? "" : unit.c_str();
+  std::string text = format_si(metric->value, shown);
+  if (metric->interval)
+    text += " [" + format_si(metric->interval->first, shown) + ", " +
+            format_si(metric->interval->second, shown) + "]";
+  return text;
+}
+
+std::optional<double> number_of(const RunRecord& record, const std::string& name) {
+  const std::optional<NamedValue> value = value_of(record, name);
+  return value ? std::optional(value->value) : std::nullopt;
+}
+
+std::string factor_text(double factor) {
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.3gx", factor);
+  return text.data();
+}
+
+/// The columns of a case: those that it asks for, in the place of the usual ones. A metric stands
+/// with its interval where it has one.
+std::vector<SweepColumn> sweep_columns(const SweepTableConfig& asked, const TableView& usual) {
+  if (asked.columns.empty()) return usual.columns;
+  std::vector<SweepColumn> columns;
+  columns.reserve(asked.columns.size());
+  for (const std::string& name : asked.columns)
+    columns.push_back({{name, Table::Align::kRight},
+                       [name](const RunRecord& record) { return text_of(record, name); },
+                       find_metric(name) == nullptr});
+  return columns;
+}
+
+/// The factor by which each row of a table is better than the first and the one above; factors of
+/// successive rows multiply to that over the first. Rows without a result are passed over.
+class Gains {
+ public:
+  explicit Gains(const SweepTableConfig& asked) : sought_(asked.gain) {}
+
+  /// Titles of the two columns; none where no gain is asked for.
+  std::vector<Table::Column> titles() const {
+    if (!sought_) return {};
+    return {{"over the first", Table::Align::kRight}, {"over the one above", Table::Align::kRight}};
+  }
+  /// The cells of the next row. @param fits whether the row has a result
+  std::vector<std::string> next(const RunRecord& record, bool fits) {
+    if (!sought_) return {};
+    const std::optional<double> value = fits ? number_of(record, sought_->name()) : std::nullopt;
+    if (!value) return {"-", "-"};
+    const auto better = [&](double than) {
+      return factor_text(sought_->minimize.empty() ? *value / than : than / *value);
+    };
+    if (!first_) first_ = above_ = value;
+    std::vector<std::string> cells = {better(*first_), better(*above_)};
+    above_ = value;
+    return cells;
+  }
+
+ private:
+  std::optional<ObjectiveConfig> sought_;
+  std::optional<double> first_, above_;
+};
 
 /// A result that breaks the limits of the table stands there as "none".
 std::string cell(const SweepColumn& column, const RunRecord& record, bool fits) {

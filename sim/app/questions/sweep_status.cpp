@@ -10,6 +10,7 @@
 #include "sim/app/questions/base/question.h"
 #include "sim/app/questions/points/stored_points.h"
 #include "sim/app/sweeps/plan/plan_counts.h"
+#include "sim/results/json_table.h"
 
 namespace orrery {
 namespace {
@@ -77,8 +78,6 @@ struct StatusQuestion {
       const PointTable::Group& group = points.groups()[i];
       counts[{group.status, group.experiment, group.engine_version}] += points.counts()[i];
     }
-    Table table(
-        {{"kind"}, {"engine", Table::Align::kRight}, {"status"}, {"points", Table::Align::kRight}});
     ordered_json json = ordered_json::array();
     for (const auto& [group, count] : counts) {
       const auto& [status, experiment, engine] = group;
@@ -86,18 +85,19 @@ struct StatusQuestion {
                       {"engine_version", engine},
                       {"status", status},
                       {"points", count}});
-      table.add_row({experiment, engine, status, std::to_string(count)});
     }
     answer.json["points"] = points.size();
+    if (!json.empty())
+      answer.add(json_table(json,
+                          "kind = experiment | >engine = engine_version | "
+                          "status = status | points = points count"));
     answer.json["counts"] = std::move(json);
-    if (!table.empty()) answer.add(std::move(table));
     answer.add(std::to_string(points.size()) + " points in the store\n");
   }
 
   /// Failures by reason, the commonest first.
   void add_reasons(const Database& database, Answer& answer) const {
-    Table table(
-        {{"failures", Table::Align::kRight}, {"exit code", Table::Align::kRight}, {"reason"}});
+    Table table = Table::titled(">failures | >exit code | reason");
     ordered_json json = ordered_json::array();
     Statement select = database.prepare(
         "SELECT count(*), exit_code, reason FROM points WHERE status = 'failed' GROUP BY 2, 3 "
@@ -123,15 +123,8 @@ struct StatusQuestion {
     if (database.integer("PRAGMA user_version") < kFirstWithAttempts) {
       return answer.add("the store is of an older version, which kept no more of failures\n");
     }
-    Table table({{"point"},
-                 {"name"},
-                 {"tries", Table::Align::kRight},
-                 {"exit code", Table::Align::kRight},
-                 {"signal", Table::Align::kRight},
-                 {"CPU", Table::Align::kRight},
-                 {"memory", Table::Align::kRight},
-                 {"host"},
-                 {"last words"}});
+    Table table = Table::titled(
+        "point | name | >tries | >exit code | >signal | >CPU | >memory | host | last words");
     ordered_json json = ordered_json::array();
     Statement select = database.prepare(
         "SELECT identity, name, attempts, exit_code, signal, user_s, system_s, peak_bytes, host, "
@@ -159,9 +152,7 @@ struct StatusQuestion {
                      first_line(words)});
     }
     answer.json["failures"] = std::move(json);
-    if (table.empty()) return;
-    answer.add("\n");
-    answer.add(std::move(table));
+    answer.add_below(std::move(table));
   }
 };
 

@@ -211,7 +211,7 @@ TEST(EngineReleases, EveryVersionNamesEverySwitchOfItsKernels) {
 
 TEST(EngineReleases, DescribeShowsRulesWithVersionsAndSources) {
   Answer one;
-  for (const CatalogEntry& entry : shipped_catalog().software)
+  for (const CatalogEntry& entry : described_software())
     if (entry.name == "vllm_0_19") one = entry.details();
   const auto rule = [&one](const std::string& key) {
     for (const auto& row : one.json)
@@ -342,7 +342,7 @@ TEST_F(OwnVersion, IsDescribedByItsPath) {
   const std::string path = file(
       "extends: vllm_0_19\nversion: \"0.19-mine\"\nrules:\n  kernels.pdl: {value: on, source: "
       "our own build}\n");
-  const Answer answer = describe({"software", path}, shipped_catalog());
+  const Answer answer = describe({"software", path});
   const std::string text = answer.json.dump();
   EXPECT_THAT(text, HasSubstr("our own build"));
   EXPECT_THAT(text, HasSubstr("\"from\":\"0.19-mine\""));

@@ -3,10 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <locale>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
+
+#include "sim/results/answer.h"
+#include "sim/results/json_table.h"
 
 namespace orrery::table_test {
 namespace {
@@ -73,6 +78,43 @@ TEST(DisplayWidth, CountsColumnsNotBytes) {
 TEST(Table, RefusesRowsOfAnotherLength) {
   Table table({{"a"}, {"b"}});
   EXPECT_THROW(table.add_row({"1"}), std::logic_error);
+}
+
+TEST(Table, TitlesBehindAnAngleAreThoseOfRightAlignedColumns) {
+  const Table table = Table::titled("input | >at least | holds");
+  ASSERT_EQ(table.columns().size(), 3U);
+  EXPECT_EQ(table.columns()[1].title, "at least");
+  EXPECT_EQ(table.columns()[1].align, Table::Align::kRight);
+  EXPECT_EQ(table.columns()[2].title, "holds");
+  EXPECT_EQ(table.columns()[2].align, Table::Align::kLeft);
+}
+
+TEST(JsonTable, HasARowOfEachObjectWithUnits) {
+  const nlohmann::ordered_json rows = {
+      {{"name", "gemm"}, {"runs", 12345}, {"bytes", 41.23e9}, {"share", 0.123}, {"size", 12345}},
+      {{"name", "wait"}, {"runs", 1}, {"bytes", nullptr}, {"time_s", HUGE_VAL}, {"exact", 0.5}}};
+  const Table table = json_table(
+      rows,
+      "kernel = name | >kind = name | count = runs count | moved = bytes B | time = time_s s | "
+      "share = share percent | size = size plain | exact = exact number");
+  EXPECT_EQ(table.columns()[0].align, Table::Align::kLeft);
+  EXPECT_EQ(table.columns()[1].title, "kind");
+  EXPECT_EQ(table.columns()[1].align, Table::Align::kRight);
+  EXPECT_EQ(table.columns()[2].align, Table::Align::kRight);
+  using Cells = std::vector<std::string>;
+  EXPECT_EQ(table.rows()[0],
+            (Cells{"gemm", "gemm", "12345", "41.2 GB", "-", "12.3 %", "12.3 k", "-"}));
+  EXPECT_EQ(table.rows()[1], (Cells{"wait", "wait", "1", "-", "never", "-", "-", "0.5"}));
+}
+
+TEST(Answer, ATableWithoutRowsDoesNotStandBelow) {
+  Answer answer;
+  answer.add_below(Table::titled("input | >value"));
+  EXPECT_TRUE(answer.parts.empty());
+  auto rows = nlohmann::ordered_json::array();
+  rows.push_back({{"name", "a"}});
+  answer.add_below(json_table(rows, "input = name"));
+  EXPECT_EQ(answer.parts.size(), 2U);
 }
 
 }  // namespace

@@ -72,11 +72,7 @@ void add_link_use(const MachineLinkUse& use, RunRecord& record) {
 
 std::optional<Table> link_use_table(const RunRecord& record) {
   if (record.link_classes.empty()) return std::nullopt;
-  Table table({{"links"},
-               {"number", Table::Align::kRight},
-               {"bytes", Table::Align::kRight},
-               {"busy", Table::Align::kRight},
-               {"busiest", Table::Align::kRight}});
+  Table table = Table::titled("links | >number | >bytes | >busy | >busiest");
   for (const LinkUse& use : record.link_classes) {
     table.add_row({use.name, std::to_string(use.links), format_si(use.bytes, "B"),
                    format_percent(use.busy_share), format_percent(use.peak_share)});

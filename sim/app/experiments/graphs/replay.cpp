@@ -303,19 +303,14 @@ void ReplayExperiment::run(const SimulateOptions& simulate, RunRecord& record) c
 
 std::optional<Table> replayed_class_table(const RunRecord& record) {
   if (record.experiment != "replay" || record.classes.empty()) return std::nullopt;
-  constexpr Table::Align kRight = Table::Align::kRight;
   double all = 0;
   std::vector<ClassBreakdown> rows = record.classes;
   std::stable_sort(rows.begin(), rows.end(), [](const ClassBreakdown& a, const ClassBreakdown& b) {
     return a.time_s > b.time_s;
   });
   for (const ClassBreakdown& row : rows) all += row.time_s;
-  Table table({{"what the last rank did"},
-               {"count", kRight},
-               {"time", kRight},
-               {"share", kRight},
-               {"rate", kRight},
-               {"bytes a second", kRight}});
+  Table table =
+      Table::titled("what the last rank did | >count | >time | >share | >rate | >bytes a second");
   for (const ClassBreakdown& row : rows) {
     const auto rate = [&](double amount, const char* unit) {
       return amount > 0 && row.time_s > 0 ? format_si(amount / row.time_s, unit) : std::string();

@@ -3,14 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/questions/describe/facts.h"
 #include "sim/config/load.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/units/spelling.h"
@@ -33,70 +32,48 @@ struct Listed {
 /// One column of figures: what it is called in JSON and to sort by, and in the table.
 struct Column {
   std::string key, title;
-  double unit = 1;  // of the table, in SI base units
-  std::function<std::optional<TableFigure>(const AcceleratorConfig&)> figure;
+  double unit = 1;   // of the table, in SI base units
+  std::string fact;  // key of an accelerator; empty: the ratio of two
 };
 
-template <class T>
-TableFigure figure_of(const Fact<T>& fact) {
-  const std::string& source = fact.nameplate ? fact.nameplate_source : fact.source;
-  double value = 0;
-  if constexpr (std::is_arithmetic_v<T>) {
-    value = static_cast<double>(fact.published());
-  } else {
-    value = fact.published().base();
-  }
-  return {value, source.find("estimate") != std::string::npos};
-}
-
-Column rate_column(Precision precision) {
-  return {to_string(precision), to_string(precision), 1e12,
-          [precision](const AcceleratorConfig& a) -> std::optional<TableFigure> {
-            const auto found = a.compute.matrix.find(precision);
-            if (found == a.compute.matrix.end()) return {};
-            return figure_of(found->second);
-          }};
-}
-
-Column port(const char* key, const char* title, PortConfig AcceleratorConfig::*member) {
-  return {key, title, 1e9, [member](const AcceleratorConfig& a) -> std::optional<TableFigure> {
-            if (!(a.*member).present()) return {};
-            return figure_of((a.*member).bandwidth);
-          }};
-}
-
-std::optional<TableFigure> year_of(const AcceleratorConfig& a) {
-  if (!a.year) return {};
-  return figure_of(*a.year);
+std::optional<TableFigure> figure_of(const AcceleratorConfig& a, const std::string& key) {
+  if (key == "scale_up.bandwidth" && !a.scale_up.present()) return {};
+  if (key == "scale_out.bandwidth" && !a.scale_out.present()) return {};
+  const std::optional<SeenFact> fact = fact_at(a, key);
+  if (!fact) return {};
+  return TableFigure{fact->published, fact->published_source.find("estimate") != std::string::npos};
 }
 
 /// FLOP of the widest 16-bit rate that a byte of memory traffic pays for.
 std::optional<TableFigure> intensity(const AcceleratorConfig& a) {
-  for (const Precision precision : {Precision::kBf16, Precision::kFp16, Precision::kInt8}) {
-    const auto found = a.compute.matrix.find(precision);
-    if (found == a.compute.matrix.end()) continue;
-    const TableFigure rate = figure_of(found->second), memory = figure_of(a.memory.bandwidth);
-    return TableFigure{rate.value / memory.value, rate.estimated || memory.estimated};
+  for (const char* precision : {"bf16", "fp16", "int8"}) {
+    const auto rate = figure_of(a, std::string("compute.matrix.") + precision);
+    if (!rate) continue;
+    const TableFigure memory = *figure_of(a, "memory.bandwidth");
+    return TableFigure{rate->value / memory.value, rate->estimated || memory.estimated};
   }
   return {};
 }
 
+std::optional<TableFigure> figure_of(const AcceleratorConfig& a, const Column& column) {
+  return column.fact.empty() ? intensity(a) : figure_of(a, column.fact);
+}
+
 const std::vector<Column>& columns() {
-  static const std::vector<Column> all = {
-      {"year", "year", 1, year_of},
-      {"vector", "fp32", 1e12, [](const auto& a) { return figure_of(a.compute.vector); }},
-      rate_column(Precision::kTf32),
-      rate_column(Precision::kFp16),
-      rate_column(Precision::kBf16),
-      rate_column(Precision::kFp8),
-      rate_column(Precision::kInt8),
-      rate_column(Precision::kNvfp4),
-      {"capacity", "GB", 1e9, [](const auto& a) { return figure_of(a.memory.capacity); }},
-      {"bandwidth", "GB/s", 1e9, [](const auto& a) { return figure_of(a.memory.bandwidth); }},
-      {"flop_per_byte", "FLOP/B", 1, intensity},
-      {"tdp", "W", 1, [](const auto& a) { return figure_of(a.power.tdp); }},
-      port("scale_up", "up GB/s", &AcceleratorConfig::scale_up),
-      port("scale_out", "out GB/s", &AcceleratorConfig::scale_out)};
+  static const std::vector<Column> all = {{"year", "year", 1, "year"},
+                                          {"vector", "fp32", 1e12, "compute.vector"},
+                                          {"tf32", "tf32", 1e12, "compute.matrix.tf32"},
+                                          {"fp16", "fp16", 1e12, "compute.matrix.fp16"},
+                                          {"bf16", "bf16", 1e12, "compute.matrix.bf16"},
+                                          {"fp8", "fp8", 1e12, "compute.matrix.fp8"},
+                                          {"int8", "int8", 1e12, "compute.matrix.int8"},
+                                          {"nvfp4", "nvfp4", 1e12, "compute.matrix.nvfp4"},
+                                          {"capacity", "GB", 1e9, "memory.capacity"},
+                                          {"bandwidth", "GB/s", 1e9, "memory.bandwidth"},
+                                          {"flop_per_byte", "FLOP/B", 1, ""},
+                                          {"tdp", "W", 1, "power.tdp"},
+                                          {"scale_up", "up GB/s", 1e9, "scale_up.bandwidth"},
+                                          {"scale_out", "out GB/s", 1e9, "scale_out.bandwidth"}};
   return all;
 }
 
@@ -130,7 +107,7 @@ nlohmann::ordered_json to_json(const Listed& listed) {
                                 {"dies", a.dies},    {"memory", a.memory.kind}};
   nlohmann::ordered_json estimates = nlohmann::ordered_json::array();
   for (const Column& column : columns()) {
-    const std::optional<TableFigure> figure = column.figure(a);
+    const std::optional<TableFigure> figure = figure_of(a, column);
     row[column.key] = figure ? nlohmann::ordered_json(figure->value) : nullptr;
     if (figure && figure->estimated) estimates.push_back(column.key);
   }
@@ -184,7 +161,7 @@ void sort_by(const std::string& key, std::vector<Listed>& all) {
                      "\nthere are: " + known);
   }
   const auto value = [&](const Listed& listed) {
-    const std::optional<TableFigure> figure = column->figure(listed.device);
+    const std::optional<TableFigure> figure = figure_of(listed.device, *column);
     return figure ? figure->value : -1;
   };
   std::stable_sort(all.begin(), all.end(),
@@ -211,7 +188,7 @@ Answer accelerator_table(const config::Library& library, const std::string& sort
   for (const Listed& listed : all) {
     std::vector<std::string> cells = {listed.id};
     for (const Column& column : columns())
-      cells.push_back(cell(column, column.figure(listed.device)));
+      cells.push_back(cell(column, figure_of(listed.device, column)));
     cells.push_back(listed.device.memory.kind);
     cells.push_back(links_of(listed.device.scale_up));
     cells.push_back(listed.device.name);

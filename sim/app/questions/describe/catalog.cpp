@@ -7,15 +7,10 @@
 #include "models/collectives/algorithm.h"
 #include "models/kernels/device/family.h"
 #include "models/topologies/fabric.h"
-#include "sim/app/experiments/core/experiment.h"
-#include "sim/app/questions/describe/describe_collective.h"
-#include "sim/app/questions/describe/describe_layers.h"
-#include "sim/app/questions/describe/describe_model.h"
-#include "sim/app/questions/describe/describe_software.h"
-#include "sim/app/sweeps/sweep_config.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/machine/calibration.h"
+#include "sim/results/json_table.h"
 #include "sim/serving/request_source.h"
 #include "sim/serving/router.h"
 #include "sim/serving/scheduler.h"
@@ -34,43 +29,31 @@ ModelConfig load_model(const std::string& name) {
   return config::load<ModelConfig>(library.locate("models", name, ""), library, "models");
 }
 
-/// A model by the path of its file.
-CatalogEntry model_of_file(const std::string& path) {
-  ModelConfig model;
-  if (path.ends_with(".json")) {
-    model.hf.path = path;
-    model.name = load_huggingface(path).name;
-  } else {
-    model = load_model(path);
-  }
-  const std::string help = model.source.empty() ? "a Hugging Face configuration" : model.source;
-  return {model.name, help, [model] { return model_details(model); }};
-}
-
 /// The keys of one of several structs.
 Answer key_details(const config::Record& record) {
   Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
-  Table table({{"key"}, {"default"}, {"what it is"}, {"type"}});
-  for (const config::KeyHelp& key : config::describe_keys(record)) {
-    table.add_row({key.path, key.fallback, key.help, key.type});
+  for (const config::KeyHelp& key : config::describe_keys(record))
     answer.json.push_back(
         {{"key", key.path}, {"default", key.fallback}, {"help", key.help}, {"type", key.type}});
-  }
-  answer.add(std::move(table));
+  answer.add(
+      json_table(answer.json, "key = key | default = default | what it is = help | type = type"));
   return answer;
 }
 
+/// Structs with keys of their own.
 template <class Base>
-void add_structs(std::vector<CatalogEntry>& entries) {
-  for (const auto& [name, item] : config::Registered<Base>::items()) {
-    const auto record = item.record;
-    entries.push_back({name, item.help, [record] { return key_details(record()); }});
-  }
+std::vector<CatalogEntry> structs() {
+  std::vector<CatalogEntry> entries;
+  for (const auto& [name, item] : config::Registered<Base>::items())
+    entries.push_back({name, item.help, [record = item.record] { return key_details(record()); }});
+  return entries;
 }
 
 template <class R>
-void add_registry(std::vector<CatalogEntry>& entries) {
+std::vector<CatalogEntry> registry() {
+  std::vector<CatalogEntry> entries;
   for (const auto& [name, item] : R::items()) entries.push_back({name, item.help});
+  return entries;
 }
 
 /// What the model "tiles" has no family for: the classes that the roofline predicts there.
@@ -84,46 +67,65 @@ std::string classes_without_tiles() {
 
 }  // namespace
 
-Catalog shipped_catalog() {
-  Catalog catalog;
+std::vector<CatalogEntry> described_models() {
+  std::vector<CatalogEntry> entries;
   for (const std::string& name : config::default_library().names("models")) {
     const ModelConfig model = load_model(name);
-    catalog.models.push_back({name, model.source, [model] { return model_details(model); }});
+    entries.push_back({name, model.source, [model] { return model_details(model); }});
   }
-  catalog.model_file = model_of_file;
-  catalog.layer_models = described_layer_models();
-  catalog.layer_model_file = described_layer_model;
-  add_structs<ListedLayer>(catalog.layers);
-  catalog.software = described_software();
-  catalog.software_file = described_software_file;
-  for (const auto& [name, item] : ScaleUpRegistry::items()) {
-    const auto record = item.entry.record;
-    catalog.topologies.push_back({name, item.help, [record] { return key_details(record()); }});
+  return entries;
+}
+
+CatalogEntry described_model(const std::string& path) {
+  ModelConfig model;
+  if (path.ends_with(".json")) {
+    model.hf.path = path;
+    model.name = load_huggingface(path).name;
+  } else {
+    model = load_model(path);
   }
-  add_registry<ScaleOutRegistry>(catalog.topologies);
+  const std::string help = model.source.empty() ? "a Hugging Face configuration" : model.source;
+  return {model.name, help, [model] { return model_details(model); }};
+}
+
+std::vector<CatalogEntry> described_layers() { return structs<ListedLayer>(); }
+
+std::vector<CatalogEntry> described_topologies() {
+  std::vector<CatalogEntry> entries;
+  for (const auto& [name, item] : ScaleUpRegistry::items())
+    entries.push_back(
+        {name, item.help, [record = item.entry.record] { return key_details(record()); }});
+  for (CatalogEntry& entry : registry<ScaleOutRegistry>()) entries.push_back(std::move(entry));
+  return entries;
+}
+
+std::vector<CatalogEntry> described_collectives() {
+  std::vector<CatalogEntry> entries;
   for (const auto& [name, item] : AlgorithmRegistry::items()) {
     const CollectiveAlgorithm& algorithm = *item.entry;
-    catalog.collectives.push_back({name, item.help + ": " + served_kinds(algorithm),
-                                   [&algorithm] { return served_steps(algorithm); }});
+    entries.push_back({name, item.help + ": " + served_kinds(algorithm),
+                       [&algorithm] { return served_steps(algorithm); }});
   }
-  add_structs<OperatorConfig>(catalog.operators);
-  add_registry<ScheduleRegistry>(catalog.schedules);
-  add_structs<SchedulerConfig>(catalog.schedulers);
-  add_registry<Routers>(catalog.routers);
-  add_structs<RequestSourceConfig>(catalog.workloads);
-  add_registry<TraceFormats>(catalog.traces);
+  return entries;
+}
+
+std::vector<CatalogEntry> described_operators() { return structs<OperatorConfig>(); }
+std::vector<CatalogEntry> described_schedules() { return registry<ScheduleRegistry>(); }
+std::vector<CatalogEntry> described_schedulers() { return structs<SchedulerConfig>(); }
+std::vector<CatalogEntry> described_routers() { return registry<Routers>(); }
+std::vector<CatalogEntry> described_workloads() { return structs<RequestSourceConfig>(); }
+std::vector<CatalogEntry> described_traces() { return registry<TraceFormats>(); }
+
+std::vector<CatalogEntry> described_kernels() {
+  std::vector<CatalogEntry> entries;
   for (const auto& [kind, tiled] : tile_families())
-    catalog.kernels.push_back({to_string(kind), "tiles: " + tiled.help});
-  catalog.kernels.push_back(
+    entries.push_back({to_string(kind), "tiles: " + tiled.help});
+  entries.push_back(
       {"roofline",
        classes_without_tiles() +
            "; every kernel of calibrations of the model roofline: p-norm roofline, launch + "
            "(t_matrix^p + t_vector^p + t_memory^p + t_host^p)^(1/p), rates times efficiency"});
-  for (const auto& [kind, info] : experiment_kinds())
-    catalog.schemas.push_back({"experiment", "one simulation", kind, &info.record()});
-  catalog.schemas.push_back(
-      {"sweep", SweepConfig::schema().record().help(), "sweep", &SweepConfig::schema().record()});
-  return catalog;
+  return entries;
 }
 
 }  // namespace orrery

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/schema.h"
 #include "sim/results/answer.h"
 
 namespace orrery {
+
+class CollectiveAlgorithm;
+struct ModelConfig;
 
 /// One thing that can be described.
 struct CatalogEntry {
@@ -17,32 +19,35 @@ struct CatalogEntry {
   std::function<Answer()> details = nullptr;  ///< more than that line; none: the line is all
 };
 
-/// The thing that a file describes.
-using EntryOfFile = std::function<CatalogEntry(const std::string& path)>;
+/// What there is of each kind in the library and the registries.
+std::vector<CatalogEntry> described_models();
+std::vector<CatalogEntry> described_layer_models();  ///< models that are lists of layers
+std::vector<CatalogEntry> described_layers();        ///< kinds of layers of such lists
+std::vector<CatalogEntry> described_software();      ///< software of training runs and engines
+std::vector<CatalogEntry> described_topologies();
+std::vector<CatalogEntry> described_collectives();
+std::vector<CatalogEntry> described_operators();
+std::vector<CatalogEntry> described_schedules();
+std::vector<CatalogEntry> described_schedulers();
+std::vector<CatalogEntry> described_routers();
+std::vector<CatalogEntry> described_workloads();
+std::vector<CatalogEntry> described_traces();
+std::vector<CatalogEntry> described_kernels();
 
-/// A struct whose keys can be described.
-struct KeySource {
-  std::string file;  ///< what its files are called: "experiment"
-  std::string help;  ///< what such a file has, one line
-  std::string kind;  ///< kind of such a file where there are several: "training"
-  const config::Record* record = nullptr;
-};
+/// The one that a file describes: a model (YAML or a Hugging Face config.json), a list of layers, a
+/// version of an engine. @throws config::ConfigError
+CatalogEntry described_model(const std::string& path);
+CatalogEntry described_layer_model(const std::string& path);
+CatalogEntry described_software_file(const std::string& path);
 
-/// What `describe` cannot find out by itself: the lists of the registries and the top-level
-/// schemas.
-struct Catalog {
-  /// A model that is named by the path of its file, YAML or a Hugging Face config.json.
-  EntryOfFile model_file;
-  EntryOfFile layer_model_file;  ///< a list of layers likewise
-  EntryOfFile software_file;     ///< a version of an engine that a user wrote
-  std::vector<CatalogEntry> models, topologies, collectives, operators, schedules, kernels;
-  std::vector<CatalogEntry> layer_models, layers;  ///< models that are lists; kinds of layers
-  std::vector<CatalogEntry> software;              ///< software of training runs
-  std::vector<CatalogEntry> schedulers, routers, workloads, traces;  ///< parts of serving
-  std::vector<KeySource> schemas;  ///< schemas that have the configuration keys
-};
+/// A model in one screen: layers by kind, parameters by module, how its checkpoint stores them,
+/// bytes of cache and state of a token and a sequence, FLOPs of a token at some contexts.
+Answer model_details(const ModelConfig& model);
 
-/// The models of the library, all registries, and the schemas of experiments and sweeps.
-Catalog shipped_catalog();
+/// The collectives that an algorithm serves on some machine: "all_gather, reduce_scatter".
+std::string served_kinds(const CollectiveAlgorithm& algorithm);
+/// A table of them: dependent steps on an example inside a system and one between systems, and what
+/// the fabric must be able to do.
+Answer served_steps(const CollectiveAlgorithm& algorithm);
 
 }  // namespace orrery

@@ -7,14 +7,18 @@
 #include <sstream>
 
 #include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/app/questions/describe/accelerator_table.h"
-#include "sim/app/questions/describe/compare_accelerators.h"
+#include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe_accelerator.h"
 #include "sim/app/questions/describe/describe_calibration.h"
 #include "sim/app/questions/describe/describe_system.h"
+#include "sim/app/sweeps/sweep_config.h"
 #include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "sim/machine/calibration.h"
 #include "sim/machine/system_config.h"
+#include "sim/results/json_table.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/table.h"
 #include "sim/units/spelling.h"
@@ -26,16 +30,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
 
-struct Context {
-  const Catalog& catalog;
-  const config::Library& library;
-};
+using Entries = std::vector<CatalogEntry>;
+using EntryOfFile = CatalogEntry (*)(const std::string& path);
 
 /// A word that `describe` takes first, with the list and the details behind it.
 struct Kind {
   std::string name, singular, help;
-  std::function<std::vector<CatalogEntry>(const Context&)> list;
-  std::function<Answer(const Words& names, const Context&)> details;
+  std::function<Answer(const config::Library&)> list;
+  std::function<Answer(const Words& names, const config::Library&)> details;
 };
 
 [[noreturn]] void refuse(const std::string& what, const std::string& name, const Words& known) {
@@ -47,20 +49,17 @@ struct Kind {
   throw UsageError(message);
 }
 
-Words names_of(const std::vector<CatalogEntry>& entries) {
+Words names_of(const Entries& entries) {
   Words names;
   for (const CatalogEntry& entry : entries) names.push_back(entry.name);
   return names;
 }
 
-Answer list(const std::string& title, const std::vector<CatalogEntry>& entries) {
+Answer list(const std::string& title, const Entries& entries) {
   Answer answer{.parts = {}, .json = Json::array()};
-  Table table({{title, Table::Align::kLeft}, {"what it is", Table::Align::kLeft}});
-  for (const CatalogEntry& entry : entries) {
-    table.add_row({entry.name, entry.help});
+  for (const CatalogEntry& entry : entries)
     answer.json.push_back({{"name", entry.name}, {"help", entry.help}});
-  }
-  answer.add(std::move(table));
+  answer.add(json_table(answer.json, title + " = name | what it is = help"));
   return answer;
 }
 
@@ -72,16 +71,15 @@ void append(Answer& all, const Answer& one) {
 }
 
 // Details of things that the program only knows by name and text; of a file by its path.
-Answer describe_entries(const Words& names, const std::string& what,
-                        const std::vector<CatalogEntry>& entries,
+Answer describe_entries(const Words& names, const std::string& what, const Entries& entries,
                         const EntryOfFile& of_file = nullptr) {
   Answer all{.parts = {}, .json = Json::array()};
   for (const std::string& name : names) {
-    std::vector<CatalogEntry> files;
+    Entries files;
     if (of_file && (config::Library::is_path(name) || name.ends_with(".json")))
       files.push_back(of_file(name));
     const std::string& known = files.empty() ? name : files.front().name;
-    const std::vector<CatalogEntry>& all_known = files.empty() ? entries : files;
+    const Entries& all_known = files.empty() ? entries : files;
     const auto entry = std::find_if(all_known.begin(), all_known.end(),
                                     [&](const CatalogEntry& e) { return e.name == known; });
     if (entry == all_known.end()) refuse(what, name, names_of(entries));
@@ -98,13 +96,11 @@ Answer describe_entries(const Words& names, const std::string& what,
 }
 
 Kind catalog_kind(std::string name, const std::string& singular, std::string help,
-                  std::vector<CatalogEntry> Catalog::*entries,
-                  EntryOfFile Catalog::*of_file = nullptr) {
+                  Entries (*entries)(), EntryOfFile of_file = nullptr) {
   return {std::move(name), singular, std::move(help),
-          [entries](const Context& context) { return context.catalog.*entries; },
-          [entries, singular, of_file](const Words& names, const Context& context) {
-            return describe_entries(names, singular, context.catalog.*entries,
-                                    of_file ? context.catalog.*of_file : nullptr);
+          [=](const config::Library&) { return list(singular, entries()); },
+          [=](const Words& names, const config::Library&) {
+            return describe_entries(names, singular, entries(), of_file);
           }};
 }
 
@@ -116,16 +112,22 @@ struct Loaded {
   T object;
 };
 
-template <class T>
-Loaded<T> load(const std::string& kind, const std::string& what, const std::string& name,
-               const config::Library& library) {
+/// The path of what a name or a path stands for.
+std::string located(const std::string& kind, const std::string& what, const std::string& name,
+                    const config::Library& library) {
   if (!config::Library::is_path(name)) {
     const Words known = library.names(kind);
     if (std::find(known.begin(), known.end(), name) == known.end()) refuse(what, name, known);
   }
+  return library.locate(kind, name, "");
+}
+
+template <class T>
+Loaded<T> load(const std::string& kind, const std::string& what, const std::string& name,
+               const config::Library& library) {
   config::Diagnostics diagnostics;
   const config::Node node =
-      config::load_file(library.locate(kind, name, ""), diagnostics, library, kind);
+      config::load_file(located(kind, what, name, library), diagnostics, library, kind);
   diagnostics.throw_if_errors();
   const config::Record& record = T::schema().record();
   Loaded<T> loaded{.node = config::complete(node, record, diagnostics, library), .object = {}};
@@ -134,73 +136,56 @@ Loaded<T> load(const std::string& kind, const std::string& what, const std::stri
   return loaded;
 }
 
-// The table of all stands for the list.
-std::vector<CatalogEntry> list_accelerators(const Context& context) {
-  std::vector<CatalogEntry> entries;
-  for (const std::string& name : context.library.names("accelerators"))
-    entries.push_back({name, {}});
-  return entries;
-}
-
-std::vector<CatalogEntry> list_systems(const Context& context) {
-  std::vector<CatalogEntry> entries;
-  for (const std::string& name : context.library.names("systems")) {
-    const SystemConfig s = load<SystemConfig>("systems", "system", name, context.library).object;
+Answer list_systems(const config::Library& library) {
+  Entries entries;
+  for (const std::string& name : library.names("systems")) {
+    const SystemConfig s = load<SystemConfig>("systems", "system", name, library).object;
     std::ostringstream help;
     help << s.name << ", " << s.accelerators.value << " x " << s.accelerator.name;
     entries.push_back({name, help.str()});
   }
-  return entries;
+  return list("system", entries);
 }
 
-Answer describe_accelerators(const Words& names, const Context& context) {
+Answer describe_accelerators(const Words& names, const config::Library& library) {
   Answer all{.parts = {}, .json = Json::array()};
   std::vector<NamedDevice> devices;
   for (const std::string& name : names) {
-    const auto loaded =
-        load<AcceleratorConfig>("accelerators", "accelerator", name, context.library);
+    const auto loaded = load<AcceleratorConfig>("accelerators", "accelerator", name, library);
     append(all, describe_accelerator(name, loaded.object, loaded.node));
-    if (names.size() > 1)
-      devices.push_back(
-          {name,
-           load<AcceleratorConfig>("accelerators", "accelerator", name, context.library).node});
+    devices.push_back({name, loaded.node});
   }
   if (names.size() > 1) all.parts = {compare_accelerators(devices)};
   return all;
 }
 
-Answer compare_systems(const Words& names, const Context& context) {
+Answer compare_systems(const Words& names, const config::Library& library) {
   std::vector<SystemConfig> systems;
   for (const std::string& name : names) {
-    systems.push_back(load<SystemConfig>("systems", "system", name, context.library).object);
+    systems.push_back(load<SystemConfig>("systems", "system", name, library).object);
   }
   return describe_systems(systems);
 }
 
-std::vector<CatalogEntry> list_calibrations(const Context& context) {
-  std::vector<CatalogEntry> entries;
-  for (const std::string& name : context.library.names("calibrations")) {
-    const Calibration c = load_calibration(context.library.locate("calibrations", name, ""));
+Answer list_calibrations(const config::Library& library) {
+  Entries entries;
+  for (const std::string& name : library.names("calibrations")) {
+    const Calibration c = load_calibration(library.locate("calibrations", name, ""));
     entries.push_back({name, c.model + " of " + c.accelerator + ", " +
                                  std::to_string(c.fits.size()) + " fits, " + c.made_with});
   }
-  return entries;
+  return list("calibration", entries);
 }
 
-Answer describe_named_calibrations(const Words& names, const Context& context) {
-  const Words known = context.library.names("calibrations");
+Answer describe_named_calibrations(const Words& names, const config::Library& library) {
   std::vector<Calibration> calibrations;
-  for (const std::string& name : names) {
-    if (!config::Library::is_path(name) &&
-        std::find(known.begin(), known.end(), name) == known.end())
-      refuse("calibration", name, known);
-    calibrations.push_back(load_calibration(context.library.locate("calibrations", name, "")));
-  }
+  for (const std::string& name : names)
+    calibrations.push_back(load_calibration(located("calibrations", "calibration", name, library)));
   return describe_calibrations(calibrations);
 }
 
-std::vector<CatalogEntry> list_metrics(const Context&) {
-  std::vector<CatalogEntry> entries;
+Entries list_metrics() {
+  Entries entries;
   for (const auto& [name, metric] : metric_table()) {
     const std::string unit = metric.unit.empty() ? "" : " [" + metric.unit + "]";
     entries.push_back({metric.name, metric.meaning + unit + " (" + metric.experiments + ")"});
@@ -211,6 +196,21 @@ std::vector<CatalogEntry> list_metrics(const Context&) {
 std::string key_text(const config::KeyHelp& key) {
   const std::string fallback = key.fallback.empty() ? "" : ", default: " + key.fallback;
   return key.help + " (" + key.type + (key.fallback == "required" ? ", required" : fallback) + ")";
+}
+
+/// A struct whose keys can be described.
+struct KeySource {
+  std::string file;  ///< what its files are called: "experiment"
+  std::string kind;  ///< kind of such a file where there are several: "training"
+  const config::Record* record = nullptr;
+};
+
+std::vector<KeySource> key_sources() {
+  std::vector<KeySource> sources;
+  for (const auto& [kind, info] : experiment_kinds())
+    sources.push_back({"experiment", kind, &info.record()});
+  sources.push_back({"sweep", "sweep", &SweepConfig::schema().record()});
+  return sources;
 }
 
 /// One key of a kind of file, and which kinds of them have it.
@@ -235,12 +235,13 @@ std::vector<ListedKey> keys_of(const std::vector<KeySource>& kinds) {
   return keys;
 }
 
-std::vector<CatalogEntry> list_keys(const Context& context) {
+Entries list_keys() {
   std::map<std::string, std::vector<KeySource>> files;
-  for (const KeySource& source : context.catalog.schemas) files[source.file].push_back(source);
-  std::vector<CatalogEntry> entries;
+  for (const KeySource& source : key_sources()) files[source.file].push_back(source);
+  Entries entries;
   for (const auto& [file, kinds] : files) {
-    entries.push_back({file, kinds.front().help});
+    const bool one = file == "experiment";
+    entries.push_back({file, one ? "one simulation" : kinds.front().record->help()});
     for (ListedKey& key : keys_of(kinds)) {
       if (key.kinds.size() < kinds.size()) {
         std::string names;
@@ -255,9 +256,9 @@ std::vector<CatalogEntry> list_keys(const Context& context) {
 
 /// The keys of one kind of experiment, or none where no kind is called so. Those of its machine
 /// stand apart, under `system`.
-std::vector<CatalogEntry> keys_of_kind(const std::string& name, const Context& context) {
-  std::vector<CatalogEntry> entries;
-  for (const KeySource& source : context.catalog.schemas) {
+Entries keys_of_kind(const std::string& name) {
+  Entries entries;
+  for (const KeySource& source : key_sources()) {
     if (source.kind != name) continue;
     for (ListedKey& key : keys_of({source}))
       if (key.entry.name.rfind(source.file + ".system.", 0) != 0)
@@ -267,32 +268,30 @@ std::vector<CatalogEntry> keys_of_kind(const std::string& name, const Context& c
 }
 
 /// The key of a name and all below it.
-std::vector<CatalogEntry> keys_below(const std::string& name,
-                                     const std::vector<CatalogEntry>& keys) {
-  std::vector<CatalogEntry> chosen;
+Entries keys_below(const std::string& name, const Entries& keys) {
+  Entries chosen;
   for (const CatalogEntry& key : keys)
     if (key.name == name || key.name.rfind(name + ".", 0) == 0) chosen.push_back(key);
   return chosen;
 }
 
 /// Kinds of experiments may have been meant as well as keys.
-[[noreturn]] void refuse_key(const std::string& name, const std::vector<CatalogEntry>& keys,
-                             const Context& context) {
+[[noreturn]] void refuse_key(const std::string& name, const Entries& keys) {
   std::vector<std::string> known = names_of(keys);
-  for (const KeySource& source : context.catalog.schemas) known.push_back(source.kind);
+  for (const KeySource& source : key_sources()) known.push_back(source.kind);
   refuse("key", name, known);
 }
 
 /// The keys named and all below them; an experiment's also without its name, and all of a kind of
 /// experiment.
-Answer describe_key_names(const Words& names, const Context& context) {
-  const std::vector<CatalogEntry> keys = list_keys(context);
-  std::vector<CatalogEntry> chosen;
+Answer describe_key_names(const Words& names, const config::Library&) {
+  const Entries keys = list_keys();
+  Entries chosen;
   for (const std::string& name : names) {
-    std::vector<CatalogEntry> found = keys_below(name, keys);
-    if (found.empty()) found = keys_of_kind(name, context);
+    Entries found = keys_below(name, keys);
+    if (found.empty()) found = keys_of_kind(name);
     if (found.empty()) found = keys_below("experiment." + name, keys);
-    if (found.empty()) refuse_key(name, keys, context);
+    if (found.empty()) refuse_key(name, keys);
     chosen.insert(chosen.end(), found.begin(), found.end());
   }
   return list("key", chosen);
@@ -302,50 +301,51 @@ const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"accelerators", "accelerator",
        "chips; NAME: every value with its source; NAME...: side by side, with ratios",
-       list_accelerators, describe_accelerators},
+       [](const config::Library& library) { return accelerator_table(library); },
+       describe_accelerators},
       {"systems", "system", "servers and supernodes; NAME...: side by side, with ratios",
        list_systems, compare_systems},
       catalog_kind("models", "model",
                    "language models; NAME or PATH (YAML, config.json): sizes, formats",
-                   &Catalog::models, &Catalog::model_file),
+                   described_models, described_model),
       catalog_kind("layer_models", "layer_model",
-                   "models as lists of layers; NAME or PATH: layers, sizes", &Catalog::layer_models,
-                   &Catalog::layer_model_file),
+                   "models as lists of layers; NAME or PATH: layers, sizes", described_layer_models,
+                   described_layer_model),
       catalog_kind("layers", "layer", "kinds of layers of such lists; NAME: its keys",
-                   &Catalog::layers),
-      catalog_kind("topologies", "topology", "network topologies", &Catalog::topologies),
-      catalog_kind("collectives", "collective", "collective algorithms", &Catalog::collectives),
+                   described_layers),
+      catalog_kind("topologies", "topology", "network topologies", described_topologies),
+      catalog_kind("collectives", "collective", "collective algorithms", described_collectives),
       catalog_kind("operators", "operator", "what `experiment: operator` runs; NAME: its keys",
-                   &Catalog::operators),
+                   described_operators),
       catalog_kind("schedulers", "scheduler", "engines of serving; NAME: its keys under `engine`",
-                   &Catalog::schedulers),
-      catalog_kind("routers", "router", "what spreads requests over replicas", &Catalog::routers),
-      catalog_kind("workloads", "workload", "requests; NAME: its keys", &Catalog::workloads),
-      catalog_kind("traces", "trace", "forms of recorded requests", &Catalog::traces),
-      catalog_kind("schedules", "schedule", "pipeline schedules of training", &Catalog::schedules),
+                   described_schedulers),
+      catalog_kind("routers", "router", "what spreads requests over replicas", described_routers),
+      catalog_kind("workloads", "workload", "requests; NAME: its keys", described_workloads),
+      catalog_kind("traces", "trace", "forms of recorded requests", described_traces),
+      catalog_kind("schedules", "schedule", "pipeline schedules of training", described_schedules),
       catalog_kind("software", "software",
                    "training software and defaults of serving engines; NAME: values, sources",
-                   &Catalog::software, &Catalog::software_file),
-      catalog_kind("kernels", "kernel", "kernel models", &Catalog::kernels),
+                   described_software, described_software_file),
+      catalog_kind("kernels", "kernel", "kernel models", described_kernels),
       {"calibrations", "calibration",
        "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",
        list_calibrations, describe_named_calibrations},
-      {"metrics", "metric", "numbers of a result: unit, meaning, experiments", list_metrics,
-       [](const Words& names, const Context& context) {
-         return describe_entries(names, "metric", list_metrics(context));
+      {"metrics", "metric", "numbers of a result: unit, meaning, experiments",
+       [](const config::Library&) { return list("metric", list_metrics()); },
+       [](const Words& names, const config::Library&) {
+         return describe_entries(names, "metric", list_metrics());
        }},
       {"keys", "key",
        "keys of the configuration files; NAME: those of a kind of experiment, or below a key",
-       list_keys, describe_key_names}};
+       [](const config::Library&) { return list("key", list_keys()); }, describe_key_names}};
   return all;
 }
 
 }  // namespace
 
-Answer describe(const std::vector<std::string>& words, const Catalog& catalog,
-                const config::Library& library) {
+Answer describe(const std::vector<std::string>& words, const config::Library& library) {
   if (words.empty()) {
-    std::vector<CatalogEntry> entries;
+    Entries entries;
     for (const Kind& kind : kinds()) entries.push_back({kind.name, kind.help});
     return list("kind", entries);
   }
@@ -358,10 +358,8 @@ Answer describe(const std::vector<std::string>& words, const Catalog& catalog,
     for (const Kind& k : all) known.push_back(k.name);
     refuse("kind", words[0], known);
   }
-  const Context context{catalog, library};
-  if (words.size() == 1 && kind->name == "accelerators") return accelerator_table(library);
-  if (words.size() == 1) return list(kind->singular, kind->list(context));
-  return kind->details(Words(words.begin() + 1, words.end()), context);
+  if (words.size() == 1) return kind->list(library);
+  return kind->details(Words(words.begin() + 1, words.end()), library);
 }
 
 }  // namespace orrery

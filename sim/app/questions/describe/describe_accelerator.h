@@ -14,9 +14,19 @@ namespace orrery {
 /// be true together.
 ///
 /// As JSON: {"name", "values": [{"path", "text", "value", "unit", "source", "origin", "nameplate",
-/// "nameplate_source", "reason"}], ...}, with those of derived_figures.
+/// "nameplate_source", "reason"}], ...}, with what follows from them.
 /// @param file what the accelerator was read from
 Answer describe_accelerator(const std::string& name, const AcceleratorConfig& accelerator,
                             const config::Node& file);
+
+/// An accelerator as it was asked for, and its completed configuration.
+struct NamedDevice {
+  std::string name;
+  config::Node node;
+};
+
+/// The values that simulations use, side by side, with what was published where that differs; the
+/// ratio is that of the second over the first.
+Table compare_accelerators(const std::vector<NamedDevice>& devices);
 
 }  // namespace orrery

@@ -10,24 +10,12 @@
 namespace orrery {
 namespace {
 
-using Align = Table::Align;
 using Json = nlohmann::ordered_json;
 
 Table error_table(const std::vector<Calibration>& calibrations) {
-  Table table({{"accelerator"},
-               {"table"},
-               {"precision"},
-               {"fitted", Align::kRight},
-               {"MAPE", Align::kRight},
-               {"held out", Align::kRight},
-               {"without ratios", Align::kRight},
-               {"ratios", Align::kRight},
-               {"MAPE", Align::kRight},
-               {"median", Align::kRight},
-               {"p90", Align::kRight},
-               {"bias", Align::kRight},
-               {"worst", Align::kRight},
-               {"whole models", Align::kRight}});
+  Table table = Table::titled(
+      "accelerator | table | precision | >fitted | >MAPE | >held out | >without ratios | >ratios | "
+      ">MAPE | >median | >p90 | >bias | >worst | >whole models");
   for (const Calibration& calibration : calibrations) {
     for (const KernelFit& fit : calibration.fits) {
       const ErrorSummary& e = fit.held_out_error;
@@ -43,13 +31,8 @@ Table error_table(const std::vector<Calibration>& calibrations) {
 }
 
 Table parameter_table(const Calibration& calibration) {
-  Table table({{"table"},
-               {"precision"},
-               {"parameter"},
-               {"value", Align::kRight},
-               {"standard error", Align::kRight},
-               {"unit"},
-               {"rests on"}});
+  Table table =
+      Table::titled("table | precision | parameter | >value | >standard error | unit | rests on");
   for (const KernelFit& fit : calibration.fits) {
     for (const auto& [name, p] : fit.parameters) {
       table.add_row({fit.table, to_string(fit.precision), name, print_number(p.value),
@@ -70,7 +53,7 @@ std::string limits_text(const std::vector<ParameterAtLimit>& limits) {
 }
 
 Table measurement_table(const Calibration& calibration) {
-  Table table({{"file"}, {"rows", Align::kRight}, {"date"}, {"sha256"}, {"source"}});
+  Table table = Table::titled("file | >rows | date | sha256 | source");
   for (const MeasurementFile& file : calibration.measurements) {
     table.add_row(
         {file.file, std::to_string(file.rows), file.date, file.sha256.substr(0, 12), file.source});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/describe_collective.h"
+#include "sim/app/questions/describe/catalog.h"
 
 #include <array>
 #include <nlohmann/json.hpp>
@@ -8,6 +8,7 @@
 
 #include "models/topologies/dimension_config.h"
 #include "sim/machine/transfer_names.h"
+#include "sim/results/json_table.h"
 
 namespace orrery {
 namespace {
@@ -98,18 +99,18 @@ std::string served_kinds(const CollectiveAlgorithm& algorithm) {
 
 Answer served_steps(const CollectiveAlgorithm& algorithm) {
   Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
-  Table table({{"serves"}, {"steps in a system of 8"}, {"in 4 systems of 8"}, {"needs"}});
   for (const auto& [kind, name] : config::EnumNames<TransferKind>::values) {
     const auto inside = ask(algorithm, kind, 1), between = ask(algorithm, kind, kSystems);
     if (!inside && !between) continue;
     const char* needs = need((inside ? inside : between)->ability);
-    table.add_row({name, cell(inside), cell(between), needs});
     answer.json.push_back({{"kind", name},
                            {"steps_in_one_system", cell(inside)},
                            {"steps_in_four_systems", cell(between)},
                            {"needs", needs}});
   }
-  answer.add(std::move(table));
+  answer.add(json_table(answer.json,
+                        "serves = kind | steps in a system of 8 = steps_in_one_system | "
+                        "in 4 systems of 8 = steps_in_four_systems | needs = needs"));
   if (!algorithm.automatic())
     answer.add("not among those that `auto` chooses from, unless nothing else serves\n");
   return answer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/describe_layers.h"
+#include "sim/app/questions/describe/catalog.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -64,10 +64,7 @@ Answer layer_model_details(const LayerModelConfig& model) {
   const LayerGraph graph = model.build({});
   Answer answer;
   answer.json["layers"] = nlohmann::ordered_json::array();
-  Table table({{"layer"},
-               {"result", Table::Align::kRight},
-               {"parameters", Table::Align::kRight},
-               {"multiply-adds", Table::Align::kRight}});
+  Table table = Table::titled("layer | >result | >parameters | >multiply-adds");
   for (const LayerRow& row : rows_of(graph)) {
     table.add_row({row.name, to_string(row.result), std::to_string(row.parameters),
                    std::to_string(row.multiply_adds)});

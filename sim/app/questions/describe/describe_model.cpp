@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/describe_model.h"
+#include "sim/app/questions/describe/catalog.h"
 
 #include <algorithm>
 #include <cstdint>

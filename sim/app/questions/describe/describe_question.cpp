@@ -5,7 +5,6 @@
 #include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/base/question.h"
 #include "sim/app/questions/describe/accelerator_table.h"
-#include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/app/questions/describe/describe_topology.h"
 #include "sim/config/load.h"
@@ -44,7 +43,7 @@ struct DescribeQuestion {
       return accelerator_table(config::default_library(), sort);
     }
     if (dot || nodes != 1) throw UsageError("--dot and --nodes are of `describe topology SYSTEM`");
-    return describe(words, shipped_catalog());
+    return describe(words);
   }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/describe_software.h"
+#include "sim/app/questions/describe/catalog.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +9,7 @@
 
 #include "sim/config/load.h"
 #include "sim/config/output.h"
+#include "sim/results/json_table.h"
 #include "sim/serving/engine_release.h"
 #include "workloads/software/training_software.h"
 
@@ -48,16 +49,15 @@ Answer switches(const std::string& name) {
   const LoadedSoftware loaded = load(name);
   const config::Record& record = TrainingSoftware::schema().record();
   Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
-  Table table({{"switch"}, {"value"}, {"source"}});
   for (const config::Leaf& leaf : config::flatten(loaded.node, record)) {
     const config::Field* field = record.find(leaf.path);
     if (field == nullptr || field->type->kind != config::TypeKind::kFact) continue;
-    const std::string source = source_of(loaded, leaf);
-    table.add_row({leaf.path, leaf.text, source});
-    answer.json.push_back(
-        {{"switch", leaf.path}, {"value", leaf.text}, {"source", source}, {"help", field->help}});
+    answer.json.push_back({{"switch", leaf.path},
+                           {"value", leaf.text},
+                           {"source", source_of(loaded, leaf)},
+                           {"help", field->help}});
   }
-  answer.add(std::move(table));
+  answer.add(json_table(answer.json, "switch = switch | value = value | source = source"));
   return answer;
 }
 
@@ -86,13 +86,17 @@ std::string text_of(const EngineRule& rule) {
   return text;
 }
 
-Table rule_table() { return Table({{"key"}, {"from"}, {"default"}, {"source"}}); }
-
-void add_rule(const std::string& key, const std::string& from, const EngineRule& rule, Table& table,
-              nlohmann::ordered_json& json) {
-  table.add_row({key, from, text_of(rule), rule.source});
-  json.push_back(
+void add_rule(const std::string& key, const std::string& from, const EngineRule& rule,
+              nlohmann::ordered_json& rules) {
+  rules.push_back(
       {{"switch", key}, {"from", from}, {"value", text_of(rule)}, {"source", rule.source}});
+}
+
+Answer answer_of(const nlohmann::ordered_json& rules) {
+  return {.parts = {json_table(rules,
+                               "key = switch | from = from | default = value | "
+                               "source = source")},
+          .json = rules};
 }
 
 /// The version that has a rule first, by its source. @return `own` where none has it
@@ -108,19 +112,15 @@ std::string first_version(const std::string& engine, const std::string& key,
 
 /// The defaults of a version that a user wrote.
 Answer own_defaults(const std::string& name) {
-  Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
+  auto rules = nlohmann::ordered_json::array();
   const EngineRelease release = load_engine_release(name);
-  Table table = rule_table();
   for (const auto& [key, rule] : release.rules)
-    add_rule(key, first_version(release.engine, key, rule.source, release.version), rule, table,
-             answer.json);
-  answer.add(std::move(table));
-  return answer;
+    add_rule(key, first_version(release.engine, key, rule.source, release.version), rule, rules);
+  return answer_of(rules);
 }
 
 /// The defaults of an engine by the versions that changed them, up to one release.
 Answer defaults(const std::string& engine, const std::string& last) {
-  Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
   std::map<std::string, std::vector<std::pair<std::string, EngineRule>>> changes;
   for (const auto& [version, name] : engine_releases(engine)) {
     for (const auto& [key, rule] : load_engine_release(name).rules) {
@@ -130,14 +130,13 @@ Answer defaults(const std::string& engine, const std::string& last) {
     }
     if (name == last) break;
   }
-  Table table = rule_table();
+  auto rules = nlohmann::ordered_json::array();
   for (const auto& [key, of_key] : changes) {
     const auto first = last.empty() ? of_key.begin() : std::prev(of_key.end());
     for (auto change = first; change != of_key.end(); ++change)
-      add_rule(key, change->first, change->second, table, answer.json);
+      add_rule(key, change->first, change->second, rules);
   }
-  answer.add(std::move(table));
-  return answer;
+  return answer_of(rules);
 }
 
 /// Each engine with releases, and each of those.

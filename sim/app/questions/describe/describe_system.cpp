@@ -18,7 +18,7 @@ using Value = std::optional<double>;
 // them.
 struct Difference {
   std::string system;
-  Input input;
+  SeenFact input;
 };
 
 struct Cell {
@@ -48,7 +48,7 @@ const Scale& choose_scale(const std::vector<Scale>& scales, double smallest) {
 }
 
 std::size_t difference_index(Comparison& comparison, const SystemConfig& system,
-                             const Input& input) {
+                             const SeenFact& input) {
   auto& known = comparison.differences;
   const auto found = std::find_if(known.begin(), known.end(), [&](const Difference& d) {
     return d.system == system.name && d.input.key == input.key;
@@ -58,19 +58,19 @@ std::size_t difference_index(Comparison& comparison, const SystemConfig& system,
   return known.size() - 1;
 }
 
-void add_row(Comparison& comparison, const Figure& figure, const std::string& suffix,
+void add_row(Comparison& comparison, const Figure& figure,
              const std::vector<SystemConfig>& systems) {
   Row row;
-  row.label = figure.label + suffix;
+  row.label = figure.label;
   double smallest = INFINITY;
   for (const SystemConfig& system : systems) {
     Cell cell;
-    cell.published = figure.value(system, View::kPublished);
-    cell.simulated = figure.value(system, View::kSimulated);
+    cell.published = value_of(figure, system, true);
+    cell.simulated = value_of(figure, system, false);
     if (cell.published) smallest = std::min(smallest, *cell.published);
-    for (const Input& input : figure.inputs(system)) {
-      cell.estimated |= input.estimated && cell.published.has_value();
-      if (input.differs) cell.differences.push_back(difference_index(comparison, system, input));
+    for (const SeenFact& input : inputs_of(figure, system)) {
+      cell.estimated |= input.estimated() && cell.published.has_value();
+      if (input.differs()) cell.differences.push_back(difference_index(comparison, system, input));
     }
     std::sort(cell.differences.begin(), cell.differences.end());
     row.cells.push_back(std::move(cell));
@@ -88,9 +88,7 @@ void add_row(Comparison& comparison, const Figure& figure, const std::string& su
 
 Comparison compare(const std::vector<SystemConfig>& systems) {
   Comparison comparison;
-  for (const Figure& figure : system_figures()) add_row(comparison, figure, "", systems);
-  for (const Figure& figure : package_figures()) add_row(comparison, figure, ", per chip", systems);
-  for (const Figure& figure : installation_figures()) add_row(comparison, figure, "", systems);
+  for (const Figure& figure : all_figures()) add_row(comparison, figure, systems);
   return comparison;
 }
 
@@ -151,10 +149,10 @@ std::string print_simulated(const Row& row, const std::vector<SystemConfig>& sys
 }
 
 std::string note(std::size_t number, const Difference& difference) {
-  const Input& input = difference.input;
+  const SeenFact& input = difference.input;
   return "[" + std::to_string(number) + "] " + difference.system + ", " + input.key +
-         ": simulations use " + input.simulated + ", published is " + input.published + ": " +
-         input.reason + "\n    used: " + input.simulated_source +
+         ": simulations use " + input.simulated_text + ", published is " + input.published_text +
+         ": " + input.reason + "\n    used: " + input.simulated_source +
          "\n    published: " + input.published_source + "\n";
 }
 
@@ -227,8 +225,8 @@ nlohmann::ordered_json to_json(const Comparison& comparison,
   for (const auto& [system, input] : comparison.differences) {
     json["differences"].push_back({{"system", system},
                                    {"key", input.key},
-                                   {"published", input.published},
-                                   {"simulated", input.simulated},
+                                   {"published", input.published_text},
+                                   {"simulated", input.simulated_text},
                                    {"reason", input.reason},
                                    {"published_source", input.published_source},
                                    {"simulated_source", input.simulated_source}});

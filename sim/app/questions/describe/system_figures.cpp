@@ -3,162 +3,181 @@
 
 #include <utility>
 
-#include "sim/app/questions/describe/figure_inputs.h"
-
 namespace orrery {
 namespace {
 
 using Value = std::optional<double>;
+using Keys = std::vector<std::string>;
+using Scales = std::vector<Scale>;
 
-// A figure of one package that a single Fact gives; `find` returns null where the package has none.
-struct Quality {
-  std::function<Value(const AcceleratorConfig&, View)> value;
-  std::function<std::vector<Input>(const AcceleratorConfig&)> inputs;
-};
+const std::string kBf16 = "accelerator.compute.matrix.bf16";
+const std::string kCapacity = "accelerator.memory.capacity";
+const std::string kBandwidth = "accelerator.memory.bandwidth";
+const std::string kScaleUp = "accelerator.scale_up.bandwidth";
+const std::string kScaleOut = "accelerator.scale_out.bandwidth";
+const std::string kChips = "accelerators";
+const std::string kPower = "all_in_power";
+const std::string kBuiltSystems = "installation.systems";
 
-template <class Find>
-Quality quality(const std::string& key, Find find) {
-  return {[find](const AcceleratorConfig& a, View view) -> Value {
-            const auto* fact = find(a);
-            return fact ? Value(seen(*fact, view)) : std::nullopt;
-          },
-          [find, key](const AcceleratorConfig& a) -> std::vector<Input> {
-            const auto* fact = find(a);
-            if (!fact) return {};
-            return {input_of("accelerator." + key, *fact)};
+/// The Fact of one key, or the sum of it over all of some numbers: packages, systems.
+Figure product(std::string label, Scales scales, std::optional<int> decimals,
+               const std::string& key, const Keys& numbers = {}, double ways = 1) {
+  return {std::move(label),
+          std::move(scales),
+          decimals,
+          {key},
+          [=](const SystemConfig&, const Values& of) {
+            Value value = of(key);
+            if (value) *value *= ways;
+            for (const std::string& number : numbers)
+              if (value) *value *= of(number).value();
+            return value;
           }};
 }
 
-Quality rate(Precision precision) {
-  return quality("compute.matrix." + std::string(to_string(precision)),
-                 [precision](const AcceleratorConfig& a) -> const Fact<FlopsPerSecond>* {
-                   const auto found = a.compute.matrix.find(precision);
-                   return found == a.compute.matrix.end() ? nullptr : &found->second;
-                 });
-}
-
-Quality inference_rate(Precision precision) {
-  return quality("compute.matrix_inference." + std::string(to_string(precision)),
-                 [precision](const AcceleratorConfig& a) -> const Fact<FlopsPerSecond>* {
-                   const auto found = a.compute.matrix_inference.find(precision);
-                   return found == a.compute.matrix_inference.end() ? nullptr : &found->second;
-                 });
-}
-
-const Quality kCapacity =
-    quality("memory.capacity", [](const AcceleratorConfig& a) { return &a.memory.capacity; });
-const Quality kBandwidth =
-    quality("memory.bandwidth", [](const AcceleratorConfig& a) { return &a.memory.bandwidth; });
-/// The bandwidth of ports; null where the package has none.
-template <class Port>
-auto bandwidth_of(Port port) {
-  return [port](const AcceleratorConfig& a) -> const Fact<BytesPerSecond>* {
-    return (a.*port).present() ? &(a.*port).bandwidth : nullptr;
-  };
-}
-
-const Quality kScaleUp = quality("scale_up.bandwidth", bandwidth_of(&AcceleratorConfig::scale_up));
-const Quality kScaleOut =
-    quality("scale_out.bandwidth", bandwidth_of(&AcceleratorConfig::scale_out));
-
-const std::vector<Scale> kFlops = {{1e12, "TFLOPS"}, {1e15, "PFLOPS"}, {1e18, "EFLOPS"}};
-const std::vector<Scale> kBytes = {{1e9, "GB"}, {1e12, "TB"}, {1e15, "PB"}};
-const std::vector<Scale> kBytesPerSecond = {{1e9, "GB/s"}, {1e12, "TB/s"}, {1e15, "PB/s"}};
-const std::vector<Scale> kGigabits = {{1e9 / 8, "Gb/s"}};
-
-Figure per_package(std::string label, std::vector<Scale> scales, std::optional<int> decimals,
-                   const Quality& quality) {
-  return {
-      std::move(label), std::move(scales), decimals,
-      [quality](const SystemConfig& s, View view) { return quality.value(s.accelerator, view); },
-      [quality](const SystemConfig& s) { return quality.inputs(s.accelerator); }};
-}
-
-// The sum over all packages, `ways` times.
-Figure total(std::string label, std::vector<Scale> scales, std::optional<int> decimals,
-             const Quality& quality, double ways = 1) {
-  return {std::move(label), std::move(scales), decimals,
-          [quality, ways](const SystemConfig& s, View view) -> Value {
-            const Value one = quality.value(s.accelerator, view);
-            return one ? Value(*one * ways * seen(s.accelerators, view)) : std::nullopt;
-          },
-          [quality](const SystemConfig& s) { return quality.inputs(s.accelerator); }};
+Figure total(std::string label, Scales scales, std::optional<int> decimals, const std::string& key,
+             double ways = 1) {
+  return product(std::move(label), std::move(scales), decimals, key, {kChips}, ways);
 }
 
 /// A figure of NICs, which several packages may share.
 Figure shared_nics(Figure figure) {
-  const auto all = figure.value;
-  figure.value = [all](const SystemConfig& s, View view) -> Value {
-    const Value value = all(s, view);
+  figure.value = [all = figure.value](const SystemConfig& s, const Values& of) -> Value {
+    const Value value = all(s, of);
     return value ? Value(*value / s.packages_per_nic()) : std::nullopt;
   };
   return figure;
 }
 
-Value all_in_power(const SystemConfig& s, View view) {
-  return s.all_in_power ? Value(seen(*s.all_in_power, view)) : std::nullopt;
-}
-
-std::vector<Input> power_input(const SystemConfig& s) {
-  if (!s.all_in_power) return {};
-  return {input_of("all_in_power", *s.all_in_power)};
-}
-
-// All-in power over a total.
-Figure power_per(std::string label, Scale scale, int decimals, const Quality& quality) {
-  const Figure divisor = total({}, {}, {}, quality);
+/// All-in power over a total.
+Figure power_per(std::string label, Scale scale, int decimals, const std::string& key) {
   return {std::move(label),
           {std::move(scale)},
           decimals,
-          [divisor](const SystemConfig& s, View view) -> Value {
-            const Value amount = divisor.value(s, view);
-            const Value power = all_in_power(s, view);
-            return amount && power ? Value(*power / *amount) : std::nullopt;
-          },
-          [divisor](const SystemConfig& s) {
-            std::vector<Input> inputs = power_input(s);
-            for (Input& other : divisor.inputs(s)) inputs.push_back(std::move(other));
-            return inputs;
+          {kPower, key},
+          [key](const SystemConfig&, const Values& of) -> Value {
+            const Value power = of(kPower), one = of(key);
+            return power && one ? Value(*power / (*one * of(kChips).value())) : std::nullopt;
           }};
+}
+
+/// A figure of the machine that was built of systems; most rest on the number of them.
+Figure of_machine(Figure figure, bool rests_on_systems = true) {
+  figure.label = "machine, " + figure.label;
+  figure.of_machine = true;
+  if (rests_on_systems) figure.inputs.push_back(kBuiltSystems);
+  return figure;
+}
+
+/// A figure that is published of the whole machine.
+Figure published(std::string label, Scales scales, int decimals, const std::string& key) {
+  return of_machine(product(std::move(label), std::move(scales), decimals, "installation." + key),
+                    false);
+}
+
+/// A figure of systems, summed over those of the machine.
+Figure machine_total(std::string label, Scales scales, const std::string& key) {
+  return of_machine(product(std::move(label), std::move(scales), {}, key, {kChips, kBuiltSystems}));
+}
+
+const std::string kPeak = "installation.fp64_peak.";
+
+Value fp64_of_parts(const SystemConfig& s, const Values& of) {
+  const Value processors = of(kPeak + "processors"), unit = of(kPeak + "unit_flops");
+  if (!processors || !unit) return std::nullopt;
+  const double package = s.accelerator.compute.units.value * of(kPeak + "clock").value() * *unit;
+  return s.installation->systems.value * (*processors + s.accelerators.value * package);
+}
+
+/// Accelerators at their caps and processors; networks, storage and cooling are not in it.
+Value design_power(const SystemConfig& s, const Values& of) {
+  return s.installation->systems.value * (s.accelerators.value * s.accelerator.power.cap().base() +
+                                          of("installation.processors").value_or(0));
+}
+
+Value cost_of_package(const SystemConfig& s, const Values& of) {
+  const Value cost = of("installation.cost");
+  return cost ? Value(*cost / s.installation->systems.value / s.accelerators.value) : cost;
+}
+
+/// Ports that a package does not have are none, and the clock of a machine's FP64 peak is that of
+/// its packages unless it has its own.
+std::optional<SeenFact> fact_of(const SystemConfig& system, const std::string& key) {
+  if (key == kScaleUp && !system.accelerator.scale_up.present()) return std::nullopt;
+  if (key == kScaleOut && !system.accelerator.scale_out.present()) return std::nullopt;
+  std::optional<SeenFact> fact = fact_at(system, key);
+  if (!fact && key == kPeak + "clock" && system.installation && system.installation->fp64_peak)
+    return fact_at(system, std::string("accelerator.compute.clock"));
+  return fact;
 }
 
 }  // namespace
 
-const std::vector<Figure>& system_figures() {
-  static const std::vector<Figure> figures = {
-      total("BF16 dense", kFlops, {}, rate(Precision::kBf16)),
-      total("FP8 dense", kFlops, {}, rate(Precision::kFp8)),
-      total("NVFP4 training", kFlops, {}, rate(Precision::kNvfp4)),
-      total("NVFP4 inference", kFlops, {}, inference_rate(Precision::kNvfp4)),
-      total("INT8 dense", {{1e12, "TOPS"}, {1e15, "POPS"}, {1e18, "EOPS"}}, {},
-            rate(Precision::kInt8)),
-      total("HBM capacity", kBytes, {}, kCapacity),
-      total("HBM bandwidth", kBytesPerSecond, {}, kBandwidth),
-      {"host memory capacity", kBytes, 0,  // vendors publish it to the TB
-       [](const SystemConfig& s, View view) -> Value { return seen(s.host.memory, view); },
-       [](const SystemConfig& s) { return std::vector{input_of("host.memory", s.host.memory)}; }},
-      total("scale-up bandwidth, one way", kGigabits, 0, kScaleUp),
-      total("scale-up bandwidth, both ways", kBytesPerSecond, {}, kScaleUp, 2),
-      {"scale-up domain",
-       {{1, ""}},
-       0,
-       [](const SystemConfig& s, View view) -> Value { return seen(s.accelerators, view); },
-       [](const SystemConfig& s) { return std::vector{input_of("accelerators", s.accelerators)}; }},
-      shared_nics(total("scale-out bandwidth, one way", kGigabits, 0, kScaleOut)),
-      {"all-in power", {{1, "W"}}, 0, all_in_power, power_input},
-      power_per("all-in power per BF16 dense", {1e-12, "W/TFLOP"}, 2, rate(Precision::kBf16)),
-      power_per("all-in power per HBM bandwidth", {1e-12, "W per TB/s"}, 1, kBandwidth),
-      power_per("all-in power per HBM capacity", {1e-9, "kW/TB"}, 1, kCapacity)};
-  return figures;
+std::vector<SeenFact> inputs_of(const Figure& figure, const SystemConfig& system) {
+  std::vector<SeenFact> inputs;
+  if (figure.of_machine && !system.installation) return inputs;
+  for (const std::string& key : figure.inputs)
+    if (std::optional<SeenFact> fact = fact_of(system, key)) inputs.push_back(std::move(*fact));
+  return inputs;
 }
 
-const std::vector<Figure>& package_figures() {
+std::optional<double> value_of(const Figure& figure, const SystemConfig& system, bool published) {
+  if (figure.of_machine && !system.installation) return std::nullopt;
+  return figure.value(system, [&](const std::string& key) -> Value {
+    const std::optional<SeenFact> fact = fact_of(system, key);
+    if (!fact) return std::nullopt;
+    return published ? fact->published : fact->simulated;
+  });
+}
+
+const std::vector<Figure>& all_figures() {
+  const Scales flops = {{1e12, "TFLOPS"}, {1e15, "PFLOPS"}, {1e18, "EFLOPS"}};
+  const Scales bytes = {{1e9, "GB"}, {1e12, "TB"}, {1e15, "PB"}};
+  const Scales rates = {{1e9, "GB/s"}, {1e12, "TB/s"}, {1e15, "PB/s"}};
+  const Scales gigabits = {{1e9 / 8, "Gb/s"}};
+  const Scales watts = {{1e3, "kW"}, {1e6, "MW"}}, petaflops = {{1e15, "PFLOPS"}};
   static const std::vector<Figure> figures = {
-      per_package("BF16 dense", {{1e12, "TFLOPS"}}, 0, rate(Precision::kBf16)),
-      per_package("HBM capacity", {{1e9, "GB"}}, 0, kCapacity),
-      per_package("HBM bandwidth", {{1e12, "TB/s"}}, 1, kBandwidth),
-      per_package("scale-up bandwidth, one way", kGigabits, 0, kScaleUp),
-      shared_nics(per_package("scale-out bandwidth, one way", kGigabits, 0, kScaleOut))};
+      total("BF16 dense", flops, {}, kBf16),
+      total("FP8 dense", flops, {}, "accelerator.compute.matrix.fp8"),
+      total("NVFP4 training", flops, {}, "accelerator.compute.matrix.nvfp4"),
+      total("NVFP4 inference", flops, {}, "accelerator.compute.matrix_inference.nvfp4"),
+      total("INT8 dense", {{1e12, "TOPS"}, {1e15, "POPS"}, {1e18, "EOPS"}}, {},
+            "accelerator.compute.matrix.int8"),
+      total("HBM capacity", bytes, {}, kCapacity),
+      total("HBM bandwidth", rates, {}, kBandwidth),
+      product("host memory capacity", bytes, 0, "host.memory"),  // vendors publish it to the TB
+      total("scale-up bandwidth, one way", gigabits, 0, kScaleUp),
+      total("scale-up bandwidth, both ways", rates, {}, kScaleUp, 2),
+      product("scale-up domain", {{1, ""}}, 0, kChips),
+      shared_nics(total("scale-out bandwidth, one way", gigabits, 0, kScaleOut)),
+      product("all-in power", {{1, "W"}}, 0, kPower),
+      power_per("all-in power per BF16 dense", {1e-12, "W/TFLOP"}, 2, kBf16),
+      power_per("all-in power per HBM bandwidth", {1e-12, "W per TB/s"}, 1, kBandwidth),
+      power_per("all-in power per HBM capacity", {1e-9, "kW/TB"}, 1, kCapacity),
+      product("BF16 dense, per chip", {{1e12, "TFLOPS"}}, 0, kBf16),
+      product("HBM capacity, per chip", {{1e9, "GB"}}, 0, kCapacity),
+      product("HBM bandwidth, per chip", {{1e12, "TB/s"}}, 1, kBandwidth),
+      product("scale-up bandwidth, one way, per chip", gigabits, 0, kScaleUp),
+      shared_nics(product("scale-out bandwidth, one way, per chip", gigabits, 0, kScaleOut)),
+      published("systems", {{1, ""}}, 0, "systems"),
+      of_machine(product("chips", {{1, ""}}, 0, kChips, {kBuiltSystems})),
+      machine_total("BF16 dense", flops, kBf16),
+      machine_total("HBM capacity", bytes, kCapacity),
+      machine_total("HBM bandwidth", rates, kBandwidth),
+      of_machine({"FP64 peak of the parts",
+                  petaflops,
+                  1,
+                  {kPeak + "processors", kPeak + "unit_flops", kPeak + "clock"},
+                  fp64_of_parts}),
+      published("FP64 peak as listed", petaflops, 1, "fp64_peak.published"),
+      of_machine({"design power of the parts",
+                  watts,
+                  1,
+                  {"accelerator.power.tdp", "installation.processors"},
+                  design_power}),
+      published("power as published", watts, 1, "power"),
+      published("cost", {{1e6, "M USD"}}, 0, "cost"),
+      of_machine({"cost per chip", {{1, "USD"}}, 0, {"installation.cost"}, cost_of_package})};
   return figures;
 }
 

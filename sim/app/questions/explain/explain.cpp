@@ -2,11 +2,17 @@
 #include "sim/app/questions/explain/explain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/pricing/tile_store.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/explain/effects.h"
+#include "sim/config/leaf.h"
 #include "sim/config/output.h"
 
 namespace orrery {
@@ -159,6 +165,59 @@ ordered_json explain_links(const RunRecord& record) {
   return rows;
 }
 
+bool is_switch(const config::Leaf& leaf) {
+  const bool said = leaf.path.starts_with("software.") ||
+                    leaf.path.starts_with("engine.kernels.") || leaf.path == "two_batch_overlap";
+  return said && !leaf.path.ends_with(".source") &&
+         (leaf.type->kind == config::TypeKind::kEnum || leaf.type->kind == config::TypeKind::kFlag);
+}
+
+/// Seconds of the step with another value; nothing where it cannot have that.
+std::optional<double> step_time(const LoadedExperiment& loaded, const std::string& set,
+                                TileStore& tiles) {
+  config::Diagnostics diagnostics;
+  SimulateOptions options;
+  options.tiles = &tiles;
+  options.configuration = false;
+  options.beyond_memory = true;
+  try {
+    const RunRecord record = simulate(load_experiment(loaded.node, {set}, diagnostics), options);
+    const Metric* time = record.find("step_time_s");
+    return time != nullptr ? std::optional(time->value) : std::nullopt;
+  } catch (const config::ConfigError&) {
+    return std::nullopt;
+  }
+}
+
+/// What every switch of the software of a step costs or saves on this very step: rows {switch,
+/// value, other, step_time_s, change_s}, one for each other value that a switch may have, the
+/// largest change first. Switches are what `software` has of words and flags; times and rates of
+/// it are figures, not choices. A value that this step cannot have is left out. Empty for
+/// experiments without software.
+/// @param now seconds of the step as it is
+ordered_json switch_changes(const LoadedExperiment& loaded, double now) {
+  TileStore tiles;
+  std::vector<ordered_json> rows;
+  for (const config::Leaf& leaf : loaded.leaves()) {
+    if (!is_switch(leaf)) continue;
+    for (const std::string& other : other_values(leaf)) {
+      const std::optional<double> time = step_time(loaded, leaf.path + "=" + other, tiles);
+      if (!time) continue;
+      const std::string software = "software.";
+      const bool trains = leaf.path.starts_with(software);
+      rows.push_back({{"switch", trains ? leaf.path.substr(software.size()) : leaf.path},
+                      {"value", leaf.text},
+                      {"other", other},
+                      {"step_time_s", *time},
+                      {"change_s", *time - now}});
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const ordered_json& a, const ordered_json& b) {
+    return std::abs(a["change_s"].get<double>()) > std::abs(b["change_s"].get<double>());
+  });
+  return rows;
+}
+
 }  // namespace
 
 nlohmann::ordered_json explain(const LoadedExperiment& loaded) {
@@ -183,4 +242,38 @@ nlohmann::ordered_json explain(const LoadedExperiment& loaded) {
   return explanation;
 }
 
+namespace {
+
+struct ExplainQuestion {
+  std::string file;
+  std::vector<std::string> set;
+  bool config = false;    ///< every value with its origin, too
+  bool switches = false;  ///< the step with every other value of every switch, too
+
+  void take(Options& options) {
+    options.positional("EXPERIMENT", file, "experiment file (YAML)");
+    options.set(set);
+    options.flag("--switches", switches,
+                 "what every switch of the step's software costs or saves: a replay each");
+    options.flag("--config", config, "every value with its origin, too");
+  }
+
+  Answer answer() const {
+    expect_kind(file, "experiment");
+    const LoadedExperiment loaded = load_experiment(file, set);
+    nlohmann::ordered_json explanation = explain(loaded);
+    const auto& time = explanation.at("time");
+    if (switches && !time.is_null())
+      explanation["switches"] = switch_changes(loaded, time.at("value"));
+    Answer answer = explanation_parts(explanation, config);
+    answer.json = explanation;
+    answer.warnings = loaded.warnings;
+    return answer;
+  }
+};
+
+const RegisterQuestion<ExplainQuestion> registered_explain(
+    "explain", "what limits a run, and which inputs had no effect");
+
+}  // namespace
 }  // namespace orrery

@@ -5,21 +5,16 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "sim/app/questions/explain/explain_parts.h"
+#include "sim/app/questions/explain/explain.h"
+#include "sim/results/json_table.h"
 
 namespace orrery {
 namespace {
 
-std::string time_cell(double seconds) {
-  return std::isfinite(seconds) ? format_si(seconds, "s") : "never";
-}
-
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 /// "step time 27.6 ms (p10 to p90: 26.1 ms to 29.0 ms)".
 std::string time_line(const ordered_json& time) {
@@ -53,118 +48,53 @@ void add_casts(const ordered_json& explanation, Answer& answer) {
              format_percent(casts->at("share")) + " of the step; a step in bf16 has none\n");
 }
 
-void add_shares(const ordered_json& explanation, const char* key, const char* column,
-                const std::string& title, Answer& answer) {
+/// Rows that JSON has under a key, as a table of some columns.
+void add_rows(const ordered_json& explanation, const char* key, const std::string& columns,
+              Answer& answer) {
   const auto rows = explanation.find(key);
-  if (rows == explanation.end() || rows->empty()) return;
-  Table table({{title}, {"time", Align::kRight}, {"share", Align::kRight}});
-  for (const ordered_json& row : *rows) {
-    table.add_row(
-        {row.at(column), format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
-  }
-  answer.add("\n");
-  answer.add(std::move(table));
+  if (rows != explanation.end()) answer.add_below(json_table(*rows, columns));
 }
 
-void add_modules(const ordered_json& explanation, Answer& answer) {
-  const auto rows = explanation.find("modules");
-  if (rows == explanation.end() || rows->empty()) return;
-  Table table({{"kernels by part of the model"},
-               {"FLOPs", Align::kRight},
-               {"bytes", Align::kRight},
-               {"bound"},
-               {"time", Align::kRight},
-               {"share", Align::kRight}});
-  for (const ordered_json& row : *rows) {
-    table.add_row({row.at("module"), format_si(row.at("flops"), "FLOP"),
-                   format_si(row.at("bytes"), "B"), row.at("bound"),
-                   format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
-  }
-  answer.add("\n");
-  answer.add(std::move(table));
+constexpr const char* kTimeAndShare = " | time = time_s s | share = share percent";
+
+void add_shares(const ordered_json& explanation, const char* key, const char* column,
+                const std::string& title, Answer& answer) {
+  add_rows(explanation, key, title + " = " + column + kTimeAndShare, answer);
 }
 
 /// Memory of the fullest rank by part of the model.
 void add_module_memory(const ordered_json& explanation, Answer& answer) {
   const auto memory = explanation.find("memory_by_module");
-  if (memory == explanation.end() || memory->at("modules").empty()) return;
-  Table table({{"memory of a rank of pp " + memory->at("stage").dump()},
-               {"parameters", Align::kRight},
-               {"weights", Align::kRight},
-               {"gradients", Align::kRight},
-               {"optimizer", Align::kRight},
-               {"activations", Align::kRight}});
-  for (const ordered_json& row : memory->at("modules")) {
-    const auto bytes = [&](const char* key) { return format_si(row.at(key), "B"); };
-    table.add_row({row.at("module"), format_si(row.at("parameters"), ""), bytes("weights_bytes"),
-                   bytes("gradients_bytes"), bytes("optimizer_bytes"), bytes("activations_bytes")});
-  }
-  answer.add("\n");
-  answer.add(std::move(table));
+  if (memory == explanation.end()) return;
+  add_rows(*memory, "modules",
+           "memory of a rank of pp " + memory->at("stage").dump() +
+               " = module | parameters = parameters plain | weights = weights_bytes B | "
+               "gradients = gradients_bytes B | optimizer = optimizer_bytes B | "
+               "activations = activations_bytes B",
+           answer);
 }
 
 /// What the end of the step waited for, back to its start: parts that add up to the step.
 void add_path(const ordered_json& explanation, Answer& answer) {
   const auto path = explanation.find("critical_path");
   if (path == explanation.end()) return;
-  for (const auto& [rows, key, title] :
-       {std::tuple("parts", "part", "critical path: what the step waits for"),
-        std::tuple("stages", "stage", "critical path by stage")}) {
-    Table table(
-        {{title}, {"operators", Align::kRight}, {"time", Align::kRight}, {"share", Align::kRight}});
-    for (const ordered_json& row : path->at(rows))
-      table.add_row({row.at(key), std::to_string(row.at("operators").get<std::uint64_t>()),
-                     format_si(row.at("time_s"), "s"), format_percent(row.at("share"))});
-    answer.add("\n");
-    answer.add(std::move(table));
-  }
+  const std::string rest = std::string(" | operators = operators count") + kTimeAndShare;
+  add_rows(*path, "parts", "critical path: what the step waits for = part" + rest, answer);
+  add_rows(*path, "stages", "critical path by stage = stage" + rest, answer);
 }
 
-void add_longest(const ordered_json& explanation, Answer& answer) {
-  const auto rows = explanation.find("longest");
-  if (rows == explanation.end() || rows->empty()) return;
-  Table table({{"longest kernels"},
-               {"bound"},
-               {"of limit", Align::kRight},
-               {"count", Align::kRight},
-               {"total", Align::kRight},
-               {"share", Align::kRight}});
-  for (const ordered_json& row : *rows) {
-    table.add_row({row.at("name"), row.at("bound"), format_percent(row.at("share_of_limit")),
-                   std::to_string(row.at("count").get<std::uint64_t>()),
-                   format_si(row.at("total_s"), "s"), format_percent(row.at("share"))});
-  }
-  answer.add("\n");
-  answer.add(std::move(table));
-}
-
-void add_rows(const ordered_json& explanation, const char* key, const std::string& title,
-              Answer& answer) {
-  const auto rows = explanation.find(key);
-  if (rows == explanation.end() || rows->empty()) return;
-  Table table({{title},
-               {"class"},
-               {"count", Align::kRight},
-               {"FLOPs", Align::kRight},
-               {"bytes", Align::kRight},
-               {"bound"},
-               {"of limit", Align::kRight},
-               {"fidelity"},
-               {"clock", Align::kRight},
-               {"time", Align::kRight},
-               {"total", Align::kRight}});
-  for (const ordered_json& row : *rows) {
-    const double flops = row.value("flops", 0.0);
-    table.add_row({row["name"], row["class"], std::to_string(row["count"].get<std::uint64_t>()),
-                   flops > 0 ? format_si(flops, "FLOP") : "-", format_si(row["bytes"], "B"),
-                   row["bound"],
-                   row.contains("share_of_limit") ? format_percent(row["share_of_limit"]) : "-",
-                   row.value("fidelity", "-"),
-                   row.contains("clock_hz") ? format_si(row["clock_hz"], "Hz") : "-",
-                   time_cell(row["time_s"]), time_cell(row["total_s"])});
-  }
-  answer.add("\n");
-  answer.add(std::move(table));
+/// Kernels or transfers, each with all that is known of it.
+void add_operations(const ordered_json& explanation, const char* key, const std::string& title,
+                    Answer& answer) {
+  if (!explanation.contains(key)) return;
+  ordered_json rows = explanation.at(key);
+  for (ordered_json& row : rows)
+    if (row.value("flops", 0.0) == 0) row.erase("flops");
+  answer.add_below(json_table(
+      rows, title + " = name | class = class | count = count count | FLOPs = flops FLOP | "
+                    "bytes = bytes B | bound = bound | of limit = share_of_limit percent | "
+                    "fidelity = fidelity | clock = clock_hz Hz | time = time_s s | "
+                    "total = total_s s"));
 }
 
 /// "+12.3 ms", "-1.2 %".
@@ -179,12 +109,8 @@ void add_switches(const ordered_json& explanation, Answer& answer) {
     answer.add("\nno switches: training steps have software, steps of inference an `engine`\n");
   if (rows->empty()) return;
   const double now = explanation.at("time").at("value");
-  Table table({{"switch of the software"},
-               {"now"},
-               {"other"},
-               {"step then", Align::kRight},
-               {"change", Align::kRight},
-               {"share", Align::kRight}});
+  Table table =
+      Table::titled("switch of the software | now | other | >step then | >change | >share");
   std::string same;
   for (const ordered_json& row : *rows) {
     const double change = row.at("change_s");
@@ -203,26 +129,10 @@ void add_switches(const ordered_json& explanation, Answer& answer) {
   if (!same.empty()) answer.add("would change nothing: " + same + "\n");
 }
 
-void add_links(const ordered_json& links, Answer& answer) {
-  if (links.empty()) return;
-  Table table({{"links"},
-               {"number", Align::kRight},
-               {"bytes", Align::kRight},
-               {"busy", Align::kRight},
-               {"busiest", Align::kRight}});
-  for (const ordered_json& use : links) {
-    table.add_row({use["name"], std::to_string(use["links"].get<std::uint64_t>()),
-                   format_si(use["bytes"], "B"), format_percent(use["busy_share"]),
-                   format_percent(use["peak_share"])});
-  }
-  answer.add("\n");
-  answer.add(std::move(table));
-}
-
 void add_sizes(const ordered_json& explanation, Answer& answer) {
   const auto sizes = explanation.find("sizes");
   if (sizes == explanation.end()) return;
-  Table table({{"sizes"}, {"value", Align::kRight}});
+  Table table = Table::titled("sizes | >value");
   for (const auto& item : sizes->items()) {
     if (item.value().is_number()) table.add_row({item.key(), format_si(item.value(), "")});
   }
@@ -230,8 +140,7 @@ void add_sizes(const ordered_json& explanation, Answer& answer) {
     if (item.value().is_number())
       table.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
   }
-  answer.add("\n");
-  answer.add(std::move(table));
+  answer.add_below(std::move(table));
 }
 
 void add_operator(const ordered_json& explanation, Answer& answer) {
@@ -267,7 +176,7 @@ void add_effects(const ordered_json& explanation, Answer& answer) {
       !explanation.at("no_effect").empty() || explanation.at("not_examined").empty();
   answer.add(std::string("\ninputs that had no effect:") +
              (explanation.at("no_effect").empty() && examined ? " none\n" : "\n"));
-  Table table({{"written"}, {"at"}});
+  Table table = Table::titled("written | at");
   bool written = false;
   for (const std::string path : explanation.at("no_effect")) {
     const std::string& origin = where.at(path);
@@ -308,7 +217,8 @@ void add_groups(const ordered_json& explanation, Answer& answer) {
   const auto groups = explanation.find("groups");
   if (groups == explanation.end()) return;
   std::vector<Table::Column> columns = {{"memory of a rank"}};
-  for (const ordered_json& group : *groups) columns.push_back({group.at("group"), Align::kRight});
+  for (const ordered_json& group : *groups)
+    columns.push_back({group.at("group"), Table::Align::kRight});
   Table table(std::move(columns));
   const auto term = [&](const char* name, const char* key) { add_term(*groups, name, key, table); };
   term("usable", "usable_bytes");
@@ -331,16 +241,7 @@ void add_groups(const ordered_json& explanation, Answer& answer) {
   count("KV block", "block_bytes", "B");
   count("blocks", "blocks", "");
   count("tokens", "tokens", "");
-  answer.add("\n");
-  answer.add(std::move(table));
-}
-
-void add_configuration(const ordered_json& explanation, Answer& answer) {
-  Table table({{"configuration"}, {"value"}, {"from"}});
-  for (const ordered_json& row : explanation.at("configuration"))
-    table.add_row({row["path"], row["value"], row["origin"]});
-  answer.add("\n");
-  answer.add(std::move(table));
+  answer.add_below(std::move(table));
 }
 
 }  // namespace
@@ -359,19 +260,30 @@ Answer explanation_parts(const ordered_json& explanation, bool configuration) {
   add_shares(explanation, "bounds", "bound", "kernels by what limits them", answer);
   add_shares(explanation, "classes", "class", "kernels by class", answer);
   add_shares(explanation, "communication", "class", "transfers, hidden or not", answer);
-  add_modules(explanation, answer);
+  add_rows(explanation, "modules",
+           "kernels by part of the model = module | FLOPs = flops FLOP | bytes = bytes B | "
+           "bound = bound | time = time_s s | share = share percent",
+           answer);
   add_module_memory(explanation, answer);
   add_path(explanation, answer);
-  add_longest(explanation, answer);
+  add_rows(explanation, "longest",
+           "longest kernels = name | bound = bound | of limit = share_of_limit percent | "
+           "count = count count | total = total_s s | share = share percent",
+           answer);
   add_switches(explanation, answer);
-  add_links(explanation.at("links"), answer);
+  add_rows(explanation, "links",
+           "links = name | number = links count | bytes = bytes B | busy = busy_share percent | "
+           "busiest = peak_share percent",
+           answer);
   add_operator(explanation, answer);
   add_sizes(explanation, answer);
   add_groups(explanation, answer);
-  add_rows(explanation, "kernels", "kernels" + of_role, answer);
-  add_rows(explanation, "transfers", "transfers" + of_role, answer);
+  add_operations(explanation, "kernels", "kernels" + of_role, answer);
+  add_operations(explanation, "transfers", "transfers" + of_role, answer);
   add_effects(explanation, answer);
-  if (configuration) add_configuration(explanation, answer);
+  if (configuration)
+    add_rows(explanation, "configuration", "configuration = path | value = value | from = origin",
+             answer);
   return answer;
 }
 

@@ -10,6 +10,7 @@
 #include "sim/app/questions/points/attribution.h"
 #include "sim/app/questions/points/export_points.h"
 #include "sim/app/questions/points/shown_points.h"
+#include "sim/results/json_table.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -76,24 +77,16 @@ struct CompareQuestion {
  private:
   static void add_configuration(const RunRecord& first, const RunRecord& second, Answer& answer) {
     const PointAxes axes = axes_of({first, second});
-    Table table({{"input"}, {"A", Table::Align::kRight}, {"B", Table::Align::kRight}});
     ordered_json json = ordered_json::array();
-    for (std::size_t i = 0; i < axes.paths.size(); ++i) {
-      table.add_row({axes.paths[i], axes.texts[i][0], axes.texts[i][1]});
+    for (std::size_t i = 0; i < axes.paths.size(); ++i)
       json.push_back({{"path", axes.paths[i]}, {"a", axes.texts[i][0]}, {"b", axes.texts[i][1]}});
-    }
+    if (json.empty()) answer.add("\nthe configuration is the same\n");
+    answer.add_below(json_table(json, "input = path | >A = a | >B = b"));
     answer.json["configuration"] = std::move(json);
-    if (table.empty()) return answer.add("\nthe configuration is the same\n");
-    answer.add("\n");
-    answer.add(std::move(table));
   }
 
   static void add_metrics(const RunRecord& first, const RunRecord& second, Answer& answer) {
-    Table table({{"metric"},
-                 {"A", Table::Align::kRight},
-                 {"B", Table::Align::kRight},
-                 {"change", Table::Align::kRight},
-                 {"difference is"}});
+    Table table = Table::titled("metric | >A | >B | >change | difference is");
     ordered_json json = ordered_json::array();
     for (const Metric& metric : first.metrics) {
       const Metric* other = second.find(metric.name);
@@ -113,19 +106,15 @@ struct CompareQuestion {
                      judgement(metric, *other)});
     }
     answer.json["metrics"] = std::move(json);
-    if (table.empty()) return answer.add("\nno metric of both differs\n");
-    answer.add("\n");
-    answer.add(std::move(table));
+    if (table.empty()) answer.add("\nno metric of both differs\n");
+    answer.add_below(std::move(table));
   }
 
   static void add_attribution(const RunRecord& first, const RunRecord& second, Answer& answer) {
     answer.json["attribution"] = ordered_json::array();
     for (const Attribution& attribution : attributions(first, second)) {
-      Table table({{attribution.what},
-                   {"A", Table::Align::kRight},
-                   {"B", Table::Align::kRight},
-                   {"difference", Table::Align::kRight},
-                   {"of the difference", Table::Align::kRight}});
+      Table table =
+          Table::titled(attribution.what + " | >A | >B | >difference | >of the difference");
       ordered_json parts = ordered_json::array();
       const auto row = [&](const AttributedPart& part) {
         const auto s = [](std::int64_t ps) {
@@ -146,8 +135,7 @@ struct CompareQuestion {
       const ordered_json total = row(attribution.total);
       answer.json["attribution"].push_back(
           {{"by", attribution.what}, {"total", total}, {"parts", std::move(parts)}});
-      answer.add("\n");
-      answer.add(std::move(table));
+      answer.add_below(std::move(table));
     }
   }
 
@@ -155,12 +143,7 @@ struct CompareQuestion {
     std::map<std::string, std::pair<const LinkUse*, const LinkUse*>> links;
     for (const LinkUse& use : first.link_classes) links[use.name].first = &use;
     for (const LinkUse& use : second.link_classes) links[use.name].second = &use;
-    Table table({{"links"},
-                 {"bytes A", Table::Align::kRight},
-                 {"bytes B", Table::Align::kRight},
-                 {"busy A", Table::Align::kRight},
-                 {"busy B", Table::Align::kRight}});
-    ordered_json json = ordered_json::array();
+    ordered_json json = ordered_json::array(), other = ordered_json::array();
     const auto bytes = [](const LinkUse* use) { return use != nullptr ? use->bytes : 0; };
     const auto busy = [](const LinkUse* use) { return use != nullptr ? use->peak_share : 0; };
     for (const auto& [name, uses] : links) {
@@ -170,14 +153,12 @@ struct CompareQuestion {
                       {"bytes_b", bytes(b)},
                       {"peak_share_a", busy(a)},
                       {"peak_share_b", busy(b)}});
-      if (bytes(a) == bytes(b) && busy(a) == busy(b)) continue;
-      table.add_row({name, format_si(bytes(a), "B"), format_si(bytes(b), "B"),
-                     format_percent(busy(a)), format_percent(busy(b))});
+      if (bytes(a) != bytes(b) || busy(a) != busy(b)) other.push_back(json.back());
     }
     answer.json["links"] = std::move(json);
-    if (table.empty()) return;
-    answer.add("\n");
-    answer.add(std::move(table));
+    answer.add_below(json_table(other,
+                              "links = name | bytes A = bytes_a B | bytes B = bytes_b B | "
+                              "busy A = peak_share_a percent | busy B = peak_share_b percent"));
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/points/scaled_inputs.h"
+#include "sim/app/questions/points/sensitivity.h"
 
 #include <algorithm>
 #include <array>
@@ -128,10 +128,8 @@ std::string tried_cell(const Scaled& input, std::size_t up, double now) {
 }
 
 Table table_of(const std::vector<Scaled>& inputs, double share, double now) {
-  Table table({{"input"},
-               {"value", Table::Align::kRight},
-               {"-" + format_percent(share, 0), Table::Align::kRight},
-               {"+" + format_percent(share, 0), Table::Align::kRight}});
+  const std::string by = format_percent(share, 0);
+  Table table = Table::titled("input | >value | >-" + by + " | >+" + by);
   for (const Scaled& input : inputs) {
     if (input.largest(now) == 0) continue;
     table.add_row(

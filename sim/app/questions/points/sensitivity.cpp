@@ -4,8 +4,7 @@
 #include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/questions/base/question.h"
-#include "sim/app/questions/points/scaled_inputs.h"
-#include "sim/app/questions/points/swept_inputs.h"
+#include "sim/app/questions/points/sensitivity.h"
 #include "sim/store/store_file.h"
 #include "sim/units/text.h"
 

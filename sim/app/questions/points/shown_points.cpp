@@ -88,154 +88,115 @@ ordered_json exact(const PointColumn& column, std::size_t row) {
   return column.numbers[row];
 }
 
-/// The columns of --columns: each with p10 to p90 behind it where a metric has them.
-class PickedColumns {
- public:
-  PickedColumns(const StoredPoints& stored, const ShownPoints& shown,
-                const std::vector<RunRecord>& records)
-      : names_(shown.columns), rows_(shown.rows), records_(records) {
-    for (const std::string& name : names_) columns_.push_back(stored.column(name));
+/// A column of the points that are shown, for people or as CSV.
+struct ShownColumn {
+  Table::Column title;
+  std::function<std::string(std::size_t place)> cell;
+};
+using ShownColumns = std::vector<ShownColumn>;
+
+std::string number_text(const std::optional<double>& value) {
+  return value ? print_number(*value) : "";
+}
+
+/// What all columns are of.
+struct Picked {
+  const ShownPoints& shown;
+  std::vector<RunRecord> records;
+  PointAxes axes;
+  std::vector<PointColumn> columns;  ///< columns of --columns, for axes and objectives
+  std::vector<Objective> objectives;
+
+  bool asked() const { return !shown.columns.empty(); }
+
+  void add_p10_to_p90(const std::string& name, ShownColumns& all) const {
+    if (!has_intervals(records, name)) return;
+    all.push_back({{"p10 to p90", Table::Align::kRight},
+                   [=, this](std::size_t p) { return interval_text(shown_of(records[p], name)); }});
+  }
+  void add_both_ends(const std::string& name, ShownColumns& all) const {
+    for (const bool low : {true, false})
+      all.push_back({{name + (low ? ".p10" : ".p90")}, [=, this](std::size_t p) -> std::string {
+                       const auto interval = shown_of(records[p], name).interval;
+                       if (!interval) return "";
+                       return print_number(low ? interval->first : interval->second);
+                     }});
   }
 
-  void add_titles(std::vector<Table::Column>& titles) const {
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      const bool number = columns_[i].kind == PointColumn::Kind::kNumber;
-      titles.push_back({names_[i], number ? Table::Align::kRight : Table::Align::kLeft});
-      if (has_intervals(records_, names_[i]))
-        titles.push_back({"p10 to p90", Table::Align::kRight});
+  /// The columns that `--columns` names, each with p10 to p90 behind it where a metric has them.
+  void add_asked(ShownColumns& all) const {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const bool number = columns[i].kind == PointColumn::Kind::kNumber;
+      all.push_back({{shown.columns[i], number ? Table::Align::kRight : Table::Align::kLeft},
+                     [=, this](std::size_t p) { return text_of(columns[i], shown.rows[p]); }});
+      add_p10_to_p90(shown.columns[i], all);
     }
-  }
-  void add_cells(std::size_t place, std::vector<std::string>& cells) const {
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      cells.push_back(text_of(columns_[i], rows_[place]));
-      if (has_intervals(records_, names_[i]))
-        cells.push_back(interval_text(shown_of(records_[place], names_[i])));
-    }
-  }
-  void add_csv_titles(std::vector<std::string>& titles) const {
-    for (const std::string& name : names_) {
-      titles.push_back(name);
-      if (!has_intervals(records_, name)) continue;
-      titles.push_back(name + ".p10");
-      titles.push_back(name + ".p90");
-    }
-  }
-  void add_csv_cells(std::size_t place, std::vector<std::string>& cells) const {
-    for (std::size_t i = 0; i < names_.size(); ++i) {
-      const PointColumn& column = columns_[i];
-      const std::size_t row = rows_[place];
-      const bool number = column.kind == PointColumn::Kind::kNumber && column.has(row);
-      cells.push_back(number            ? print_number(column.numbers[row])
-                      : column.has(row) ? text_of(column, row)
-                                        : "");
-      if (!has_intervals(records_, names_[i])) continue;
-      const auto interval = shown_of(records_[place], names_[i]).interval;
-      cells.push_back(interval ? print_number(interval->first) : "");
-      cells.push_back(interval ? print_number(interval->second) : "");
-    }
-  }
-  ordered_json json(std::size_t place) const {
-    ordered_json values = ordered_json::object();
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      values[names_[i]] = exact(columns_[i], rows_[place]);
-    return values;
   }
 
- private:
-  const std::vector<std::string>& names_;
-  const std::vector<std::size_t>& rows_;
-  const std::vector<RunRecord>& records_;
-  std::vector<PointColumn> columns_;
+  /// What tells points apart, and the objectives.
+  void add_usual(ShownColumns& all) const {
+    constexpr auto kRight = Table::Align::kRight;
+    if (shown.by != "name" && differ_in_name(records))
+      all.push_back({{"name"}, [this](std::size_t p) { return records[p].name; }});
+    for (std::size_t i = 0; i < std::min(axes.paths.size(), kMostAxes); ++i)
+      all.push_back({{column_title(axes.paths[i], axes.paths), kRight},
+                     [=, this](std::size_t p) { return axes.texts[i][p]; }});
+    for (const Objective& objective : objectives) {
+      all.push_back({{objective.name, kRight}, [&, this](std::size_t p) -> std::string {
+                       const Shown shown_value = shown_of(records[p], objective.name);
+                       return shown_value.value ? value_text(*shown_value.value, shown_value.unit)
+                                                : "-";
+                     }});
+      add_p10_to_p90(objective.name, all);
+    }
+    if (differ_in_trust(records))
+      all.push_back({{"rests on"}, [this](std::size_t p) { return rests_on(records[p]); }});
+  }
+
+  ShownColumns for_people() const {
+    ShownColumns all = {
+        {{"point"}, [this](std::size_t p) { return short_identity(records[p].identity); }}};
+    if (!shown.by.empty())
+      all.push_back({{column_title(shown.by, {shown.by})},
+                     [this](std::size_t p) { return shown.groups[p]; }});
+    asked() ? add_asked(all) : add_usual(all);
+    return all;
+  }
+
+  ShownColumns for_csv() const {
+    ShownColumns all = {{{"identity"}, [this](std::size_t p) { return records[p].identity; }},
+                        {{"name"}, [this](std::size_t p) { return records[p].name; }},
+                        {{"experiment"}, [this](std::size_t p) { return records[p].experiment; }}};
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      all.push_back({{shown.columns[i]}, [=, this](std::size_t p) -> std::string {
+                       const PointColumn& column = columns[i];
+                       const std::size_t row = shown.rows[p];
+                       if (!column.has(row)) return "";
+                       return column.kind == PointColumn::Kind::kNumber
+                                  ? print_number(column.numbers[row])
+                                  : text_of(column, row);
+                     }});
+      if (has_intervals(records, shown.columns[i])) add_both_ends(shown.columns[i], all);
+    }
+    if (asked()) return all;
+    for (std::size_t i = 0; i < axes.paths.size(); ++i)
+      all.push_back({{axes.paths[i]}, [=, this](std::size_t p) { return axes.texts[i][p]; }});
+    for (const Objective& objective : objectives) {
+      all.push_back({{objective.name}, [&, this](std::size_t p) {
+                       return number_text(shown_of(records[p], objective.name).value);
+                     }});
+      add_both_ends(objective.name, all);
+    }
+    all.push_back({{"rests_on"}, [this](std::size_t p) { return rests_on(records[p]); }});
+    return all;
+  }
 };
 
-class Rows {
- public:
-  Rows(const std::vector<RunRecord>& records, const ShownPoints& shown, const PointAxes& axes,
-       const std::vector<Objective>& objectives, const std::optional<PickedColumns>& picked)
-      : records_(records), shown_(shown), axes_(axes), objectives_(objectives), picked_(picked) {}
-
-  Table table(std::size_t most) const {
-    const bool names = !picked_ && shown_.by != "name" && differ_in_name(records_);
-    const bool trust = !picked_ && differ_in_trust(records_);
-    const std::size_t of_axes = picked_ ? 0 : std::min(axes_.paths.size(), kMostAxes);
-    std::vector<Table::Column> titles = {{"point"}};
-    if (!shown_.by.empty()) titles.push_back({column_title(shown_.by, {shown_.by})});
-    if (picked_) picked_->add_titles(titles);
-    if (names) titles.push_back({"name"});
-    for (std::size_t i = 0; i < of_axes; ++i)
-      titles.push_back({column_title(axes_.paths[i], axes_.paths), Table::Align::kRight});
-    for (const Objective& objective : objectives()) {
-      titles.push_back({objective.name, Table::Align::kRight});
-      if (has_intervals(records_, objective.name))
-        titles.push_back({"p10 to p90", Table::Align::kRight});
-    }
-    if (trust) titles.push_back({"rests on"});
-    Table table(std::move(titles));
-    for (std::size_t place = 0; place < records_.size(); ++place) {
-      if (most > 0 && place == most) break;
-      std::vector<std::string> cells = {short_identity(records_[place].identity)};
-      if (!shown_.by.empty()) cells.push_back(shown_.groups[place]);
-      if (picked_) picked_->add_cells(place, cells);
-      if (names) cells.push_back(records_[place].name);
-      for (std::size_t i = 0; i < of_axes; ++i) cells.push_back(axes_.texts[i][place]);
-      for (const Objective& objective : objectives()) add_objective(objective.name, place, cells);
-      if (trust) cells.push_back(rests_on(records_[place]));
-      table.add_row(std::move(cells));
-    }
-    return table;
-  }
-
-  std::vector<std::vector<std::string>> csv() const {
-    std::vector<std::vector<std::string>> rows = {{"identity", "name", "experiment"}};
-    std::vector<std::string>& titles = rows.front();
-    if (picked_) picked_->add_csv_titles(titles);
-    if (!picked_) titles.insert(titles.end(), axes_.paths.begin(), axes_.paths.end());
-    for (const Objective& objective : objectives())
-      for (const char* ending : {"", ".p10", ".p90"}) titles.push_back(objective.name + ending);
-    if (!picked_) titles.emplace_back("rests_on");
-    for (std::size_t place = 0; place < records_.size(); ++place) {
-      const RunRecord& record = records_[place];
-      std::vector<std::string> cells = {record.identity, record.name, record.experiment};
-      if (picked_) {
-        picked_->add_csv_cells(place, cells);
-      } else {
-        for (const auto& texts : axes_.texts) cells.push_back(texts[place]);
-        add_csv_objectives(record, cells);
-        cells.push_back(rests_on(record));
-      }
-      rows.push_back(std::move(cells));
-    }
-    return rows;
-  }
-
- private:
-  /// Objectives that have columns of their own.
-  std::vector<Objective> objectives() const {
-    return picked_ ? std::vector<Objective>{} : objectives_;
-  }
-
-  void add_csv_objectives(const RunRecord& record, std::vector<std::string>& cells) const {
-    for (const Objective& objective : objectives_) {
-      const Shown shown = shown_of(record, objective.name);
-      cells.push_back(shown.value ? print_number(*shown.value) : "");
-      cells.push_back(shown.interval ? print_number(shown.interval->first) : "");
-      cells.push_back(shown.interval ? print_number(shown.interval->second) : "");
-    }
-  }
-
-  void add_objective(const std::string& name, std::size_t place,
-                     std::vector<std::string>& cells) const {
-    const Shown shown = shown_of(records_[place], name);
-    cells.push_back(shown.value ? value_text(*shown.value, shown.unit) : "-");
-    if (has_intervals(records_, name)) cells.push_back(interval_text(shown));
-  }
-
-  const std::vector<RunRecord>& records_;
-  const ShownPoints& shown_;
-  const PointAxes& axes_;
-  const std::vector<Objective>& objectives_;
-  const std::optional<PickedColumns>& picked_;
-};
+std::vector<std::string> cells_of(const ShownColumns& columns, std::size_t place) {
+  std::vector<std::string> cells;
+  for (const ShownColumn& column : columns) cells.push_back(column.cell(place));
+  return cells;
+}
 
 }  // namespace
 
@@ -314,32 +275,38 @@ std::string considered(const StoredPoints& stored, std::size_t shown, const std:
 
 Answer shown_points(const StoredPoints& stored, const ShownPoints& shown,
                     const std::vector<Objective>& objectives, std::size_t most) {
-  std::vector<RunRecord> records;
-  records.reserve(shown.rows.size());
-  for (const std::size_t row : shown.rows) records.push_back(stored.record(row));
-  const PointAxes axes = axes_of(records);
-  std::optional<PickedColumns> picked;
-  if (!shown.columns.empty()) picked.emplace(stored, shown, records);
-  const Rows rows(records, shown, axes, objectives, picked);
+  Picked picked{shown, {}, {}, {}, objectives};
+  for (const std::size_t row : shown.rows) picked.records.push_back(stored.record(row));
+  for (const std::string& name : shown.columns) picked.columns.push_back(stored.column(name));
+  const std::vector<RunRecord>& records = picked.records;
+  picked.axes = axes_of(records);
+  const ShownColumns for_people = picked.for_people(), for_csv = picked.for_csv();
+  std::vector<Table::Column> titles;
+  for (const ShownColumn& column : for_people) titles.push_back(column.title);
+  Table table(std::move(titles));
   Answer answer;
-  if (!records.empty()) answer.add(rows.table(most));
+  answer.csv.emplace_back();
+  for (const ShownColumn& column : for_csv) answer.csv.front().push_back(column.title.title);
+  ordered_json points = ordered_json::array();
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (most == 0 || i < most) table.add_row(cells_of(for_people, i));
+    answer.csv.push_back(cells_of(for_csv, i));
+    points.push_back(json_of(records[i], picked.axes, i, objectives));
+    if (!shown.by.empty()) points.back()["by"] = shown.groups[i];
+    for (std::size_t c = 0; c < shown.columns.size(); ++c)
+      points.back()["columns"][shown.columns[c]] = exact(picked.columns[c], shown.rows[i]);
+  }
+  if (!table.empty()) answer.add(std::move(table));
   if (most > 0 && records.size() > most)
     answer.add("... and " + std::to_string(records.size() - most) +
                " more: --csv and --json have all\n");
-  answer.csv = rows.csv();
-  ordered_json points = ordered_json::array();
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    points.push_back(json_of(records[i], axes, i, objectives));
-    if (!shown.by.empty()) points.back()["by"] = shown.groups[i];
-    if (picked) points.back()["columns"] = picked->json(i);
-  }
   ordered_json of_objectives = ordered_json::array();
   for (const Objective& objective : objectives)
     of_objectives.push_back(
         {{"name", objective.name}, {"better", objective.maximize ? "most" : "least"}});
   answer.json = {{"objectives", std::move(of_objectives)},
                  {"considered", stored.rows().size()},
-                 {"axes", axes.paths},
+                 {"axes", picked.axes.paths},
                  {"points", std::move(points)}};
   return answer;
 }

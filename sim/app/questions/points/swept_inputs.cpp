@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/points/swept_inputs.h"
+#include "sim/app/questions/points/sensitivity.h"
 
 #include <algorithm>
 #include <cmath>
@@ -94,14 +94,9 @@ const MainEffect::Level& end_of(const MainEffect& effect, bool most) {
 }
 
 Table table_of(const std::vector<SweptEffect>& effects, const std::string& unit, double mean) {
-  Table table({{"input"},
-               {"values", Table::Align::kRight},
-               {"least at", Table::Align::kRight},
-               {"most at", Table::Align::kRight},
-               {"effect", Table::Align::kRight},
-               {"of the mean", Table::Align::kRight},
-               {"in single groups", Table::Align::kRight},
-               {"groups", Table::Align::kRight}});
+  Table table = Table::titled(
+      "input | >values | >least at | >most at | >effect | >of the mean | >in single groups | "
+      ">groups");
   for (const auto& [input, effect] : effects) {
     const std::string values = std::to_string(input->texts.size());
     if (effect.groups == 0) {
