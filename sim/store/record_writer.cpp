@@ -97,12 +97,11 @@ std::string sql_name(const std::string& name) {
 RecordWriter::RecordWriter(Database& database)
     : database_(database),
       seal_(database),
-      find_(database.prepare("SELECT point, status, digest FROM points WHERE identity = ? "
-                             "AND old_identity IS NULL")),
+      find_(database.prepare("SELECT point, status, digest FROM points WHERE identity = ?")),
       point_(database.prepare("INSERT INTO points (identity, experiment, name, status, reason, "
                               "exit_code, base, layout, "
-                              "provenance, engine_version, digest, old_identity) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
+                              "provenance, engine_version, digest) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
       varied_(database.prepare("INSERT INTO varied (point, position, axis, value, text, origin) "
                                "VALUES (?, ?, ?, ?, ?, ?)")),
       interval_(
@@ -131,25 +130,20 @@ std::optional<RecordWriter::Stored> RecordWriter::find(std::string_view identity
 }
 
 std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& digest,
-                                  const Source& source) {
+                                  const std::string& engine_version, int exit_code) {
   Values& values = values_of(record);
   std::vector<Variation> varied;
   const std::optional<std::int64_t> base = base_of(record, varied);
   point_.bind(1, record.identity).bind(2, record.experiment).bind(3, record.name);
   point_.bind(4, to_string(record.status)).bind(5, record.reason);
-  point_.bind(6, std::int64_t{source.exit_code});
+  point_.bind(6, std::int64_t{exit_code});
   if (base) {
     point_.bind(7, *base);
   } else {
     point_.bind(7, std::nullopt);
   }
   point_.bind(8, values.layout).bind(9, record.provenance.dump());
-  point_.bind(10, source.engine_version).bind(11, digest);
-  if (source.old_store) {
-    point_.bind(12, record.identity);
-  } else {
-    point_.bind(12, std::nullopt);
-  }
+  point_.bind(10, engine_version).bind(11, digest);
   point_.run();
   const std::int64_t point = last_point_ = database_.last_row();
   insert_values(point, record, values);
@@ -335,7 +329,7 @@ std::vector<RunTimes> read_attempts(const Database& database, std::int64_t point
 }
 
 void RecordWriter::add_row_groups() {
-  // Some 60 ms each; a transaction is to be short, also after a store without them was taken over.
+  // Some 60 ms each; a transaction is to be short, also where many groups are to be made again.
   constexpr std::int64_t kMostAtOnce = 32;
   if (last_point_ + 1 < (next_row_group_ + 1) * kPointsOfGroup) return;
   const std::int64_t next = std::max(next_row_group_, next_row_group(database_));

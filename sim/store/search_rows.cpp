@@ -35,8 +35,6 @@ void insert_search(Database& database, const SearchRow& row) {
 
 std::vector<SearchRow> read_searches(const Database& database) {
   std::vector<SearchRow> rows;
-  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'searches'") == 0)
-    return rows;
   Statement select =
       database.prepare("SELECT key, sweep, seed, begun_from, digest FROM searches ORDER BY key");
   while (select.step()) {

@@ -20,7 +20,7 @@ enum class StoreFault {
   kBusy,         ///< another process held the lock for longer than the time-out
   kCorrupt,      ///< damaged, or a result does not match its digest
   kForeign,      ///< not a result store
-  kNewer,        ///< written by a newer version
+  kVersion,      ///< written by another version
   kUnreachable,  ///< cannot be opened
   kOther         ///< the machine fails: a disk error, a file above its limit, too few file handles
 };

@@ -34,8 +34,6 @@ void insert_tiles(Database& database, const std::vector<TileRow>& rows) {
 
 std::vector<TileRow> read_tiles(const Database& database) {
   std::vector<TileRow> rows;
-  // A store of an older version that nobody has written to since.
-  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'tiles'") == 0) return rows;
   Statement select = database.prepare(
       "SELECT key, device, kernel, precision, shape, units, memory, duration_us, events, digest "
       "FROM tiles WHERE engine_version = ? ORDER BY key");

@@ -30,23 +30,21 @@ struct GcArguments {
 
   ExitCode run() const {
     Garbage garbage;
-    std::int64_t version = 0;
     {
       const ResultStore opened = ResultStore::open_read_only(store);
-      version = opened.database()->integer("PRAGMA user_version");
-      if (version >= kReadableStoreVersion) garbage = find_garbage(*opened.database(), kinds);
+      garbage = find_garbage(*opened.database(), kinds);
     }
     const std::int64_t bytes = yes ? drop_garbage(store, kinds) : 0;
     if (json) {
-      print_json(garbage, version, bytes);
+      print_json(garbage, bytes);
     } else {
-      print_text(garbage, version, bytes);
+      print_text(garbage, bytes);
     }
     return ExitCode::kOk;
   }
 
  private:
-  void print_json(const Garbage& garbage, std::int64_t version, std::int64_t bytes) const {
+  void print_json(const Garbage& garbage, std::int64_t bytes) const {
     const nlohmann::ordered_json answer = {{"schema", "orrery.gc/1"},
                                            {"store", store},
                                            {"done", yes},
@@ -54,21 +52,18 @@ struct GcArguments {
                                            {"older_results", garbage.older_results},
                                            {"older_tiles", garbage.older_tiles},
                                            {"unused_configurations", garbage.unused_configurations},
-                                           {"store_version", version},
+                                           {"store_version", kStoreVersion},
                                            {"bytes", bytes}};
     std::cout << answer.dump(2) << "\n";
   }
 
-  void print_text(const Garbage& garbage, std::int64_t version, std::int64_t bytes) const {
+  void print_text(const Garbage& garbage, std::int64_t bytes) const {
     const char* verb = yes ? "dropped " : "would drop ";
     if (kinds.failures) std::cout << verb << garbage.failures << " failures\n";
     if (kinds.older_engines)
       std::cout << verb << garbage.older_results << " results and " << garbage.older_tiles
                 << " times of thread blocks of engines other than " << kEngineVersion << "\n";
     std::cout << verb << garbage.unused_configurations << " configurations that no point has\n";
-    if (version < kStoreVersion)
-      std::cout << (yes ? "brought" : "would bring") << " the store from version " << version
-                << " to " << kStoreVersion << "\n";
     if (yes) {
       std::cout << "the file is " << format_si(static_cast<double>(std::abs(bytes)), "B")
                 << (bytes >= 0 ? " smaller\n" : " larger\n");

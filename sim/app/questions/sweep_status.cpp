@@ -44,7 +44,7 @@ struct StatusQuestion {
     answer.json["store"] = path;
     std::error_code ignored;
     if (is_sweep(what) && !std::filesystem::exists(path, ignored)) return answer;
-    const ResultStore store = open_for_questions(path);
+    const ResultStore store = ResultStore::open_read_only(path);
     add_counts(*store.database(), answer);
     add_reasons(*store.database(), answer);
     if (failed) add_failures(*store.database(), answer);
@@ -119,10 +119,6 @@ struct StatusQuestion {
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
   static void add_failures(const Database& database, Answer& answer) {
-    constexpr std::int64_t kFirstWithAttempts = 6;
-    if (database.integer("PRAGMA user_version") < kFirstWithAttempts) {
-      return answer.add("the store is of an older version, which kept no more of failures\n");
-    }
     Table table({{"point"},
                  {"name"},
                  {"tries", Table::Align::kRight},

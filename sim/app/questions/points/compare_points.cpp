@@ -50,7 +50,7 @@ struct CompareQuestion {
   }
 
   Answer answer() const {
-    const ResultStore opened = open_for_questions(store);
+    const ResultStore opened = ResultStore::open_read_only(store);
     const RunRecord first = find_point(opened, a), second = find_point(opened, b);
     Answer answer;
     answer.json = {{"schema", "orrery.compare/1"}, {"store", store}};
