@@ -96,23 +96,21 @@ struct StatusQuestion {
 
   /// Failures by reason, the commonest first.
   void add_reasons(const Database& database, Answer& answer) const {
-    Table table(
-        {{"failures", Table::Align::kRight}, {"exit code", Table::Align::kRight}, {"reason"}});
-    ordered_json json = ordered_json::array();
+    ToldRows rows{Table(
+        {{"failures", Table::Align::kRight}, {"exit code", Table::Align::kRight}, {"reason"}})};
     Statement select = database.prepare(
         "SELECT count(*), exit_code, reason FROM points WHERE status = 'failed' GROUP BY 2, 3 "
         "ORDER BY 1 DESC, 3 LIMIT 20");
-    while (select.step()) {
-      json.push_back({{"points", select.integer(0)},
-                      {"exit_code", select.integer(1)},
-                      {"reason", select.text(2)}});
-      table.add_row({std::to_string(select.integer(0)), std::to_string(select.integer(1)),
-                     first_line(select.text(2))});
-    }
-    answer.json["reasons"] = std::move(json);
-    if (table.empty()) return;
+    while (select.step())
+      rows.add({std::to_string(select.integer(0)), std::to_string(select.integer(1)),
+                first_line(select.text(2))},
+               {{"points", select.integer(0)},
+                {"exit_code", select.integer(1)},
+                {"reason", select.text(2)}});
+    answer.json["reasons"] = std::move(rows.json);
+    if (rows.table.empty()) return;
     answer.add("\n");
-    answer.add(std::move(table));
+    answer.add(std::move(rows.table));
     if (!failed) answer.add("--failed shows each; the next `sweep run` tries them again\n");
   }
 
