@@ -119,7 +119,7 @@ Catalog shipped_catalog() {
        classes_without_tiles() +
            "; every kernel of calibrations of the model roofline: p-norm roofline, launch + "
            "(t_matrix^p + t_vector^p + t_memory^p + t_host^p)^(1/p), rates times efficiency"});
-  for (const auto& [kind, info] : experiment_kinds())
+  for (const auto& [kind, info] : ExperimentKinds::items())
     catalog.schemas.push_back({"experiment", "one simulation", kind, &info.record()});
   catalog.schemas.push_back(
       {"sweep", SweepConfig::schema().record().help(), "sweep", &SweepConfig::schema().record()});
