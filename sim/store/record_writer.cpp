@@ -137,11 +137,7 @@ std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& di
   point_.bind(1, record.identity).bind(2, record.experiment).bind(3, record.name);
   point_.bind(4, to_string(record.status)).bind(5, record.reason);
   point_.bind(6, std::int64_t{exit_code});
-  if (base) {
-    point_.bind(7, *base);
-  } else {
-    point_.bind(7, std::nullopt);
-  }
+  base ? point_.bind(7, *base) : point_.bind(7, std::nullopt);
   point_.bind(8, values.layout).bind(9, record.provenance.dump());
   point_.bind(10, engine_version).bind(11, digest);
   point_.run();
@@ -231,9 +227,7 @@ void RecordWriter::insert_values(std::int64_t point, const RunRecord& record, Va
     if (metric.name == kWallTimeMetric) continue;
     values.insert.bind(place++, metric.value);
     if (!metric.interval) continue;
-    interval_.bind(1, point).bind(2, metric.name);
-    interval_.bind(3, metric.interval->first).bind(4, metric.interval->second);
-    interval_.run();
+    interval_.run_with(point, metric.name, metric.interval->first, metric.interval->second);
   }
   for (const Label& label : record.labels) values.insert.bind(place++, label.value);
   values.insert.run();
@@ -251,23 +245,17 @@ void RecordWriter::insert_varied(std::int64_t point, const std::vector<Variation
 
 void RecordWriter::insert_classes(std::int64_t point, const RunRecord& record) {
   std::int64_t position = 0;
-  for (const ClassBreakdown& c : record.classes) {
-    class_.bind(1, point).bind(2, position++).bind(3, c.name);
-    class_.bind(4, static_cast<std::int64_t>(c.count));
-    class_.bind(5, c.time_s).bind(6, c.flops).bind(7, c.bytes);
-    class_.run();
-  }
+  for (const ClassBreakdown& c : record.classes)
+    class_.run_with(point, position++, c.name, static_cast<std::int64_t>(c.count), c.time_s,
+                    c.flops, c.bytes);
 }
 
 void RecordWriter::insert_links(std::int64_t point, const char* scope,
                                 const std::vector<LinkUse>& links) {
   std::int64_t position = 0;
-  for (const LinkUse& use : links) {
-    link_.bind(1, point).bind(2, scope).bind(3, position++).bind(4, use.name);
-    link_.bind(5, static_cast<std::int64_t>(use.links)).bind(6, use.bytes);
-    link_.bind(7, use.busy_share).bind(8, use.peak_share);
-    link_.run();
-  }
+  for (const LinkUse& use : links)
+    link_.run_with(point, scope, position++, use.name, static_cast<std::int64_t>(use.links),
+                   use.bytes, use.busy_share, use.peak_share);
 }
 
 void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
@@ -284,11 +272,8 @@ void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
     insert.bind(1, point).bind(2, static_cast<std::int64_t>(row));
     for (std::size_t i = 0; i < kind.width; ++i) {
       const double value = rows.values[row * kind.width + i];
-      if (std::isnan(value)) {
-        insert.bind(static_cast<int>(i) + 3, std::nullopt);
-      } else {
-        insert.bind(static_cast<int>(i) + 3, value);
-      }
+      const int parameter = static_cast<int>(i) + 3;
+      std::isnan(value) ? insert.bind(parameter, std::nullopt) : insert.bind(parameter, value);
     }
     insert.run();
   }
@@ -297,11 +282,7 @@ void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
 void RecordWriter::insert_attempt(std::int64_t point, const RunTimes& times) {
   attempt_.bind(1, point).bind(2, times.started).bind(3, times.host).bind(4, times.wall_s);
   attempt_.bind(5, times.user_s).bind(6, times.system_s);
-  if (times.peak_bytes > 0) {
-    attempt_.bind(7, times.peak_bytes);
-  } else {
-    attempt_.bind(7, std::nullopt);
-  }
+  times.peak_bytes > 0 ? attempt_.bind(7, times.peak_bytes) : attempt_.bind(7, std::nullopt);
   attempt_.bind(8, std::int64_t{times.exit_code}).bind(9, std::int64_t{times.signal});
   attempt_.bind(10, times.stderr_tail);
   attempt_.run();

@@ -50,6 +50,14 @@ class Statement {
   Statement& bind(int parameter, double number);
   Statement& bind(int parameter, std::optional<double> number);
 
+  /// Binds parameters 1 and following, and runs.
+  template <class... Values>
+  void run_with(const Values&... values) {
+    int parameter = 0;
+    (bind(++parameter, values), ...);
+    run();
+  }
+
   /// True while there is a row.
   bool step();
   /// For statements without rows: runs it and makes it ready for the next bindings.
