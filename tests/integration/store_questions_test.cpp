@@ -339,7 +339,7 @@ TEST_F(StoreQuestions, AStoreOfAnotherVersionIsRefusedWithWhatToDo) {
     for (const std::string& command :
          {"best " + other + " --minimize step_time_s", "sweep gc " + other + " --yes",
           "sweep status " + other, "sweep run " + sweep_ + " --db " + other}) {
-      const Outcome refused = orrery(command);
+      const Outcome refused = integration::orrery(command);
       EXPECT_EQ(refused.code, 2) << command;
       EXPECT_THAT(refused.out,
                   HasSubstr(step < 0 ? "was written by an older version (store version "
