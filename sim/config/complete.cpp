@@ -76,7 +76,7 @@ class Completer {
         completed.set(field.key, default_node(field, defaults.get()), {});
       } else if (is_one_too_many(*given, field)) {
         error(*given, "expected one value of '" + field.key + "', got a list", {},
-              {*one_only(field.key)});
+              {Registry<OneOnly>::find(field.key)->reason});
       } else if (field.required && is_blank(*given)) {
         error(*given, "'" + field.key + "' in " + record.name() + " is empty", {},
               {field.key + ": " + field.help});
@@ -89,7 +89,7 @@ class Completer {
 
   static bool is_one_too_many(const Node& given, const Field& field) {
     return given.is_sequence() && field.type->kind != TypeKind::kList &&
-           one_only(field.key) != nullptr;
+           Registry<OneOnly>::find(field.key) != nullptr;
   }
 
   static bool is_blank(const Node& given) {

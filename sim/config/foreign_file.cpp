@@ -3,16 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
-#include <utility>
 
 namespace orrery::config {
 namespace {
-
-std::map<std::string, ForeignFile>& foreign_files() {
-  static std::map<std::string, ForeignFile> files;
-  return files;
-}
 
 /// The name of a file without its ending; that of its folder where files of all folders are called
 /// alike.
@@ -25,15 +18,11 @@ std::string name_of(const std::string& path) {
 
 }  // namespace
 
-RegisterForeignFile::RegisterForeignFile(const std::string& kind, ForeignFile file) {
-  foreign_files()[kind] = std::move(file);
-}
-
 Node in_own_words(Node found, const Node& reference, const std::string& kind,
                   const std::string& path) {
-  const auto known = foreign_files().find(kind);
-  if (known == foreign_files().end() || !found.is_map()) return found;
-  const ForeignFile& file = known->second;
+  const ForeignFile* known = Registry<ForeignFile>::find(kind);
+  if (known == nullptr || !found.is_map()) return found;
+  const ForeignFile& file = *known;
   const bool foreign = std::any_of(file.telling.begin(), file.telling.end(),
                                    [&](const auto& key) { return found.find(key) != nullptr; });
   if (!foreign || found.find(file.name_key) != nullptr || found.find(file.path_key) != nullptr)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/config/node.h"
+#include "sim/config/registry.h"
 
 namespace orrery::config {
 
@@ -17,9 +18,9 @@ struct ForeignFile {
 };
 
 /// Makes `file` known for a kind of the library ("models").
-class RegisterForeignFile {
- public:
-  RegisterForeignFile(const std::string& kind, ForeignFile file);
+struct RegisterForeignFile : Registry<ForeignFile>::Register {
+  RegisterForeignFile(const std::string& kind, const ForeignFile& file)
+      : Register(kind, "", file) {}
 };
 
 /// The map that a reference stands for whose file is one of another format; `found` otherwise.

@@ -2,17 +2,21 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+
+#include "sim/config/registry.h"
 
 namespace orrery::config {
 
-/// Declares that a key has one value, and why: `const RegisterOneOnly cards("accelerator", "all
-/// cards of a system are of one kind");`. A list in its place is refused with that reason.
-struct RegisterOneOnly {
-  RegisterOneOnly(const std::string& key, const std::string& reason);
+/// Why a key has one value.
+struct OneOnly {
+  std::string reason;
 };
 
-/// Why a key has one value; null: it was not declared.
-const std::string* one_only(std::string_view key);
+/// `const RegisterOneOnly cards("accelerator", "all cards of a system are of one kind");`. A list
+/// in place of the value is refused with that reason.
+struct RegisterOneOnly : Registry<OneOnly>::Register {
+  RegisterOneOnly(const std::string& key, const std::string& reason)
+      : Register(key, "", {reason}) {}
+};
 
 }  // namespace orrery::config

@@ -27,7 +27,7 @@ class Registered {
     std::string help;     ///< one line
     std::string telling;  ///< key that only such a map has, which may leave its tag out; or none
     const Record& (*record)() = nullptr;
-    const Base* (*view)(void* object) = nullptr;
+    Base* (*view)(void* object) = nullptr;
   };
 
   /// `const Registered<Base>::Add<T> added("name", "one line of help");`, where T derives from Base
@@ -37,7 +37,7 @@ class Registered {
     Add(const std::string& name, std::string help, std::string telling = {}) {
       const Item item{std::move(help), std::move(telling),
                       []() -> const Record& { return T::schema().record(); },
-                      [](void* object) -> const Base* { return static_cast<T*>(object); }};
+                      [](void* object) -> Base* { return static_cast<T*>(object); }};
       if (!mutable_items().emplace(name, item).second)
         throw std::logic_error("registered twice: " + name);
     }
@@ -67,9 +67,7 @@ class Registered {
     return names;
   }
 
-  static const Base* view(const std::string& name, void* object) {
-    return items().at(name).view(object);
-  }
+  static Base* view(const std::string& name, void* object) { return items().at(name).view(object); }
 
  private:
   /// Made at its first use, because files register while statics are initialised.

@@ -26,8 +26,7 @@ struct Garbage {
 /// Looks without changing anything. @throws StoreError
 Garbage find_garbage(const Database& database, const GarbageKinds& kinds);
 
-/// Drops it in one transaction and gives the space back to the file system. A store of an older
-/// version is brought up to date.
+/// Drops it in one transaction and gives the space back to the file system.
 /// @return bytes that the file is smaller by, negative where it grew
 /// @throws StoreError
 std::int64_t drop_garbage(const std::filesystem::path& path, const GarbageKinds& kinds);

@@ -23,7 +23,7 @@ class PointTable {
  public:
   using Group = PointKind;
 
-  /// @param database of version 4 or later; has to outlive this object
+  /// @param database has to outlive this object
   /// @throws StoreError (kCorrupt) where a row group is not as it was written
   explicit PointTable(const Database& database);
 

@@ -8,7 +8,6 @@
 
 #include "sim/results/record_bytes.h"
 #include "sim/store/record_writer.h"
-#include "sim/store/schema.h"
 #include "sim/units/sha256.h"
 
 namespace orrery {
@@ -49,8 +48,8 @@ RunStatus stored_status(const Database& database, std::string_view identity,
 
 RecordReader::RecordReader(Database& database)
     : database_(database),
-      status_(database.prepare(
-          "SELECT status FROM points WHERE identity = ? AND old_identity IS NULL")),
+      seal_(database),
+      status_(database.prepare("SELECT status FROM points WHERE identity = ?")),
       point_(database.prepare("SELECT point, identity, experiment, name, status, reason, base, "
                               "layout, provenance, digest FROM points WHERE identity = ?")),
       next_(database.prepare("SELECT min(identity) FROM points WHERE identity > ?")),
@@ -61,9 +60,6 @@ RecordReader::RecordReader(Database& database)
                                 "WHERE point = ? ORDER BY position")),
       links_(database.prepare("SELECT name, links, bytes, busy_share, peak_share FROM links "
                               "WHERE point = ? AND scope = ? ORDER BY position")) {
-  const std::int64_t version = database.integer("PRAGMA user_version");
-  if (version >= kFirstStoreVersionWithAttempts) seal_.emplace(database);
-  if (version < kFirstStoreVersionWithRows) return;
   for (const RowTableKind& kind : kRowTables) {
     std::string names;
     for (std::size_t i = 0; i < kind.width; ++i)
@@ -92,7 +88,7 @@ std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   record.name = point_.text(3);
   record.reason = point_.text(5);
   const std::string digest = point_.text(9);
-  const bool sealed = !seal_ || seal_->holds(point_.integer(0), identity);
+  const bool sealed = seal_.holds(point_.integer(0), identity);
   try {
     record.status = stored_status(database_, identity, point_.text(4));
     record.provenance = ordered_json::parse(point_.text(8));

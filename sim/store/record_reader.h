@@ -26,7 +26,6 @@ class RecordReader {
  public:
   explicit RecordReader(Database& database);
 
-  /// Not of a point that an older store had.
   std::optional<RunStatus> status(std::string_view identity);
   /// @throws StoreError (kCorrupt) when the rows do not match their digest.
   std::optional<RunRecord> find(std::string_view identity);
@@ -51,9 +50,9 @@ class RecordReader {
   Values& values(const std::string& experiment, std::int64_t layout);
 
   Database& database_;
-  std::optional<Seal> seal_;  ///< none: the file has no seals
+  Seal seal_;
   Statement status_, point_, next_, intervals_, varied_, classes_, links_;
-  std::vector<Statement> rows_;  ///< statements by kRowTables; empty: the file has none
+  std::vector<Statement> rows_;  ///< statements by kRowTables
   std::map<std::int64_t, std::shared_ptr<const Configuration>> configurations_;
   std::map<std::pair<std::string, std::int64_t>, Values> values_;
 };

@@ -97,12 +97,11 @@ std::string sql_name(const std::string& name) {
 RecordWriter::RecordWriter(Database& database)
     : database_(database),
       seal_(database),
-      find_(database.prepare("SELECT point, status, digest FROM points WHERE identity = ? "
-                             "AND old_identity IS NULL")),
+      find_(database.prepare("SELECT point, status, digest FROM points WHERE identity = ?")),
       point_(database.prepare("INSERT INTO points (identity, experiment, name, status, reason, "
                               "exit_code, base, layout, "
-                              "provenance, engine_version, digest, old_identity) "
-                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
+                              "provenance, engine_version, digest) "
+                              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")),
       varied_(database.prepare("INSERT INTO varied (point, position, axis, value, text, origin) "
                                "VALUES (?, ?, ?, ?, ?, ?)")),
       interval_(
@@ -131,25 +130,16 @@ std::optional<RecordWriter::Stored> RecordWriter::find(std::string_view identity
 }
 
 std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& digest,
-                                  const Source& source) {
+                                  const std::string& engine_version, int exit_code) {
   Values& values = values_of(record);
   std::vector<Variation> varied;
   const std::optional<std::int64_t> base = base_of(record, varied);
   point_.bind(1, record.identity).bind(2, record.experiment).bind(3, record.name);
   point_.bind(4, to_string(record.status)).bind(5, record.reason);
-  point_.bind(6, std::int64_t{source.exit_code});
-  if (base) {
-    point_.bind(7, *base);
-  } else {
-    point_.bind(7, std::nullopt);
-  }
+  point_.bind(6, std::int64_t{exit_code});
+  base ? point_.bind(7, *base) : point_.bind(7, std::nullopt);
   point_.bind(8, values.layout).bind(9, record.provenance.dump());
-  point_.bind(10, source.engine_version).bind(11, digest);
-  if (source.old_store) {
-    point_.bind(12, record.identity);
-  } else {
-    point_.bind(12, std::nullopt);
-  }
+  point_.bind(10, engine_version).bind(11, digest);
   point_.run();
   const std::int64_t point = last_point_ = database_.last_row();
   insert_values(point, record, values);
@@ -237,9 +227,7 @@ void RecordWriter::insert_values(std::int64_t point, const RunRecord& record, Va
     if (metric.name == kWallTimeMetric) continue;
     values.insert.bind(place++, metric.value);
     if (!metric.interval) continue;
-    interval_.bind(1, point).bind(2, metric.name);
-    interval_.bind(3, metric.interval->first).bind(4, metric.interval->second);
-    interval_.run();
+    interval_.run_with(point, metric.name, metric.interval->first, metric.interval->second);
   }
   for (const Label& label : record.labels) values.insert.bind(place++, label.value);
   values.insert.run();
@@ -257,23 +245,17 @@ void RecordWriter::insert_varied(std::int64_t point, const std::vector<Variation
 
 void RecordWriter::insert_classes(std::int64_t point, const RunRecord& record) {
   std::int64_t position = 0;
-  for (const ClassBreakdown& c : record.classes) {
-    class_.bind(1, point).bind(2, position++).bind(3, c.name);
-    class_.bind(4, static_cast<std::int64_t>(c.count));
-    class_.bind(5, c.time_s).bind(6, c.flops).bind(7, c.bytes);
-    class_.run();
-  }
+  for (const ClassBreakdown& c : record.classes)
+    class_.run_with(point, position++, c.name, static_cast<std::int64_t>(c.count), c.time_s,
+                    c.flops, c.bytes);
 }
 
 void RecordWriter::insert_links(std::int64_t point, const char* scope,
                                 const std::vector<LinkUse>& links) {
   std::int64_t position = 0;
-  for (const LinkUse& use : links) {
-    link_.bind(1, point).bind(2, scope).bind(3, position++).bind(4, use.name);
-    link_.bind(5, static_cast<std::int64_t>(use.links)).bind(6, use.bytes);
-    link_.bind(7, use.busy_share).bind(8, use.peak_share);
-    link_.run();
-  }
+  for (const LinkUse& use : links)
+    link_.run_with(point, scope, position++, use.name, static_cast<std::int64_t>(use.links),
+                   use.bytes, use.busy_share, use.peak_share);
 }
 
 void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
@@ -290,11 +272,8 @@ void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
     insert.bind(1, point).bind(2, static_cast<std::int64_t>(row));
     for (std::size_t i = 0; i < kind.width; ++i) {
       const double value = rows.values[row * kind.width + i];
-      if (std::isnan(value)) {
-        insert.bind(static_cast<int>(i) + 3, std::nullopt);
-      } else {
-        insert.bind(static_cast<int>(i) + 3, value);
-      }
+      const int parameter = static_cast<int>(i) + 3;
+      std::isnan(value) ? insert.bind(parameter, std::nullopt) : insert.bind(parameter, value);
     }
     insert.run();
   }
@@ -303,11 +282,7 @@ void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
 void RecordWriter::insert_attempt(std::int64_t point, const RunTimes& times) {
   attempt_.bind(1, point).bind(2, times.started).bind(3, times.host).bind(4, times.wall_s);
   attempt_.bind(5, times.user_s).bind(6, times.system_s);
-  if (times.peak_bytes > 0) {
-    attempt_.bind(7, times.peak_bytes);
-  } else {
-    attempt_.bind(7, std::nullopt);
-  }
+  times.peak_bytes > 0 ? attempt_.bind(7, times.peak_bytes) : attempt_.bind(7, std::nullopt);
   attempt_.bind(8, std::int64_t{times.exit_code}).bind(9, std::int64_t{times.signal});
   attempt_.bind(10, times.stderr_tail);
   attempt_.run();
@@ -335,7 +310,7 @@ std::vector<RunTimes> read_attempts(const Database& database, std::int64_t point
 }
 
 void RecordWriter::add_row_groups() {
-  // Some 60 ms each; a transaction is to be short, also after a store without them was taken over.
+  // Some 60 ms each; a transaction is to be short, also where many groups are to be made again.
   constexpr std::int64_t kMostAtOnce = 32;
   if (last_point_ + 1 < (next_row_group_ + 1) * kPointsOfGroup) return;
   const std::int64_t next = std::max(next_row_group_, next_row_group(database_));

@@ -22,13 +22,6 @@ class RecordWriter {
  public:
   explicit RecordWriter(Database& database);
 
-  /// Where a record comes from.
-  struct Source {
-    std::string engine_version;
-    bool old_store = false;  ///< then its identity is that of an older engine
-    int exit_code = 0;
-  };
-
   /// What is stored for an identity.
   struct Stored {
     std::int64_t point;
@@ -37,7 +30,8 @@ class RecordWriter {
   };
   std::optional<Stored> find(std::string_view identity);
   /// Adds the rows of a record that is not there yet; returns its point.
-  std::int64_t insert(const RunRecord& record, const std::string& digest, const Source& source);
+  std::int64_t insert(const RunRecord& record, const std::string& digest,
+                      const std::string& engine_version, int exit_code);
   /// Adds an execution, unless the same one is there.
   void insert_attempt(std::int64_t point, const RunTimes& times);
   /// Drops a point with its rows. @return its executions

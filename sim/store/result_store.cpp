@@ -7,7 +7,6 @@
 
 #include "sim/results/record_bytes.h"
 #include "sim/results/version.h"
-#include "sim/store/old_records.h"
 #include "sim/store/record_reader.h"
 #include "sim/store/record_writer.h"
 #include "sim/store/row_groups.h"
@@ -127,9 +126,8 @@ SaveOutcome ResultStore::Batch::save(const StoredPoint& stored_elsewhere) {
   if (stored) outcome = SaveOutcome::kAlreadyThere;
   const std::int64_t point =
       stored ? stored->point
-             : store_.writer_->insert(
-                   record, digest,
-                   {engine_version, false, attempts.empty() ? 0 : attempts.back().exit_code});
+             : store_.writer_->insert(record, digest, engine_version,
+                                      attempts.empty() ? 0 : attempts.back().exit_code);
   for (const RunTimes& attempt : earlier) store_.writer_->insert_attempt(point, attempt);
   for (const RunTimes& attempt : attempts) store_.writer_->insert_attempt(point, attempt);
   return outcome;
@@ -161,26 +159,17 @@ void ResultStore::group_rows() {
   }
 }
 
-bool ResultStore::is_old() const {
-  return database_->integer("PRAGMA user_version") < kReadableStoreVersion;
-}
-
 RecordReader& ResultStore::reader() const {
   if (!reader_) reader_ = std::make_unique<RecordReader>(*database_);
   return *reader_;
 }
 
 std::optional<RunStatus> ResultStore::status(std::string_view identity) const {
-  if (!database_ || (!reader_ && is_old())) return std::nullopt;
-  return reader().status(identity);
+  return database_ ? reader().status(identity) : std::nullopt;
 }
 
 std::optional<RunRecord> ResultStore::find(std::string_view identity) const {
-  return status(identity) ? find_any(identity) : std::nullopt;
-}
-
-std::optional<RunRecord> ResultStore::find_any(std::string_view identity) const {
-  if (!database_ || is_old()) return std::nullopt;
+  if (!database_) return std::nullopt;
   try {
     return reader().find(identity);
   } catch (...) {
@@ -198,43 +187,21 @@ std::optional<StoredPoint> ResultStore::point(std::string_view identity) const {
 }
 
 std::optional<std::string> ResultStore::next_identity(std::string_view identity) const {
-  if (!database_ || is_old()) return std::nullopt;
-  return reader().next_identity(identity);
+  return database_ ? reader().next_identity(identity) : std::nullopt;
 }
 
 std::vector<RunTimes> ResultStore::times(std::string_view identity) const {
-  std::vector<RunTimes> times;
-  if (!database_) return times;
-  const bool attempts = database_->integer("PRAGMA user_version") >= kFirstStoreVersionWithAttempts;
-  Statement select = database_->prepare(
-      attempts ? "SELECT point FROM points WHERE identity = ?"
-               : "SELECT started, wall_s, host FROM runs JOIN points USING (point) "
-                 "WHERE identity = ? ORDER BY started, host");
+  if (!database_) return {};
+  Statement select = database_->prepare("SELECT point FROM points WHERE identity = ?");
   select.bind(1, identity);
-  if (attempts)
-    return select.step() ? read_attempts(*database_, select.integer(0)) : std::vector<RunTimes>{};
-  while (select.step()) times.push_back({select.text(0), select.real(1), select.text(2)});
-  return times;
+  return select.step() ? read_attempts(*database_, select.integer(0)) : std::vector<RunTimes>{};
 }
-
-namespace {
-
-// From identity to identity rather than one long SELECT, which would keep writers waiting while
-// the visitor works.
-template <class Reader>
-void visit_all(Reader& reader, const std::function<void(const RunRecord&)>& visit) {
-  for (auto next = reader.next_identity(""); next; next = reader.next_identity(*next)) {
-    if (const std::optional<RunRecord> record = reader.find(*next)) visit(*record);
-  }
-}
-
-}  // namespace
 
 void ResultStore::for_each(const std::function<void(const RunRecord&)>& visit) const {
-  if (!database_) return;
-  if (!is_old()) return visit_all(reader(), visit);
-  OldRecordReader old(*database_, "");
-  visit_all(old, visit);
+  // From identity to identity rather than one long SELECT, which would keep writers waiting while
+  // the visitor works.
+  for (auto next = next_identity(""); next; next = next_identity(*next))
+    if (const std::optional<RunRecord> record = find(*next)) visit(*record);
 }
 
 std::vector<RunRecord> ResultStore::all() const {

@@ -49,7 +49,8 @@ class RecordReader;
 class RecordWriter;
 
 /// Results by point identity, in one SQLite file (tables: schema.h). Each read checks the digest.
-/// Every function throws StoreError when the file is damaged, foreign, newer, full or out of reach.
+/// Every function throws StoreError when the file is damaged, foreign, of another version, full or
+/// out of reach.
 class ResultStore {
  public:
   /// Results that are saved together, in one transaction: all of them after commit(), none without.
@@ -97,12 +98,9 @@ class ResultStore {
   SaveOutcome save(const RunRecord& record, const RunTimes& times,
                    const std::vector<TileRow>& tiles = {});
 
-  // Points that an older store had are in all() and for_each(), but no answer to their identity.
   bool contains(std::string_view identity) const { return status(identity).has_value(); }
   std::optional<RunStatus> status(std::string_view identity) const;
   std::optional<RunRecord> find(std::string_view identity) const;
-  /// Points that an older store had, too: they are results, though of another engine.
-  std::optional<RunRecord> find_any(std::string_view identity) const;
   std::vector<RunTimes> times(std::string_view identity) const;
   std::optional<StoredPoint> point(std::string_view identity) const;
   /// The first identity after this one, in order; "" comes before all.
@@ -133,7 +131,6 @@ class ResultStore {
  private:
   ResultStore(std::filesystem::path path, bool may_write, std::uint64_t max_bytes);
   void begin_writing();
-  bool is_old() const;
   RecordReader& reader() const;
 
   std::filesystem::path path_;

@@ -8,7 +8,6 @@
 
 #include "sim/results/record_bytes.h"
 #include "sim/store/record_reader.h"
-#include "sim/store/schema.h"
 #include "sim/units/sha256.h"
 
 namespace orrery {
@@ -146,10 +145,6 @@ bool add_row_group(Database& database, std::int64_t number) {
   return true;
 }
 
-bool has_row_groups(const Database& database) {
-  return database.integer("PRAGMA user_version") >= kFirstStoreVersionWithRowGroups;
-}
-
 /// The column of a group as it was written, or nothing.
 std::optional<std::string> whole_column(Statement& select, const RowGroup& group,
                                         const std::string& name, const std::string& digest) {
@@ -168,7 +163,6 @@ constexpr const char* kSelectColumn =
 
 std::vector<RowGroup> read_row_groups(const Database& database) {
   std::vector<RowGroup> groups;
-  if (!has_row_groups(database)) return groups;
   Statement select =
       database.prepare("SELECT row_group, content, digest FROM row_groups ORDER BY row_group");
   while (select.step()) {

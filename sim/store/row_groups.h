@@ -27,7 +27,7 @@ struct RowGroup {
   PointSpan range() const { return {number * kPointsOfGroup, (number + 1) * kPointsOfGroup}; }
 };
 
-/// The groups of a store, by number; none in stores of versions before they came.
+/// The groups of a store, by number.
 /// @throws StoreError (kCorrupt) where one is not as it was written
 std::vector<RowGroup> read_row_groups(const Database& database);
 

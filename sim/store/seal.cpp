@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/seal.h"
 
-#include <vector>
-
 #include "sim/results/record_bytes.h"
 #include "sim/units/sha256.h"
 
@@ -64,13 +62,6 @@ bool Seal::holds(std::int64_t point, std::string_view identity) {
 void Seal::put(std::int64_t point) {
   put_.bind(1, of(point)).bind(2, point);
   put_.run();
-}
-
-void Seal::put_all(const Database& database) {
-  std::vector<std::int64_t> points;
-  Statement all = database.prepare("SELECT point FROM points");
-  while (all.step()) points.push_back(all.integer(0));
-  for (const std::int64_t point : points) put(point);
 }
 
 }  // namespace orrery

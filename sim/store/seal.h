@@ -23,8 +23,6 @@ class Seal {
   bool holds(std::int64_t point, std::string_view identity);
   /// Writes it into the point's row.
   void put(std::int64_t point);
-  /// Seals every point.
-  void put_all(const Database& database);
 
  private:
   Statement point_, varied_, put_, row_;

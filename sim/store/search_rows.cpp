@@ -29,14 +29,11 @@ void insert_search(Database& database, const SearchRow& row) {
       "INSERT OR IGNORE INTO searches (key, sweep, seed, begun_from, digest) VALUES (?, ?, ?, ?, "
       "?)");
   const std::string places = text_of(row.begun_from);
-  insert.bind(1, row.key).bind(2, row.sweep).bind(3, row.seed).bind(4, places);
-  insert.bind(5, digest_of(row.key, places)).run();
+  insert.run_with(row.key, row.sweep, row.seed, places, digest_of(row.key, places));
 }
 
 std::vector<SearchRow> read_searches(const Database& database) {
   std::vector<SearchRow> rows;
-  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'searches'") == 0)
-    return rows;
   Statement select =
       database.prepare("SELECT key, sweep, seed, begun_from, digest FROM searches ORDER BY key");
   while (select.step()) {

@@ -21,7 +21,7 @@ struct SearchRow {
 /// Adds a row inside the caller's transaction; one that is there stays as it is.
 void insert_search(Database& database, const SearchRow& row);
 
-/// Every row, in order of keys; none in a store of an older version.
+/// Every row, in order of keys.
 /// @throws StoreError when a row is not what was written
 std::vector<SearchRow> read_searches(const Database& database);
 

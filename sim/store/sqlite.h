@@ -20,7 +20,7 @@ enum class StoreFault {
   kBusy,         ///< another process held the lock for longer than the time-out
   kCorrupt,      ///< damaged, or a result does not match its digest
   kForeign,      ///< not a result store
-  kNewer,        ///< written by a newer version
+  kVersion,      ///< written by another version
   kUnreachable,  ///< cannot be opened
   kOther         ///< the machine fails: a disk error, a file above its limit, too few file handles
 };
@@ -49,6 +49,14 @@ class Statement {
   Statement& bind(int parameter, std::int64_t number);
   Statement& bind(int parameter, double number);
   Statement& bind(int parameter, std::optional<double> number);
+
+  /// Binds parameters 1 and following, and runs.
+  template <class... Values>
+  void run_with(const Values&... values) {
+    int parameter = 0;
+    (bind(++parameter, values), ...);
+    run();
+  }
 
   /// True while there is a row.
   bool step();

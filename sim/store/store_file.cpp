@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/store/migration.h"
 #include "sim/store/schema.h"
 #include "sim/store/views.h"
 
@@ -42,13 +41,22 @@ Content check_content(const Database& database, const fs::path& path) {
                                                " is a SQLite database, but not a result store; "
                                                "choose another file");
   }
-  if (version > kStoreVersion) {
-    throw StoreError(StoreFault::kNewer,
-                     path.string() + " was written by a newer version (store version " +
-                         std::to_string(version) + ", this one knows " +
-                         std::to_string(kStoreVersion) + "); use that version to open it");
+  if (version != kStoreVersion) {
+    const bool newer = version > kStoreVersion;
+    throw StoreError(StoreFault::kVersion,
+                     path.string() + " was written by " + (newer ? "a newer" : "an older") +
+                         " version (store version " + std::to_string(version) +
+                         ", this one knows " + std::to_string(kStoreVersion) +
+                         "); use that version to open it" +
+                         (newer ? "" : ", or choose another file and simulate its points again"));
   }
   return Content::kStore;
+}
+
+void create_tables(Database& database) {
+  database.execute(kStoreSchema);
+  database.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion)).c_str());
+  database.execute(("PRAGMA application_id = " + std::to_string(kStoreApplicationId)).c_str());
 }
 
 /// WAL needs memory shared between all processes that have the file open, which file systems of
@@ -233,7 +241,6 @@ std::unique_ptr<Database> open_store_to_write(const fs::path& path, std::uint64_
   Transaction creation(*database);
   // Again, under the lock: another process may have created the tables meanwhile.
   if (checked_content(*database, path) == Content::kNothing) create_tables(*database);
-  update_tables(*database);
   update_views(*database);
   creation.commit();
   return database;

@@ -17,7 +17,7 @@ std::unique_ptr<Database> open_store_to_read(const std::filesystem::path& path);
 /// Whether a file begins as SQLite's do.
 bool is_sqlite_file(const std::filesystem::path& path);
 
-/// Opens for writing; creates the file and its tables, or brings an older version up to date.
+/// Opens for writing; creates the file and its tables.
 /// @param max_bytes limit of the file's size; 0: none
 /// @throws StoreError as above; a file that is not ours is left as it is.
 std::unique_ptr<Database> open_store_to_write(const std::filesystem::path& path,

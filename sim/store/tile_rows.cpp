@@ -24,18 +24,13 @@ void insert_tiles(Database& database, const std::vector<TileRow>& rows) {
   Statement insert = database.prepare(
       "INSERT OR IGNORE INTO tiles (key, device, kernel, precision, shape, units, memory, "
       "duration_us, events, engine_version, digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const TileRow& row : rows) {
-    insert.bind(1, row.key).bind(2, row.device).bind(3, row.kernel).bind(4, row.precision);
-    insert.bind(5, row.shape).bind(6, row.units).bind(7, row.memory).bind(8, row.duration_us);
-    insert.bind(9, row.events).bind(10, kEngineVersion).bind(11, digest_of(row));
-    insert.run();
-  }
+  for (const TileRow& row : rows)
+    insert.run_with(row.key, row.device, row.kernel, row.precision, row.shape, row.units,
+                    row.memory, row.duration_us, row.events, kEngineVersion, digest_of(row));
 }
 
 std::vector<TileRow> read_tiles(const Database& database) {
   std::vector<TileRow> rows;
-  // A store of an older version that nobody has written to since.
-  if (database.integer("SELECT count(*) FROM sqlite_schema WHERE name = 'tiles'") == 0) return rows;
   Statement select = database.prepare(
       "SELECT key, device, kernel, precision, shape, units, memory, duration_us, events, digest "
       "FROM tiles WHERE engine_version = ? ORDER BY key");

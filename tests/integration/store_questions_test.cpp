@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/store/result_store.h"
+#include "sim/store/schema.h"
 #include "tests/integration/program.h"
 
 namespace store_questions_test {
@@ -324,6 +325,32 @@ TEST_F(StoreQuestions, StatusCountsAndGcDropsWhatItIsAskedTo) {
   EXPECT_EQ(done["older_results"], 2);
   EXPECT_EQ(ask("sweep status " + store_)["points"], 16);
   ::orrery::ResultStore::open_read_only(store_).verify();
+}
+
+TEST_F(StoreQuestions, AStoreOfAnotherVersionIsRefusedWithWhatToDo) {
+  const std::string other = path("other.db");
+  std::filesystem::copy_file(store_, other);
+  const auto set_version = [&](std::int64_t version) {
+    ::orrery::Database(other, ::orrery::Database::Mode::kWrite)
+        .execute(("PRAGMA user_version = " + std::to_string(version)).c_str());
+  };
+  for (const int step : {-1, 1}) {
+    set_version(::orrery::kStoreVersion + step);
+    for (const std::string& command :
+         {"best " + other + " --minimize step_time_s", "sweep gc " + other + " --yes",
+          "sweep status " + other, "sweep run " + sweep_ + " --db " + other}) {
+      const Outcome refused = integration::orrery(command);
+      EXPECT_EQ(refused.code, 2) << command;
+      EXPECT_THAT(refused.out,
+                  HasSubstr(step < 0 ? "was written by an older version (store version "
+                                     : "was written by a newer version"));
+      EXPECT_THAT(refused.out,
+                  HasSubstr(step < 0 ? "choose another file and simulate its points again"
+                                     : "use that version to open it"));
+    }
+  }
+  set_version(::orrery::kStoreVersion);
+  EXPECT_EQ(ask("sweep status " + other)["points"], 16) << "it was left as it is";
 }
 
 TEST_F(StoreQuestions, ReadersNeverDisturbASweepThatWrites) {

@@ -92,7 +92,7 @@ inline void add_facts(const Record& record, const std::string& path, FactTypes& 
 inline const FactTypes& all_facts() {
   static const FactTypes facts = [] {
     FactTypes all;
-    for (const auto& [kind, info] : experiment_kinds()) add_facts(info.record(), "", all);
+    for (const auto& [kind, info] : ExperimentKinds::items()) add_facts(info.record(), "", all);
     return all;
   }();
   return facts;

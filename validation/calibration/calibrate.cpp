@@ -230,12 +230,18 @@ CalibratedRates rates_of(const AcceleratorConfig& accelerator) {
 
 }  // namespace
 
+MeasurementFile measurement_file(const std::string& path, const std::string& date) {
+  MeasurementFile file;
+  file.file = std::filesystem::path(path).filename().string();
+  file.sha256 = config::input_files().sha256(path);
+  file.date = date;
+  return file;
+}
+
 CalibrationInput read_calibration_input(const std::string& path, const std::string& date) {
   CalibrationInput input;
   input.table = read_operator_table(path);
-  input.file.file = std::filesystem::path(path).filename().string();
-  input.file.sha256 = config::input_files().sha256(path);
-  input.file.date = date;
+  input.file = measurement_file(path, date);
   return input;
 }
 

@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "sim/machine/precision_names.h"
 #include "sim/units/text.h"
 #include "validation/calibration/calibrate.h"
+#include "validation/calibration/collective_fit.h"
 
 namespace orrery {
 namespace {
 
 std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 template <class Items, class Write>
@@ -34,13 +31,36 @@ std::string errors(const ErrorSummary& e) {
          ", bias: " + print_number(e.bias) + ", worst: " + print_number(e.worst) + "}";
 }
 
-void write_parameters(std::ostream& out, const KernelFit& fit) {
-  out << "    parameters:\n";
-  for (const auto& [name, p] : fit.parameters) {
-    out << "      " << name << ": {value: " << print_number(p.value) << ", unit: " << quoted(p.unit)
+/// @param indent of the lines, two blanks less for the key above them
+void write_parameters(std::ostream& out, const std::string& indent,
+                      const std::map<std::string, CalibratedParameter>& parameters) {
+  out << indent.substr(2) << "parameters:\n";
+  for (const auto& [name, p] : parameters) {
+    out << indent << name << ": {value: " << print_number(p.value) << ", unit: " << quoted(p.unit)
         << ", standard_error: " << print_number(p.standard_error)
         << ", provenance: " << to_string(p.provenance) << "}\n";
   }
+}
+
+void write_residuals(std::ostream& out, const std::string& indent,
+                     const std::vector<ResidualClass>& residuals) {
+  out << indent.substr(2) << "residuals:\n";
+  for (const ResidualClass& r : residuals) {
+    out << indent << "- {below_us: " << print_number(r.below_us) << ", count: " << r.count
+        << ", median: " << print_number(r.median) << ", sigma: " << print_number(r.sigma) << "}\n";
+  }
+}
+
+void write_measurements(std::ostream& out, const std::vector<MeasurementFile>& measurements) {
+  out << "measurements:\n";
+  for (const MeasurementFile& file : measurements) {
+    out << "  - file: " << quoted(file.file) << "\n    sha256: " << quoted(file.sha256)
+        << "\n    date: " << quoted(file.date) << "\n    source: " << quoted(file.source)
+        << "\n    rows: " << file.rows << "\n";
+  }
+}
+
+void write_fitted(std::ostream& out, const KernelFit& fit) {
   out << "    fitted: " << flow(fit.fitted, [](const std::string& name) { return name; }) << "\n";
   if (fit.covariance.empty()) return;
   out << "    covariance:\n";
@@ -61,7 +81,8 @@ void write_fit(std::ostream& out, const KernelFit& fit) {
   out << "  - table: " << fit.table << "\n    precision: " << to_string(fit.precision)
       << "\n    measurements: "
       << flow(fit.measurements, [](const std::string& name) { return quoted(name); }) << "\n";
-  write_parameters(out, fit);
+  write_parameters(out, "      ", fit.parameters);
+  write_fitted(out, fit);
   out << "    shapes:\n";
   for (const auto& [kind, s] : fit.shapes) {
     out << "      " << to_string(kind) << ": {batch: " << flow(s.batch) << ", m: " << flow(s.m)
@@ -73,11 +94,8 @@ void write_fit(std::ostream& out, const KernelFit& fit) {
   if (fit.whole_model_error.count > 0)
     out << "\n    whole_model_error: " << errors(fit.whole_model_error);
   if (!fit.sibling.empty()) out << "\n    sibling: " << fit.sibling;
-  out << "\n    residuals:\n";
-  for (const ResidualClass& r : fit.residuals) {
-    out << "      - {below_us: " << print_number(r.below_us) << ", count: " << r.count
-        << ", median: " << print_number(r.median) << ", sigma: " << print_number(r.sigma) << "}\n";
-  }
+  out << "\n";
+  write_residuals(out, "      ", fit.residuals);
   if (fit.ratios.empty()) return;
   out << "    measured_ratios: |\n";
   std::istringstream lines(write_ratios(fit.ratios.all()));
@@ -101,15 +119,30 @@ std::string to_yaml(const Calibration& calibration) {
   const CalibratedRates& rates = calibration.rates;
   out << "}\n  memory: " << print(rates.memory) << "\n  units: " << rates.units
       << "\n  clock: " << print(rates.clock) << "\n  cache: " << print(rates.cache)
-      << "\n  power: " << print(rates.power) << "\nmeasurements:\n";
-  for (const MeasurementFile& file : calibration.measurements) {
-    out << "  - file: " << quoted(file.file) << "\n    sha256: " << quoted(file.sha256)
-        << "\n    date: " << quoted(file.date) << "\n    source: " << quoted(file.source)
-        << "\n    rows: " << file.rows << "\n";
-  }
+      << "\n  power: " << print(rates.power) << "\n";
+  write_measurements(out, calibration.measurements);
   write_left_out(out, calibration.left_out);
   out << "fits:\n";
   for (const KernelFit& fit : calibration.fits) write_fit(out, fit);
+  return out.str();
+}
+
+std::string to_yaml(const NetworkCalibration& calibration) {
+  std::ostringstream out;
+  out << "# SPDX-License-Identifier: Apache-2.0\n"
+         "# Written by `orrery calibrate --system`; validation/README.md says how to make and read "
+         "it.\n"
+      << "network_calibration: " << calibration.id << "\nsystem: " << calibration.system
+      << "\nmade_with: " << quoted(calibration.made_with) << "\n";
+  write_measurements(out, calibration.measurements);
+  write_parameters(out, "  ", calibration.parameters);
+  const CollectiveRange& range = calibration.range;
+  out << "range: {least: " << print(range.least) << ", most: " << print(range.most)
+      << ", ranks: " << flow(std::vector<std::int64_t>{range.ranks.front(), range.ranks.back()})
+      << "}\nfit_error: " << errors(calibration.fit_error)
+      << "\nheld_out_error: " << errors(calibration.held_out_error)
+      << "\nleft_out_error: " << errors(calibration.left_out_error) << "\n";
+  write_residuals(out, "  ", calibration.residuals);
   return out.str();
 }
 

@@ -6,12 +6,11 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <set>
 #include <stdexcept>
 
 #include "sim/config/diagnostics.h"
-#include "sim/config/input_files.h"
+#include "validation/calibration/calibrate.h"
 #include "validation/calibration/collective_predictor.h"
 #include "validation/calibration/errors.h"
 
@@ -205,12 +204,7 @@ Rows read_rows(const SystemConfig& system, const std::vector<CollectiveInput>& i
 }  // namespace
 
 CollectiveInput read_collective_input(const std::string& path, const std::string& date) {
-  CollectiveInput input;
-  input.table = read_collective_table(path);
-  input.file.file = std::filesystem::path(path).filename().string();
-  input.file.sha256 = config::input_files().sha256(path);
-  input.file.date = date;
-  return input;
+  return {read_collective_table(path), measurement_file(path, date)};
 }
 
 NetworkCalibration calibrate_network(const SystemConfig& system,

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "sim/config/diagnostics.h"
-#include "validation/calibration/errors.h"
 #include "validation/checks/golden_section.h"
 
 namespace orrery {
@@ -36,26 +35,21 @@ std::vector<ServingRow> thinned(const std::vector<ServingRow>& rows, std::size_t
 }
 
 /// Errors of all rows, and of each group where they are asked for.
-ServingTimesErrors errors_of(ServingValidation& validation, const std::vector<ServingRow>& rows,
-                             std::map<std::string, ServingTimesErrors>* groups = nullptr) {
-  constexpr double kUs = 1e3;  // us of a ms
-  struct Rows {
-    std::vector<Comparison> ttft, tpot;
-    ServingTimesErrors errors() const { return {summarise(ttft), summarise(tpot)}; }
-  };
-  Rows all;
-  std::map<std::string, Rows> each;
-  for (const ServingRow& row : rows) {
-    const ServingComparison c = validation.compare(row);
+ServingTarget errors_of(ServingValidation& validation, const std::vector<ServingRow>& rows,
+                        std::map<std::string, ServingTarget>* groups = nullptr) {
+  std::vector<ServingComparison> comparisons;
+  comparisons.reserve(rows.size());
+  for (const ServingRow& row : rows) comparisons.push_back(validation.compare(row));
+  std::vector<const ServingComparison*> all;
+  std::map<std::string, std::vector<const ServingComparison*>> each;
+  for (const ServingComparison& c : comparisons) {
     if (!c.reason.empty()) continue;
-    for (Rows* some : {&all, &each[group_of(row)]}) {
-      some->tpot.push_back({c.tpot_ms * kUs, row.tpot_ms * kUs});
-      if (row.tells_ttft()) some->ttft.push_back({c.ttft_ms * kUs, row.ttft_ms * kUs});
-    }
+    all.push_back(&c);
+    each[group_of(c.row)].push_back(&c);
   }
   if (groups != nullptr)
-    for (const auto& [name, some] : each) groups->emplace(name, some.errors());
-  return all.errors();
+    for (const auto& [name, of] : each) groups->emplace(name, serving_target(name, of));
+  return serving_target("", all);
 }
 
 /// Mean of |log(predicted / measured)| of TPOT and, where rows tell it, TTFT, of each group.

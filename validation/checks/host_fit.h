@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine/calibration.h"
+#include "validation/checks/serving_targets.h"
 #include "validation/checks/serving_validation.h"
 
 namespace orrery {
@@ -27,16 +27,11 @@ HostFitRows host_fit_rows(const std::vector<ServingRow>& rows, const std::string
                           const std::vector<std::string>& fit_on,
                           const std::vector<std::string>& versions = {});
 
-/// Errors of mean times.
-struct ServingTimesErrors {
-  ErrorSummary ttft, tpot;
-};
-
 struct HostFit {
   HostCosts host;
-  ServingTimesErrors fitted, held_out;                ///< errors with that host
-  ServingTimesErrors fitted_before, held_out_before;  ///< errors with a host that takes no time
-  std::map<std::string, ServingTimesErrors> groups, groups_before;  ///< held out, by MODEL@SYSTEM
+  ServingTarget fitted, held_out;                ///< errors with that host
+  ServingTarget fitted_before, held_out_before;  ///< errors with a host that takes no time
+  std::map<std::string, ServingTarget> groups, groups_before;  ///< held out, by MODEL@SYSTEM
 };
 
 /// What an engine's host takes: the least mean of |log(predicted / measured)| of both times of the

@@ -20,9 +20,6 @@ struct ServingComparison {
   std::string reason;  ///< why there is no prediction
   double ttft_ms = 0, tpot_ms = 0;
   bool experts = false;  ///< the model has some
-
-  double ttft_error() const { return ttft_ms / row.ttft_ms - 1; }
-  double tpot_error() const { return tpot_ms / row.tpot_ms - 1; }
 };
 
 /// Serves measured runs on simulated hardware. Runs on the same hardware by the same plan share

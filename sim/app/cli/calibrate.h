@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "sim/app/cli/verb.h"
+#include "sim/app/questions/base/question.h"
 
 namespace orrery {
 
@@ -23,21 +24,31 @@ struct CalibrateArguments {
   std::string source, date;
   std::string model = "tiles";  ///< model of kernels: "tiles" or "roofline"
   bool check = false;           ///< compare with the file that is there, write nothing
-  bool json = false;
 
   void take(Options& options);
-  ExitCode run() const;
+  Answer answer() const;
+
+  /// Date of the measurement, and what the calibration was made with.
+  std::string measured() const;
+  std::string made_with() const;
+  /// The file of a calibration: what -o says, or in a folder of the library.
+  std::filesystem::path file_of(const std::string& name, const std::string& folder) const;
+  /// @throws UsageError where one output file is given for several
+  void require_files_for(std::size_t calibrations, const std::string& of) const;
 };
 
 /// A file that is there is written over only where an earlier calibration wrote it.
 /// @param key that its own files begin with, such as "calibration"
 /// @throws UsageError where it is another's
-void require_own_file(const std::string& path, const std::string& key);
+void require_own_file(const std::filesystem::path& path, const std::string& key);
+
+/// Writes a calibration, and says so on standard error.
+void write_calibration(const std::filesystem::path& path, const std::string& yaml);
 
 /// Fits the protocols of systems.
-ExitCode calibrate_collectives_command(const CalibrateArguments& arguments);
+Answer calibrate_collectives(const CalibrateArguments& arguments);
 
 /// Fits the host of a serving engine.
-ExitCode calibrate_engine_command(const CalibrateArguments& arguments);
+Answer calibrate_engine(const CalibrateArguments& arguments);
 
 }  // namespace orrery

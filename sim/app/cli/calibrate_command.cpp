@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "models/kernels/parameter_limits.h"
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/calibrate.h"
 #include "sim/app/cli/progress.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/describe/describe_calibration.h"
 #include "sim/app/sweeps/base/clock.h"
 #include "sim/config/input_files.h"
@@ -24,6 +23,8 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kFolder = "calibrations";
 
 /// What a second fit found elsewhere than the first.
 struct Move {
@@ -49,12 +50,6 @@ std::vector<std::string> wanted(const CalibrateArguments& arguments,
   }
   if (names.empty()) throw UsageError("the tables have no accelerator of the library");
   return names;
-}
-
-fs::path output_path(const CalibrateArguments& arguments, const std::string& accelerator) {
-  const fs::path output(arguments.output.empty() ? config::default_library().root() / "calibrations"
-                                                 : fs::path(arguments.output));
-  return output.extension() == ".yaml" ? output : output / (accelerator + ".yaml");
 }
 
 std::string fit_name(const KernelFit& fit) { return fit.table + " " + to_string(fit.precision); }
@@ -101,66 +96,49 @@ std::vector<Move> moves(const Calibration& before, const Calibration& after) {
   return moved;
 }
 
-void print_errors(const std::vector<Calibration>& calibrations) {
-  Table table = Table::titled(
-      "accelerator | fit | >fitted n | >MAPE | >held out n | >without ratios | >MAPE | >p90 | "
-      ">bias | >whole models");
+ToldRows errors_of(const std::vector<Calibration>& calibrations) {
+  using Align = Table::Align;
+  ToldRows rows{Table::titled(
+      "accelerator | fit | >fitted n | >MAPE | >held out n | >without ratios | >MAPE | "
+      ">p90 | >bias | >whole models")};
   for (const Calibration& calibration : calibrations) {
-    for (const KernelFit& fit : calibration.fits) {
-      table.add_row({calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
-                     format_percent(fit.fit_error.mape), std::to_string(fit.held_out_error.count),
-                     mape(fit.structure_error), format_percent(fit.held_out_error.mape),
-                     format_percent(fit.held_out_error.p90),
-                     format_percent(fit.held_out_error.bias), mape(fit.whole_model_error)});
-    }
+    for (const KernelFit& fit : calibration.fits)
+      rows.add({calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
+                format_percent(fit.fit_error.mape), std::to_string(fit.held_out_error.count),
+                mape(fit.structure_error), format_percent(fit.held_out_error.mape),
+                format_percent(fit.held_out_error.p90), format_percent(fit.held_out_error.bias),
+                mape(fit.whole_model_error)},
+               {{"accelerator", calibration.accelerator},
+                {"table", fit.table},
+                {"precision", to_string(fit.precision)},
+                {"fitted", to_json(fit.fit_error)},
+                {"held_out", to_json(fit.held_out_error)},
+                {"held_out_without_ratios", to_json(fit.structure_error)},
+                {"whole_models", to_json(fit.whole_model_error)},
+                {"sibling", fit.sibling}});
   }
-  print(table, std::cout);
-  std::cout << left_out_text(calibrations);
+  return rows;
 }
 
-nlohmann::ordered_json errors_json(const std::vector<Calibration>& calibrations) {
-  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
-  for (const Calibration& calibration : calibrations) {
-    for (const KernelFit& fit : calibration.fits) {
-      entries.push_back({{"accelerator", calibration.accelerator},
-                         {"table", fit.table},
-                         {"precision", to_string(fit.precision)},
-                         {"fitted", to_json(fit.fit_error)},
-                         {"held_out", to_json(fit.held_out_error)},
-                         {"held_out_without_ratios", to_json(fit.structure_error)},
-                         {"whole_models", to_json(fit.whole_model_error)},
-                         {"sibling", fit.sibling}});
-    }
-  }
-  return entries;
-}
-
-void print_moves(const std::string& path, const std::vector<Move>& moved) {
-  if (moved.empty()) {
-    std::cout << path << ": nothing moved\n";
-    return;
-  }
-  Table table = Table::titled("fit | parameter | >was | >standard error | >is");
+/// Adds what moved to the text of an answer. @return the same for programs
+nlohmann::ordered_json add_moves(const std::string& path, const std::vector<Move>& moved,
+                                 Answer& answer) {
+  using Align = Table::Align;
+  ToldRows rows{Table::titled("fit | parameter | >was | >standard error | >is")};
   for (const Move& move : moved) {
-    table.add_row({move.fit, move.parameter,
-                   std::isnan(move.before) ? "-" : print_number(move.before),
-                   print_number(move.standard_error), print_number(move.after)});
+    const bool was = !std::isnan(move.before);
+    rows.add({move.fit, move.parameter, was ? print_number(move.before) : "-",
+              print_number(move.standard_error), print_number(move.after)},
+             {{"fit", move.fit},
+              {"parameter", move.parameter},
+              {"was", was ? nlohmann::ordered_json(move.before) : nlohmann::ordered_json()},
+              {"standard_error", move.standard_error},
+              {"is", move.after}});
   }
-  std::cout << path << ": " << moved.size() << " parameters moved\n";
-  print(table, std::cout);
-}
-
-nlohmann::ordered_json moves_json(const std::string& path, const std::vector<Move>& moved) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Move& move : moved) {
-    list.push_back({{"fit", move.fit},
-                    {"parameter", move.parameter},
-                    {"was", std::isnan(move.before) ? nlohmann::ordered_json(nullptr)
-                                                    : nlohmann::ordered_json(move.before)},
-                    {"standard_error", move.standard_error},
-                    {"is", move.after}});
-  }
-  return {{"file", path}, {"moved", std::move(list)}};
+  answer.add(path + (moved.empty() ? ": nothing moved\n"
+                                   : ": " + std::to_string(moved.size()) + " parameters moved\n"));
+  if (!moved.empty()) answer.add(std::move(rows.table));
+  return {{"file", path}, {"moved", std::move(rows.json)}};
 }
 
 /// What the library has of other devices.
@@ -178,14 +156,12 @@ std::vector<CalibratedDevice> calibrated_devices() {
 }
 
 std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
-  const std::string date = arguments.date.empty() ? utc_now().substr(0, 10) : arguments.date;
   std::vector<CalibrationInput> inputs;
   for (const std::string& file : arguments.files) {
-    inputs.push_back(read_calibration_input(file, date));
+    inputs.push_back(read_calibration_input(file, arguments.measured()));
     inputs.back().file.source = arguments.source;
     inputs.back().only = arguments.only;
   }
-  const std::string made_with = std::string("orrery ") + kEngineVersion + ", " + date;
   const config::Library& library = config::default_library();
   std::vector<Calibration> calibrations;
   const std::vector<std::string> names = wanted(arguments, inputs);
@@ -194,7 +170,7 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
     const auto accelerator = config::load<AcceleratorConfig>(
         library.locate("accelerators", name, ""), library, "accelerators");
     calibrations.push_back(calibrate(
-        arguments.model, accelerator, inputs, made_with,
+        arguments.model, accelerator, inputs, arguments.made_with(),
         [&](const std::string& what, std::size_t rows) {
           std::cerr << name << ": " << what << ", " << rows << " rows\n";
         },
@@ -239,63 +215,82 @@ void CalibrateArguments::take(Options& options) {
   options.option("--date", date, "date of the measurement; default: today");
   options.option("--model", model, "kernel model: tiles (default) or roofline");
   options.flag("--check", check, "fit again and tell what moved; writes nothing");
-  options.json(json);
 }
 
-void require_own_file(const std::string& path, const std::string& key) {
+std::string CalibrateArguments::measured() const {
+  return date.empty() ? utc_now().substr(0, 10) : date;
+}
+
+std::string CalibrateArguments::made_with() const {
+  return std::string("orrery ") + kEngineVersion + ", " + measured();
+}
+
+fs::path CalibrateArguments::file_of(const std::string& name, const std::string& folder) const {
+  const fs::path path =
+      output.empty() ? config::default_library().root() / folder : fs::path(output);
+  return path.extension() == ".yaml" ? path : path / (name + ".yaml");
+}
+
+void CalibrateArguments::require_files_for(std::size_t calibrations, const std::string& of) const {
+  if (output.ends_with(".yaml") && calibrations > 1)
+    throw UsageError("one output file for " + std::to_string(calibrations) + " " + of);
+}
+
+void require_own_file(const fs::path& path, const std::string& key) {
   if (!fs::exists(path)) return;
-  const std::string text = "\n" + config::input_files().read(path).text;
+  const std::string text = "\n" + config::input_files().read(path.string()).text;
   if (text.find("\n" + key + ":") != std::string::npos) return;
-  throw UsageError(path + " is there and is no " + key +
+  throw UsageError(path.string() + " is there and is no " + key +
                    ", so it is not written over: take another folder or file for -o");
 }
 
-ExitCode CalibrateArguments::run() const {
-  if (!engine.empty()) return calibrate_engine_command(*this);
-  if (!systems.empty()) return calibrate_collectives_command(*this);
+void write_calibration(const fs::path& path, const std::string& yaml) {
+  fs::create_directories(path.parent_path());
+  AtomicFile file(path);
+  file.stream() << yaml;
+  file.commit();
+  std::cerr << "written: " << path.string() << "\n";
+}
+
+Answer CalibrateArguments::answer() const {
+  if (!engine.empty()) return calibrate_engine(*this);
+  if (!systems.empty()) return calibrate_collectives(*this);
   for (const std::string& name : accelerators)
-    require_own_file(output_path(*this, name).string(), "calibration");
+    require_own_file(file_of(name, kFolder), "calibration");
   const std::vector<Calibration> calibrations = fit_all(*this);
   for (const Calibration& calibration : calibrations)
-    require_own_file(output_path(*this, calibration.accelerator).string(), "calibration");
-  if (output.ends_with(".yaml") && calibrations.size() > 1)
-    throw UsageError("one output file for " + std::to_string(calibrations.size()) + " devices");
+    require_own_file(file_of(calibration.accelerator, kFolder), "calibration");
+  require_files_for(calibrations.size(), "devices");
+  Answer answer;
   nlohmann::ordered_json written = nlohmann::ordered_json::array();
-  bool any_moved = false;
   for (const Calibration& calibration : calibrations) {
-    const fs::path path = output_path(*this, calibration.accelerator);
+    const fs::path path = file_of(calibration.accelerator, kFolder);
     if (check) {
       const std::vector<Move> moved = moves(load_calibration(path.string()), calibration);
-      any_moved = any_moved || !moved.empty();
-      written.push_back(moves_json(path.string(), moved));
-      if (!json) print_moves(path.string(), moved);
+      if (!moved.empty()) answer.code = ExitCode::kPartial;
+      written.push_back(add_moves(path.string(), moved, answer));
       continue;
     }
-    fs::create_directories(path.parent_path());
     const bool renews = !only.empty() && fs::exists(path);
-    AtomicFile file(path);
-    file.stream() << to_yaml(renews ? renewed(load_calibration(path.string()), calibration)
-                                    : calibration);
-    file.commit();
+    write_calibration(path, to_yaml(renews ? renewed(load_calibration(path.string()), calibration)
+                                           : calibration));
     written.push_back({{"file", path.string()}});
-    std::cerr << "written: " << path.string() << "\n";
   }
-  if (json) {
-    std::cout << nlohmann::ordered_json{{"schema", "orrery.calibration/1"},
-                                        {"errors", errors_json(calibrations)},
-                                        {"left_out", left_out_json(calibrations)},
-                                        {"files", std::move(written)}}
-                     .dump(2)
-              << "\n";
-  } else if (!check) {
-    print_errors(calibrations);
+  ToldRows errors = errors_of(calibrations);
+  if (!check) {
+    answer.add(std::move(errors.table));
+    answer.add(left_out_text(calibrations));
   }
-  return any_moved ? ExitCode::kPartial : ExitCode::kOk;
+  answer.json = {{"schema", "orrery.calibration/1"},
+                 {"errors", std::move(errors.json)},
+                 {"left_out", left_out_json(calibrations)},
+                 {"files", std::move(written)}};
+  return answer;
 }
 
 namespace {
 
-const RegisterVerb<CalibrateArguments> registered_calibrate(
+const RegisterQuestion<CalibrateArguments> registered_calibrate(
     "calibrate", "fit the kernel model to measurements of a device");
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/calibrate.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/config/load.h"
 #include "validation/calibration/error_json.h"
 #include "validation/checks/host_fit.h"
@@ -46,11 +46,12 @@ HostFit fit_engine(const CalibrateArguments& arguments) {
       });
 }
 
-void print(const HostFit& fit) {
+Table table_of(const HostFit& fit) {
+  using Align = Table::Align;
   Table table = Table::titled(
-      "rows | host | >n | >TPOT MAPE | >median | >bias | >n | >TTFT MAPE | >median | >bias");
-  const auto add = [&](const std::string& rows, const char* host,
-                       const ServingTimesErrors& errors) {
+      "rows | host | >n | >TPOT MAPE | >median | >bias | >n | >TTFT MAPE | >median | "
+      ">bias");
+  const auto add = [&](const std::string& rows, const char* host, const ServingTarget& errors) {
     std::vector<std::string> cells = {rows, host};
     for (const ErrorSummary& e : {errors.tpot, errors.ttft}) {
       cells.push_back(std::to_string(e.count));
@@ -66,45 +67,41 @@ void print(const HostFit& fit) {
     add(group, "none", errors);
     add(group, "fitted", fit.groups.at(group));
   }
-  print(table, std::cout);
+  return table;
 }
 
-nlohmann::ordered_json errors_json(const ServingTimesErrors& errors) {
+nlohmann::ordered_json errors_json(const ServingTarget& errors) {
   return {{"tpot", to_json(errors.tpot)}, {"ttft", to_json(errors.ttft)}};
 }
 
-nlohmann::ordered_json host_json(const HostCosts& host) {
-  return {{"iteration_s", host.iteration.base()},
-          {"sequence_s", host.sequence.base()},
-          {"request_s", host.request.base()},
-          {"launch_s", host.launch.base()},
-          {"gap_s", host.gap.base()}};
+/// What a host takes, by the names of its keys.
+std::vector<std::pair<std::string, double>> seconds_of(const HostCosts& host) {
+  return {{"iteration", host.iteration.base()},
+          {"sequence", host.sequence.base()},
+          {"request", host.request.base()},
+          {"launch", host.launch.base()},
+          {"gap", host.gap.base()}};
 }
 
 }  // namespace
 
-ExitCode calibrate_engine_command(const CalibrateArguments& arguments) {
+Answer calibrate_engine(const CalibrateArguments& arguments) {
   const HostFit fit = fit_engine(arguments);
-  if (arguments.json) {
-    std::cout << nlohmann::ordered_json{{"schema", "orrery.calibration/1"},
-                                        {"engine", arguments.engine},
-                                        {"fitted_on", arguments.fit_on},
-                                        {"host", host_json(fit.host)},
-                                        {"fitted", errors_json(fit.fitted)},
-                                        {"fitted_before", errors_json(fit.fitted_before)},
-                                        {"held_out", errors_json(fit.held_out)},
-                                        {"held_out_before", errors_json(fit.held_out_before)}}
-                     .dump(2)
-              << "\n";
-    return ExitCode::kOk;
+  nlohmann::ordered_json host;
+  std::string line;
+  for (const auto& [key, seconds] : seconds_of(fit.host)) {
+    host[key + "_s"] = seconds;
+    line += (line.empty() ? "host: {" : ", ") + key + ": " + format_si(seconds, "s");
   }
-  print(fit);
-  std::cout << "host: {iteration: " << format_si(fit.host.iteration.base(), "s")
-            << ", sequence: " << format_si(fit.host.sequence.base(), "s")
-            << ", request: " << format_si(fit.host.request.base(), "s")
-            << ", launch: " << format_si(fit.host.launch.base(), "s")
-            << ", gap: " << format_si(fit.host.gap.base(), "s") << "}\n";
-  return ExitCode::kOk;
+  return {.parts = {table_of(fit), line + "}\n"},
+          .json = {{"schema", "orrery.calibration/1"},
+                   {"engine", arguments.engine},
+                   {"fitted_on", arguments.fit_on},
+                   {"host", std::move(host)},
+                   {"fitted", errors_json(fit.fitted)},
+                   {"fitted_before", errors_json(fit.fitted_before)},
+                   {"held_out", errors_json(fit.held_out)},
+                   {"held_out_before", errors_json(fit.held_out_before)}}};
 }
 
 }  // namespace orrery

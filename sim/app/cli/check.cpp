@@ -30,7 +30,7 @@ ExitCode CheckArguments::run() const {
   for (const std::string& file : files) {
     std::string error;
     try {
-      std::cerr << file_kinds().at(file_kind(file)).check(file);
+      std::cerr << FileKinds::find(file_kind(file))->check(file);
     } catch (...) {
       const Failure failure = classify(std::current_exception());
       error = failure.message;

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/cli/collective_summary.h"
-#include "sim/app/cli/answer_text.h"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -139,42 +137,33 @@ std::vector<std::string> published_files() {
   return files;
 }
 
-void print(const std::vector<Line>& lines) {
+ToldRows told(const std::vector<Line>& lines) {
   using Align = Table::Align;
   std::vector<Table::Column> columns = {{"mean absolute error of held-out rows"},
                                         {"n", Align::kRight}};
   for (const std::string& bytes : largest_first()) columns.push_back({bytes, Align::kRight});
   columns.push_back({"demanded"});
-  Table table(std::move(columns));
+  ToldRows rows{Table(std::move(columns))};
   for (const Line& line : lines) {
-    std::int64_t rows = 0;
+    std::int64_t count = 0;
     bool one_system = true;
     std::vector<std::string> cells;
-    for (const ClassError& c : line.classes) {
-      rows += c.errors.count;
-      one_system = one_system && c.system.empty();
-      const std::string system = c.system.empty() ? "" : " " + c.system;
-      cells.push_back(c.errors.count > 0 ? format_percent(c.errors.mape) + system : "-");
-    }
-    cells.insert(cells.begin(), {line.what, one_system ? std::to_string(rows) : "-"});
-    cells.push_back(line.demand);
-    table.add_row(std::move(cells));
-  }
-  print(table, std::cout);
-}
-
-ordered_json to_json(const std::vector<Line>& lines) {
-  ordered_json entries = ordered_json::array();
-  for (const Line& line : lines) {
     ordered_json entry = {{"rows", line.what}, {"demanded", line.demand}};
     for (std::size_t i = 0; i < line.classes.size(); ++i) {
+      const auto& [of, system] = line.classes[i];
+      count += of.count;
+      one_system = one_system && system.empty();
+      cells.push_back(of.count > 0 ? format_percent(of.mape) + (system.empty() ? "" : " " + system)
+                                   : "-");
       ordered_json& errors = entry[largest_first()[i]];
-      errors = to_json(line.classes[i].errors);
-      if (!line.classes[i].system.empty()) errors["system"] = line.classes[i].system;
+      errors = to_json(of);
+      if (!system.empty()) errors["system"] = system;
     }
-    entries.push_back(std::move(entry));
+    cells.insert(cells.begin(), {line.what, one_system ? std::to_string(count) : "-"});
+    cells.push_back(line.demand);
+    rows.add(std::move(cells), std::move(entry));
   }
-  return entries;
+  return rows;
 }
 
 ordered_json to_json(const std::vector<PublishedSummary>& sources) {
@@ -191,28 +180,23 @@ ordered_json to_json(const std::vector<PublishedSummary>& sources) {
 
 }  // namespace
 
-ExitCode summarise_collectives(const std::vector<std::string>& files, bool json) {
+Answer summarise_collectives(const std::vector<std::string>& files) {
   std::vector<CollectiveTable> tables;
   tables.reserve(files.size());
   for (const std::string& file : files) tables.push_back(read_collective_table(file));
-  const std::vector<Line> lines = lines_of(tables);
+  ToldRows rows = told(lines_of(tables));
   const std::vector<PublishedSummary> sources = by_source(compare_with_progress(published_files()));
   const std::size_t parameters = protocol_parameters().size();
-  if (json) {
-    std::cout << ordered_json{{"schema", "orrery.collectives_summary/1"},
-                              {"entries", to_json(lines)},
-                              {"parameters_of_a_system", parameters},
-                              {"published", to_json(sources)}}
-                     .dump(2)
-              << "\n";
-    return ExitCode::kOk;
-  }
-  print(lines);
-  std::cout << "fitted parameters of a system: " << parameters << ", demanded: at most "
-            << kMostParameters
-            << "\n\npublished rows that set no parameter, demanded: " << kDemandPublished << "\n";
-  print_sources(sources);
-  return ExitCode::kOk;
+  return {.parts = {std::move(rows.table),
+                    "fitted parameters of a system: " + std::to_string(parameters) +
+                        ", demanded: at most " + std::to_string(kMostParameters) +
+                        "\n\npublished rows that set no parameter, demanded: " + kDemandPublished +
+                        "\n",
+                    source_table(sources)},
+          .json = {{"schema", "orrery.collectives_summary/1"},
+                   {"entries", std::move(rows.json)},
+                   {"parameters_of_a_system", parameters},
+                   {"published", to_json(sources)}}};
 }
 
 }  // namespace orrery

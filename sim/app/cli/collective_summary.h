@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/results/answer.h"
 
 namespace orrery {
 
-/// Prints how good the model of collectives is on rows that set none of its parameters, beside what
+/// Tells how good the model of collectives is on rows that set none of its parameters, beside what
 /// is demanded: measured tables by class of bytes, siblings by each other's parameters, published
 /// rows by source.
 /// @param files tables of measured collectives
-ExitCode summarise_collectives(const std::vector<std::string>& files, bool json);
+Answer summarise_collectives(const std::vector<std::string>& files);
 
 }  // namespace orrery

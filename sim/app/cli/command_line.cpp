@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/printable_stream.h"
@@ -19,14 +18,6 @@
 
 namespace orrery {
 namespace {
-
-using Verbs = std::map<std::string, Verb>;
-
-/// Made at its first use, because verbs of other files register while statics are initialised.
-Verbs& registry() {
-  static Verbs registered;
-  return registered;
-}
 
 /// Texts that are given are not empty: an empty one would stand for an option that is not there.
 std::string fault_of_text(const std::string& text) { return text.empty() ? "is empty" : ""; }
@@ -87,8 +78,8 @@ class ParsedOptions final : public Options {
 };
 
 /// A question as a verb, which prints the answer.
-Verb verb_of(const Question& question) {
-  return {question.help, [&question](Options& options) -> Command {
+VerbRegistry::Item verb_of(const QuestionRegistry::Item& item) {
+  return {item.help, [&question = item.entry](Options& options) -> Command {
             const auto answer = question.take(options);
             const auto json = std::make_shared<bool>(false);
             options.json(*json);
@@ -105,7 +96,7 @@ Verb verb_of(const Question& question) {
               } else {
                 print_answer(given, *json);
               }
-              return ExitCode::kOk;
+              return given.code;
             };
           }};
 }
@@ -119,12 +110,12 @@ void add_verbs(CLI::App& app, Command& chosen) {
         space == std::string::npos ? app : *app.get_subcommand(name.substr(0, space));
     CLI::App* parsed = parent.add_subcommand(
         space == std::string::npos ? name : name.substr(space + 1), verb.help);
-    if (!verb.take) {
+    if (!verb.entry) {
       parsed->require_subcommand(1);
       continue;
     }
     ParsedOptions options(*parsed);
-    parsed->callback([command = verb.take(options), &chosen] { chosen = command; });
+    parsed->callback([command = verb.entry(options), &chosen] { chosen = command; });
   }
 }
 
@@ -182,14 +173,10 @@ std::optional<ExitCode> parse(std::vector<std::string> words, Command& chosen) {
 
 }  // namespace
 
-void register_verb(const std::string& name, Verb verb) {
-  if (!registry().emplace(name, std::move(verb)).second)
-    throw std::logic_error("verb registered twice: " + name);
-}
-
-std::map<std::string, Verb> all_verbs() {
-  Verbs all = registry();
-  for (const auto& [name, question] : questions()) all.emplace(name, verb_of(question));
+std::map<std::string, VerbRegistry::Item> all_verbs() {
+  std::map<std::string, VerbRegistry::Item> all = VerbRegistry::items();
+  for (const auto& [name, question] : QuestionRegistry::items())
+    all.emplace(name, verb_of(question));
   return all;
 }
 

@@ -74,8 +74,8 @@ Words of_describe(const Words& before) {
 Words of_schema(const Words& before) {
   Words kinds;
   if (!before.empty()) return kinds;
-  for (const auto& [name, kind] : file_kinds())
-    if (kind.schema) kinds.push_back(name);
+  for (const auto& [name, kind] : FileKinds::items())
+    if (kind.entry.schema) kinds.push_back(name);
   return kinds;
 }
 
@@ -90,7 +90,7 @@ Words values_of(const std::string& path) {
     return names;
   }
   Words values;
-  for (const auto& [kind, info] : experiment_kinds()) {
+  for (const auto& [kind, info] : ExperimentKinds::items()) {
     for (const config::KeyHelp& key : config::describe_keys(info.record())) {
       constexpr std::string_view kOneOf = "one of ";
       if (key.path != path || !key.type.starts_with(kOneOf)) continue;
@@ -111,17 +111,17 @@ Words of_set(const std::string& begun) {
       words.push_back(std::string(path).append("=").append(value));
     return words;
   }
-  for (const auto& [kind, info] : experiment_kinds())
+  for (const auto& [kind, info] : ExperimentKinds::items())
     for (const config::KeyHelp& key : config::describe_keys(info.record()))
       if (key.path.find_first_of("<[") == std::string::npos) words.push_back(key.path + "=");
   return words;
 }
 
 /// What may follow the words of a verb.
-Words of_verb(const std::string& name, const Verb& verb, const Words& before,
+Words of_verb(const std::string& name, const VerbRegistry::Item& verb, const Words& before,
               const std::string& begun) {
   ToldOptions options;
-  verb.take(options);
+  verb.entry(options);
   if (!before.empty()) {
     const auto last = options.told.find(before.back());
     if (before.back() == "--set") return of_set(begun);
@@ -153,7 +153,7 @@ Words all_after(const Words& before, const std::string& begun) {
   const auto verbs = all_verbs();
   std::size_t used = 1;
   auto verb = verbs.find(before[0]);
-  if (verb != verbs.end() && !verb->second.take) {
+  if (verb != verbs.end() && !verb->second.entry) {
     if (before.size() == 1) return verbs_after(before[0]);
     verb = verbs.find(before[0] + " " + before[1]);
     used = 2;

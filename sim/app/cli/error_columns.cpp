@@ -6,37 +6,18 @@
 namespace orrery {
 namespace {
 
-std::string title_of(ErrorFigure figure) {
-  switch (figure) {
-    case ErrorFigure::kCount:
-      return "n";
-    case ErrorFigure::kMape:
-      return "MAPE";
-    case ErrorFigure::kMedian:
-      return "median";
-    case ErrorFigure::kP90:
-      return "p90";
-    case ErrorFigure::kBias:
-      return "bias";
-    default:
-      return "worst";
-  }
-}
+struct FigureKind {
+  const char* title;
+  double ErrorSummary::*share;  ///< null: the count
+};
 
-double share_of(const ErrorSummary& errors, ErrorFigure figure) {
-  switch (figure) {
-    case ErrorFigure::kMape:
-      return errors.mape;
-    case ErrorFigure::kMedian:
-      return errors.median;
-    case ErrorFigure::kP90:
-      return errors.p90;
-    case ErrorFigure::kBias:
-      return errors.bias;
-    default:
-      return errors.worst;
-  }
-}
+/// In the order of ErrorFigure.
+constexpr FigureKind kFigureKinds[] = {{"n", nullptr},
+                                       {"MAPE", &ErrorSummary::mape},
+                                       {"median", &ErrorSummary::median},
+                                       {"p90", &ErrorSummary::p90},
+                                       {"bias", &ErrorSummary::bias},
+                                       {"worst", &ErrorSummary::worst}};
 
 }  // namespace
 
@@ -47,7 +28,7 @@ ErrorColumns::ErrorColumns(const std::vector<std::string>& keys) {
 ErrorColumns& ErrorColumns::add(const std::vector<ErrorFigure>& figures, const std::string& name) {
   bool named = name.empty();
   for (const ErrorFigure figure : figures) {
-    std::string title = title_of(figure);
+    std::string title = kFigureKinds[static_cast<std::size_t>(figure)].title;
     if (!named && figure != ErrorFigure::kCount) {
       title.insert(0, name + " ");
       named = true;
@@ -65,12 +46,20 @@ ErrorColumns& ErrorColumns::add(Table::Column column) {
 void add_errors(std::vector<std::string>& row, const ErrorSummary& errors,
                 const std::vector<ErrorFigure>& figures) {
   for (const ErrorFigure figure : figures) {
-    if (figure == ErrorFigure::kCount) {
+    const auto share = kFigureKinds[static_cast<std::size_t>(figure)].share;
+    if (share == nullptr) {
       row.push_back(std::to_string(errors.count));
     } else {
-      row.push_back(errors.count == 0 ? "-" : format_percent(share_of(errors, figure)));
+      row.push_back(errors.count == 0 ? "-" : format_percent(errors.*share));
     }
   }
+}
+
+std::string left_out_lines(const std::map<std::string, std::size_t>& rows_by_reason) {
+  std::string lines;
+  for (const auto& [reason, count] : rows_by_reason)
+    lines += "left out: " + std::to_string(count) + " rows, " + reason + "\n";
+  return lines;
 }
 
 }  // namespace orrery

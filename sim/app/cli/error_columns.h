@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,8 @@ class ErrorColumns {
 /// Appends figures to a row of a table. Without rows the count is 0 and the others are "-".
 void add_errors(std::vector<std::string>& row, const ErrorSummary& errors,
                 const std::vector<ErrorFigure>& figures);
+
+/// A line for each reason why rows were not compared.
+std::string left_out_lines(const std::map<std::string, std::size_t>& rows_by_reason);
 
 }  // namespace orrery

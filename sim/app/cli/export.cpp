@@ -61,7 +61,7 @@ struct ExportArguments {
   }
 
   ExitCode write_reproduction() const {
-    const ResultStore store = open_for_questions(choice.store);
+    const ResultStore store = ResultStore::open_read_only(choice.store);
     const RunRecord record = find_point(store, reproduce);
     const std::string text = reproduction(record);
     if (output.empty()) {

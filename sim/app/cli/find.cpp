@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/questions/find_capacity.h"
 #include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
@@ -42,66 +41,58 @@ struct Found {
   std::optional<double> for_all = {};  ///< value that holds with all of them
 };
 
-nlohmann::ordered_json find_json(const Found& found) {
-  nlohmann::ordered_json trials = nlohmann::ordered_json::array();
-  for (const CapacityTrial& t : found.answer.trials)
-    trials.push_back({{"value", t.value},
-                      {"p99_ttft_ms", t.ttft_p99_ms},
-                      {"p99_tpot_ms", t.tpot_p99_ms},
-                      {"p99_e2el_ms", t.e2el_p99_ms},
-                      {"request_goodput", t.goodput},
-                      {"requests", t.requests},
-                      {"load", t.load},
-                      {"saturated", t.load == "saturated"},
-                      {"fails", t.fails}});
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-  };
-  return {{"schema", "orrery.find/1"},     {"path", found.path},
-          {"bounds", found.bounds},        {"value", or_null(found.for_all)},
-          {"seeds", found.seeds},          {"value_for_first_seed", or_null(found.answer.value)},
-          {"seeds_that_hold", found.held}, {"value_for_all_seeds", or_null(found.for_all)},
-          {"trials", std::move(trials)}};
-}
-
 std::string value_text(const Found& found, double value) {
   return print_number(value) + (found.path.ends_with("rate") ? " /s" : "");
 }
 
-void print_found(const Found& found) {
-  Table table = Table::titled(
-      found.path + " | >p99 TTFT | >p99 TPOT | >p99 whole | >goodput | >requests | holds");
+ToldRows told(const Found& found) {
+  using Align = Table::Align;
+  ToldRows rows{Table({{found.path},
+                       {"p99 TTFT", Align::kRight},
+                       {"p99 TPOT", Align::kRight},
+                       {"p99 whole", Align::kRight},
+                       {"goodput", Align::kRight},
+                       {"requests", Align::kRight},
+                       {"holds"}})};
   for (const CapacityTrial& t : found.answer.trials)
-    table.add_row({value_text(found, t.value), format_si(t.ttft_p99_ms, "ms"),
-                   format_si(t.tpot_p99_ms, "ms"), format_si(t.e2el_p99_ms, "ms"),
-                   format_si(t.goodput, "1/s"), print_number(t.requests),
-                   t.holds() ? "yes" : "no: " + t.fails});
-  print(table, std::cout);
-  std::cout << "\n";
+    rows.add(
+        {value_text(found, t.value), format_si(t.ttft_p99_ms, "ms"), format_si(t.tpot_p99_ms, "ms"),
+         format_si(t.e2el_p99_ms, "ms"), format_si(t.goodput, "1/s"), print_number(t.requests),
+         t.holds() ? "yes" : "no: " + t.fails},
+        {{"value", t.value},
+         {"p99_ttft_ms", t.ttft_p99_ms},
+         {"p99_tpot_ms", t.tpot_p99_ms},
+         {"p99_e2el_ms", t.e2el_p99_ms},
+         {"request_goodput", t.goodput},
+         {"requests", t.requests},
+         {"load", t.load},
+         {"saturated", t.load == "saturated"},
+         {"fails", t.fails}});
+  return rows;
+}
+
+std::string line_of(const Found& found) {
   if (!found.answer.value) {
     const CapacityTrial& last = found.answer.trials.back();
-    std::cout << "nothing that was tried keeps " << found.bounds << ": at "
-              << value_text(found, last.value) << " not " << last.fails << "\n";
-    return;
+    return "nothing that was tried keeps " + found.bounds + ": at " +
+           value_text(found, last.value) + " not " + last.fails + "\n";
   }
-  const std::string most =
-      (found.path.ends_with("replicas") ? "the fewest " : "the highest ") + found.path;
   const std::string first = value_text(found, *found.answer.value);
-  if (found.for_all) {
-    std::cout << most << " that keeps " << found.bounds << " with all " << found.seeds
-              << " seeds: " << value_text(found, *found.for_all) << "\n";
-  } else {
-    std::cout << "no " << found.path << " near " << first << " keeps " << found.bounds
-              << " with all " << found.seeds << " seeds\n";
-  }
-  std::cout << "with the first seed alone: " << first << ", which holds with " << found.held
-            << " of " << found.seeds << "\n";
+  const std::string seeds = std::to_string(found.seeds);
+  const std::string all =
+      found.for_all ? (found.path.ends_with("replicas") ? "the fewest " : "the highest ") +
+                          found.path + " that keeps " + found.bounds + " with all " + seeds +
+                          " seeds: " + value_text(found, *found.for_all)
+                    : "no " + found.path + " near " + first + " keeps " + found.bounds +
+                          " with all " + seeds + " seeds";
+  return all + "\nwith the first seed alone: " + first + ", which holds with " +
+         std::to_string(found.held) + " of " + seeds + "\n";
 }
 
 }  // namespace
 
-ExitCode find_and_print(const std::string& file, std::vector<std::string> settings,
-                        const std::string& what, const std::string& slo, bool json) {
+Answer find_answer(const std::string& file, std::vector<std::string> settings,
+                   const std::string& what, const std::string& slo) {
   add_bounds(slo, settings);
   CapacitySearch search(file, std::move(settings), capacity_of(what));
   Found found{search.path(), search.bounds(), {}, search.seeds()};
@@ -113,12 +104,21 @@ ExitCode find_and_print(const std::string& file, std::vector<std::string> settin
     found.held = search.seeds_that_hold(*found.answer.value);
     found.for_all = search.value_for_all_seeds(*found.answer.value);
   }
-  if (json) {
-    std::cout << find_json(found).dump(2) << "\n";
-  } else {
-    print_found(found);
-  }
-  return found.answer.value ? ExitCode::kOk : ExitCode::kInfeasible;
+  ToldRows trials = told(found);
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  };
+  return {.parts = {std::move(trials.table), "\n" + line_of(found)},
+          .json = {{"schema", "orrery.find/1"},
+                   {"path", found.path},
+                   {"bounds", found.bounds},
+                   {"value", or_null(found.for_all)},
+                   {"seeds", found.seeds},
+                   {"value_for_first_seed", or_null(found.answer.value)},
+                   {"seeds_that_hold", found.held},
+                   {"value_for_all_seeds", or_null(found.for_all)},
+                   {"trials", std::move(trials.json)}},
+          .code = found.answer.value ? ExitCode::kOk : ExitCode::kInfeasible};
 }
 
 }  // namespace orrery

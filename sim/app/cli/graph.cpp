@@ -149,7 +149,7 @@ struct GraphExportArguments {
   }
 };
 
-const RegisterVerbGroup registered_graph("graph", "operator graphs");
+const VerbRegistry::Register registered_graph("graph", "operator graphs", nullptr);
 const RegisterVerb<GraphExportArguments> registered_graph_export(
     "graph export", "the step of an experiment as a file of another program");
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/graph_arguments.h"
 #include "sim/app/cli/verb.h"
 #include "sim/config/diagnostics.h"
@@ -109,7 +110,10 @@ struct GraphSliceArguments : GraphArguments {
                      written.push_back(output + ending);
                    });
     const std::string fault = disagreement(part.run);
-    json ? print_json(part, written, fault) : print_text(part, written, fault);
+    print_answer(answer(part, written, fault), json);
+    if (!json && !fault.empty())
+      std::cerr << "the transfers of this part do not meet, so that it cannot be replayed: "
+                << fault << "\n";
     return ExitCode::kOk;
   }
 
@@ -156,28 +160,23 @@ struct GraphSliceArguments : GraphArguments {
     return {};
   }
 
-  static void print_json(const GraphSlice& part, const std::vector<std::string>& written,
-                         const std::string& fault) {
-    nlohmann::ordered_json answer = {{"schema", "orrery.graph/1"},
-                                     {"files", written},
-                                     {"nodes", part.nodes},
-                                     {"nodes_left_out", part.left_out},
-                                     {"dependencies_cut", part.waits_cut},
-                                     {"dependents_cut", part.next_cut},
-                                     {"transfers_meet", fault.empty()}};
-    if (!fault.empty()) answer["mismatch"] = fault;
-    std::cout << answer.dump(2) << "\n";
-  }
-
-  static void print_text(const GraphSlice& part, const std::vector<std::string>& written,
-                         const std::string& fault) {
-    std::cout << part.nodes << " nodes in " << written.size()
-              << (written.size() == 1 ? " file, " : " files, ") << part.left_out
-              << " left out\ndependencies dropped: " << part.waits_cut
-              << " on nodes that are left out, " << part.next_cut << " of such nodes\n";
-    if (!fault.empty())
-      std::cerr << "the transfers of this part do not meet, so that it cannot be replayed: "
-                << fault << "\n";
+  static Answer answer(const GraphSlice& part, const std::vector<std::string>& written,
+                       const std::string& fault) {
+    const std::string text =
+        std::to_string(part.nodes) + " nodes in " + std::to_string(written.size()) +
+        (written.size() == 1 ? " file, " : " files, ") + std::to_string(part.left_out) +
+        " left out\ndependencies dropped: " + std::to_string(part.waits_cut) +
+        " on nodes that are left out, " + std::to_string(part.next_cut) + " of such nodes\n";
+    Answer answer{.parts = {text},
+                  .json = {{"schema", "orrery.graph/1"},
+                           {"files", written},
+                           {"nodes", part.nodes},
+                           {"nodes_left_out", part.left_out},
+                           {"dependencies_cut", part.waits_cut},
+                           {"dependents_cut", part.next_cut},
+                           {"transfers_meet", fault.empty()}}};
+    if (!fault.empty()) answer.json["mismatch"] = fault;
+    return answer;
   }
 };
 

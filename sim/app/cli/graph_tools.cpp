@@ -46,9 +46,11 @@ nlohmann::ordered_json facts_json(const ImportedRun& run, const GraphFacts& fact
           {"notes", run.notes}};
 }
 
-void print_facts(const ImportedRun& run, const GraphFacts& facts) {
-  std::cout << run.ranks() << " ranks, " << run.graphs.size() << " graphs that differ, "
-            << facts.nodes << " nodes, " << facts.dependencies << " dependencies\n";
+void add_facts(const ImportedRun& run, const GraphFacts& facts, Answer& answer) {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  answer.add(std::to_string(run.ranks()) + " ranks, " + std::to_string(run.graphs.size()) +
+             " graphs that differ, " + std::to_string(facts.nodes) + " nodes, " +
+             std::to_string(facts.dependencies) + " dependencies\n");
   Table kinds = Table::titled("nodes | >count | >recorded time | >bytes");
   for (std::size_t kind = 0; kind < GraphFacts::kKinds; ++kind) {
     if (facts.by_kind[kind] == 0) continue;
@@ -57,12 +59,12 @@ void print_facts(const ImportedRun& run, const GraphFacts& facts) {
   }
   for (const auto& [kind, of] : facts.transfers)
     kinds.add_row({"  " + kind, std::to_string(of.count), "", format_si(of.bytes, "B")});
-  print(kinds, std::cout);
-  std::cout << "kernels: " << format_si(facts.flops, "FLOP") << ", " << format_si(facts.bytes, "B")
-            << "; " << facts.untimed << " nodes without a recorded time\n"
-            << "critical path, in recorded times: "
-            << format_si(seconds_of(facts.critical_path), "s") << ", " << facts.critical_nodes
-            << " nodes\n";
+  answer.add(std::move(kinds));
+  answer.add("kernels: " + format_si(facts.flops, "FLOP") + ", " + format_si(facts.bytes, "B") +
+             "; " + std::to_string(facts.untimed) +
+             " nodes without a recorded time\ncritical path, in recorded times: " +
+             format_si(seconds_of(facts.critical_path), "s") + ", " +
+             std::to_string(facts.critical_nodes) + " nodes\n");
 }
 
 GraphFacts facts_of(const ImportedRun& run) {
@@ -76,14 +78,14 @@ GraphFacts facts_of(const ImportedRun& run) {
 }
 
 /// Kernels of a graph without what is fused, and with it.
-void print_fusion(const GraphFacts& apart, const GraphFacts& fused) {
+Table fusion_table(const GraphFacts& apart, const GraphFacts& fused) {
   constexpr auto kKernel = static_cast<std::size_t>(NodeKind::kKernel);
   Table table = Table::titled("fusion | >apart | >fused");
   table.add_row(
       {"kernels", std::to_string(apart.by_kind[kKernel]), std::to_string(fused.by_kind[kKernel])});
   table.add_row({"FLOPs", format_si(apart.flops, "FLOP"), format_si(fused.flops, "FLOP")});
   table.add_row({"bytes", format_si(apart.bytes, "B"), format_si(fused.bytes, "B")});
-  print(table, std::cout);
+  return table;
 }
 
 struct GraphStatsArguments : GraphArguments {
@@ -100,14 +102,14 @@ struct GraphStatsArguments : GraphArguments {
     const ImportedFiles files = read(fuse_kernels);
     const ImportedRun& of = files.run;
     const GraphFacts all = facts_of(of);
-    if (json) {
-      nlohmann::ordered_json facts = facts_json(of, all);
-      if (fuse_kernels) facts["apart"] = facts_json(of, facts_of(read().run));
-      std::cout << facts.dump(2) << "\n";
-      return ExitCode::kOk;
+    Answer answer{.parts = {}, .json = facts_json(of, all)};
+    add_facts(of, all, answer);
+    if (fuse_kernels) {
+      const GraphFacts apart = facts_of(read().run);
+      answer.json["apart"] = facts_json(of, apart);
+      answer.add(fusion_table(apart, all));
     }
-    print_facts(of, all);
-    if (fuse_kernels) print_fusion(facts_of(read().run), all);
+    print_answer(answer, json);
     return ExitCode::kOk;
   }
 };
@@ -171,26 +173,24 @@ struct GraphDiffArguments : GraphArguments {
     GraphArguments second = *this;
     second.path = other;
     const std::vector<Figure> then = figures_of(second.read().run);
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     constexpr Table::Align kRight = Table::Align::kRight;
-    Table table({{"figure"}, {path, kRight}, {other, kRight}, {"difference", kRight}});
+    ToldRows rows{Table({{"figure"}, {path, kRight}, {other, kRight}, {"difference", kRight}})};
     for (std::size_t i = 0; i < first.size(); ++i) {
       const double a = first[i].value;
       const double b = then[i].value;
       if (a == b) continue;
-      rows.push_back({{"figure", first[i].name}, {"unit", first[i].unit}, {"a", a}, {"b", b}});
-      table.add_row({first[i].name, format_si(a, first[i].unit), format_si(b, first[i].unit),
-                     a > 0 ? format_difference(b / a - 1) : "new"});
+      rows.add({first[i].name, format_si(a, first[i].unit), format_si(b, first[i].unit),
+                a > 0 ? format_difference(b / a - 1) : "new"},
+               {{"figure", first[i].name}, {"unit", first[i].unit}, {"a", a}, {"b", b}});
     }
-    if (json) {
-      std::cout
-          << nlohmann::ordered_json({{"schema", "orrery.graph/1"}, {"differences", rows}}).dump(2)
-          << "\n";
-    } else if (table.empty()) {
-      std::cout << "no figure differs\n";
+    Answer answer{.parts = {},
+                  .json = {{"schema", "orrery.graph/1"}, {"differences", std::move(rows.json)}}};
+    if (rows.table.empty()) {
+      answer.add("no figure differs\n");
     } else {
-      print(table, std::cout);
+      answer.add(std::move(rows.table));
     }
+    print_answer(answer, json);
     return ExitCode::kOk;
   }
 };
@@ -203,19 +203,17 @@ struct GraphVerifyArguments : GraphArguments {
     if (const auto fault = disagreement(files.run)) throw config::ConfigError(path + ": " + *fault);
     std::uint64_t nodes = 0;
     for (const ImportedGraph& graph : files.run.graphs) nodes += graph.size();
-    if (json) {
-      std::cout << nlohmann::ordered_json({{"schema", "orrery.graph/1"},
-                                           {"valid", true},
-                                           {"ranks", files.run.ranks()},
-                                           {"nodes", nodes},
-                                           {"notes", files.run.notes}})
-                       .dump(2)
-                << "\n";
-    } else {
-      std::cout << path << ": " << files.run.ranks() << " ranks, " << nodes
-                << " nodes in graphs that differ: no cycles, nothing missing, and all transfers "
-                   "meet\n";
-    }
+    const std::string text = path + ": " + std::to_string(files.run.ranks()) + " ranks, " +
+                             std::to_string(nodes) +
+                             " nodes in graphs that differ: no cycles, nothing missing, and all "
+                             "transfers meet\n";
+    print_answer({.parts = {text},
+                  .json = {{"schema", "orrery.graph/1"},
+                           {"valid", true},
+                           {"ranks", files.run.ranks()},
+                           {"nodes", nodes},
+                           {"notes", files.run.notes}}},
+                 json);
     return ExitCode::kOk;
   }
 };

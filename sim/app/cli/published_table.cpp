@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
 #include <optional>
 
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/progress.h"
 #include "sim/config/library.h"
 
@@ -30,7 +28,7 @@ std::vector<PublishedComparison> compare_with_progress(const std::vector<std::st
   });
 }
 
-void print_sources(const std::vector<PublishedSummary>& sources) {
+Table source_table(const std::vector<PublishedSummary>& sources) {
   Table table =
       Table::titled("source | >n | >mean absolute error | >bias | >worst | >in p10 to p90");
   for (const PublishedSummary& s : sources) {
@@ -40,7 +38,7 @@ void print_sources(const std::vector<PublishedSummary>& sources) {
          any ? format_difference(s.bias) : "-", any ? format_difference(s.worst) : "-",
          s.intervals > 0 ? std::to_string(s.inside) + " of " + std::to_string(s.intervals) : "-"});
   }
-  print(table, std::cout);
+  return table;
 }
 
 }  // namespace orrery

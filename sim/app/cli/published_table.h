@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/results/table.h"
 #include "validation/checks/published_comparison.h"
 
 namespace orrery {
@@ -14,7 +15,7 @@ std::vector<std::string> shipped_rows(const std::string& folder);
 /// compare_published() with progress on standard error.
 std::vector<PublishedComparison> compare_with_progress(const std::vector<std::string>& files);
 
-/// Prints the errors of each source, a line each, to standard output.
-void print_sources(const std::vector<PublishedSummary>& sources);
+/// Errors of each source, a row each.
+Table source_table(const std::vector<PublishedSummary>& sources);
 
 }  // namespace orrery

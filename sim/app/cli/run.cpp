@@ -168,7 +168,9 @@ ExitCode RunArguments::run() const {
   if (!slo.empty() && find.empty()) throw UsageError("--slo is of --find");
   if (!find.empty()) {
     if (!db.empty() || !trace.empty()) throw UsageError("--find has no --db and no --trace");
-    return find_and_print(file, set, find, slo, json);
+    const Answer found = find_answer(file, set, find, slo);
+    print_answer(found, json);
+    return found.code;
   }
   const LoadedExperiment loaded = load_experiment(file, set);
   std::cerr << loaded.warnings << check_plan(loaded);

@@ -22,8 +22,8 @@ struct SchemaArguments {
 /// Names of the kinds of files that have a schema.
 std::vector<std::string> names() {
   std::vector<std::string> all;
-  for (const auto& [name, kind] : file_kinds())
-    if (kind.schema) all.push_back(name);
+  for (const auto& [name, kind] : FileKinds::items())
+    if (kind.entry.schema) all.push_back(name);
   return all;
 }
 
@@ -38,14 +38,14 @@ void SchemaArguments::take(Options& options) {
 ExitCode SchemaArguments::run() const {
   for (const std::string& file : files) std::cout << file_kind(file) << "\t" << file << "\n";
   if (!files.empty()) return ExitCode::kOk;
-  const auto found = file_kinds().find(kind);
-  if (found == file_kinds().end() || !found->second.schema) {
+  const FileKind* found = FileKinds::find(kind);
+  if (found == nullptr || !found->schema) {
     const std::string near = nearest_name(kind, names());
     throw UsageError("no schema '" + kind + "'" +
                      (near.empty() ? "" : "; did you mean " + near + "?") +
                      "; there are: " + config::joined(names()));
   }
-  std::cout << found->second.schema().dump(2) << "\n";
+  std::cout << found->schema().dump(2) << "\n";
   return ExitCode::kOk;
 }
 

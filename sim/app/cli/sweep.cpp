@@ -57,7 +57,8 @@ struct SweepArguments {
   }
 };
 
-const RegisterVerbGroup registered_sweep("sweep", "design-space exploration into one store");
+const VerbRegistry::Register registered_sweep("sweep", "design-space exploration into one store",
+                                              nullptr);
 const RegisterVerb<SweepArguments> registered_sweep_run(
     "sweep run", "simulate the points that the store does not have");
 const RegisterVerb<SweepArguments> registered_sweep_resume(

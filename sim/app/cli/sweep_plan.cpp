@@ -3,10 +3,10 @@
 #include <optional>
 #include <utility>
 
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/progress.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/cli/sweep_running.h"
 #include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/plan_report.h"
 #include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/app/sweeps/workers/local_workers.h"
@@ -19,10 +19,9 @@ struct SweepPlanArguments {
   int jobs = 0;  ///< 0: one for each processor
   int excluded = 0;
   bool quick = false;
-  bool json = false;
 
   void take(Options& options);
-  ExitCode run() const;
+  Answer answer() const;
 };
 
 void SweepPlanArguments::take(Options& options) {
@@ -33,17 +32,14 @@ void SweepPlanArguments::take(Options& options) {
                  1, 4096);
   options.number("--excluded", excluded, "excluded places to list, with their rule", 1, 1000000);
   options.flag("--quick", quick, "print an estimate alone, counting nothing");
-  options.json(json);
 }
 
-ExitCode SweepPlanArguments::run() const {
+Answer SweepPlanArguments::answer() const {
   expect_kind(file, "sweep");
   const Sweep sweep = load_sweep(file, where);
   const std::string path = db.empty() ? sweep.config.name + ".db" : db;
   std::optional<ResultStore> store;
-  wait_for_store(
-      [&] { store.emplace(ResultStore::open(path)); },
-      [](const std::string& what) { std::cerr << what << "; waiting up to a minute\n"; });
+  wait_for_store([&] { store.emplace(ResultStore::open(path)); }, tell_locked);
   PlanReport report;
   report.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
   report.estimate = estimate_plan(sweep, *store);
@@ -58,11 +54,10 @@ ExitCode SweepPlanArguments::run() const {
     PlanListing listing = count_plan(sweep, *store, options);
     if (listing.whole) report.exact = std::move(listing);
   }
-  print_answer(plan_report(sweep, report), json);
-  return ExitCode::kOk;
+  return plan_report(sweep, report);
 }
 
-const RegisterVerb<SweepPlanArguments> registered_sweep_plan(
+const RegisterQuestion<SweepPlanArguments> registered_sweep_plan(
     "sweep plan", "count the points of a sweep, and how long they will take");
 
 }  // namespace

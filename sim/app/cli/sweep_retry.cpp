@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/sweep_running.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/points/stored_points.h"
 
 namespace orrery {
@@ -16,7 +14,6 @@ struct RetryArguments {
   SweepRunning running;
   std::string where;
   std::vector<std::string> points;
-  bool json = false;
 
   void take(Options& options) {
     running.take(options);
@@ -25,19 +22,17 @@ struct RetryArguments {
                    "paths of the configuration");
     options.repeatable("--point", points,
                        "begin of the identity of a failed point; repeatable; default: all");
-    options.json(json);
     options.examples({"sweep retry sweep.yaml --db sweep.db",
                       "sweep retry sweep.yaml --where \"exit_code == 6 and parallel.tp <= 8\"",
                       "sweep retry sweep.yaml --point 3f2a91 --progress json"});
   }
 
-  ExitCode run() const {
+  Answer answer() const {
     const Sweep sweep = running.load();
     const std::set<std::string> chosen = failures(running.store_of(sweep));
     SweepResults results;
     if (!chosen.empty()) results = running.run(sweep, chosen);
-    print_answer(answer(sweep, chosen.size(), results), json);
-    return exit_code_of(results);
+    return answer_of(sweep, chosen.size(), results);
   }
 
  private:
@@ -66,7 +61,7 @@ struct RetryArguments {
                      "'; `sweep status " + store + " --failed` lists them");
   }
 
-  Answer answer(const Sweep& sweep, std::size_t chosen, const SweepResults& results) const {
+  Answer answer_of(const Sweep& sweep, std::size_t chosen, const SweepResults& results) const {
     const std::uint64_t others = chosen - results.points;
     const std::uint64_t done = results.points - results.failed;
     std::string text = std::to_string(results.points) +
@@ -87,11 +82,12 @@ struct RetryArguments {
                      {"done", done},
                      {"failed", results.failed},
                      {"not_of_this_sweep", others},
-                     {"stopped", results.stopped}}};
+                     {"stopped", results.stopped}},
+            .code = exit_code_of(results)};
   }
 };
 
-const RegisterVerb<RetryArguments> registered_retry(
+const RegisterQuestion<RetryArguments> registered_retry(
     "sweep retry", "simulate failed points of a store again, all of them or some");
 
 }  // namespace

@@ -33,16 +33,13 @@ std::string SweepRunning::store_of(const Sweep& sweep) const {
 SweepOptions SweepRunning::options() const {
   SweepOptions options;
   options.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
-  options.store_locked = [](const std::string& what) {
-    std::cerr << what << "; waiting up to a minute\n";
-  };
+  options.store_locked = tell_locked;
   return options;
 }
 
 ResultStore SweepRunning::open_store(const Sweep& sweep) const {
   std::optional<ResultStore> store;
-  wait_for_store([&] { store.emplace(ResultStore::open(store_of(sweep))); },
-                 options().store_locked);
+  wait_for_store([&] { store.emplace(ResultStore::open(store_of(sweep))); }, tell_locked);
   return std::move(*store);
 }
 
@@ -65,6 +62,8 @@ SweepResults SweepRunning::run(const Sweep& sweep,
   });
   return results;
 }
+
+void tell_locked(const std::string& what) { std::cerr << what << "; waiting up to a minute\n"; }
 
 ExitCode exit_code_of(const SweepResults& results) {
   return results.failed > 0 || !results.stopped.empty() ? ExitCode::kPartial : ExitCode::kOk;

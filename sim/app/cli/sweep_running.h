@@ -34,6 +34,9 @@ struct SweepRunning {
   SweepResults run(const Sweep& sweep, std::optional<std::set<std::string>> only = {}) const;
 };
 
+/// Says that a store is locked, and is waited for.
+void tell_locked(const std::string& what);
+
 /// 0, or 3 where points failed or are left.
 ExitCode exit_code_of(const SweepResults& results);
 

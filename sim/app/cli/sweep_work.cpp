@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/sweep_progress.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/cli/sweep_running.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/experiments/files/file_kind.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/app/questions/sweep_report.h"
 #include "sim/app/sweeps/executors/task_folder.h"
 #include "sim/app/sweeps/run/run_sweep.h"
@@ -22,7 +22,6 @@ namespace {
 struct SweepWorkArguments {
   std::string file, places, shard, from, where, progress = "auto";
   int jobs = 0;  ///< 0: one for each processor
-  bool json = false;
 
   void take(Options& options) {
     options.positional("SWEEP", file, "sweep file (YAML)");
@@ -36,13 +35,12 @@ struct SweepWorkArguments {
                    "folder that the names of files start from; default: the present one");
     options.option("--where", where, "condition that points must keep, beside those of the file");
     take_progress(options, progress);
-    options.json(json);
     options.examples({"sweep work sweep.yaml 0..1000 --shard 0.db",
                       "sweep work sweep.yaml 1000..2000 --shard 1.db",
                       "sweep merge sweep.db 0.db 1.db"});
   }
 
-  ExitCode run() const {
+  Answer answer() const {
     if (shard.empty()) throw UsageError("--shard is missing: a file for the results");
     const std::optional<Places> only = parse_places(places);
     if (!only) throw UsageError("'" + places + "' are no places: write 0..100, or 0..100,120..130");
@@ -57,9 +55,7 @@ struct SweepWorkArguments {
     SweepOptions options;
     options.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
     options.places = *only;
-    options.store_locked = [](const std::string& what) {
-      std::cerr << what << "; waiting up to a minute\n";
-    };
+    options.store_locked = tell_locked;
     std::set<std::size_t> cannot_be;
     options.cannot_be = [&cannot_be](std::uint64_t place) {
       cannot_be.insert(static_cast<std::size_t>(place));
@@ -77,12 +73,6 @@ struct SweepWorkArguments {
     Places written;
     for (const std::size_t place : cannot_be) append(written, place);
     if (results.stopped.empty()) write_ended(results_file, written);
-    print_answer(answer(results), json);
-    return results.failed > 0 || !results.stopped.empty() ? ExitCode::kPartial : ExitCode::kOk;
-  }
-
- private:
-  Answer answer(const SweepResults& results) const {
     return {.parts = {counts_of(results) + "\n"},
             .json = {{"schema", "orrery.work/1"},
                      {"shard", shard},
@@ -91,11 +81,12 @@ struct SweepWorkArguments {
                      {"simulated", results.simulated},
                      {"failed", results.failed},
                      {"cannot_be", results.impossible},
-                     {"stopped", results.stopped}}};
+                     {"stopped", results.stopped}},
+            .code = exit_code_of(results)};
   }
 };
 
-const RegisterVerb<SweepWorkArguments> registered_sweep_work(
+const RegisterQuestion<SweepWorkArguments> registered_sweep_work(
     "sweep work", "simulate some places of a plan into a store of their own, a shard");
 
 }  // namespace

@@ -4,27 +4,17 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/published_table.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/serving/serving_log.h"
 #include "validation/checks/published_comparison.h"
 
 namespace orrery {
 namespace {
-
-struct MemoryArguments {
-  std::vector<std::string> files;
-  bool json = false;
-
-  void take(Options& options);
-  ExitCode run() const;
-};
 
 /// A published memory metric, and the function that measures the prediction error.
 struct MemoryQuantity {
@@ -85,53 +75,46 @@ std::vector<MemoryErrors> errors_of(const std::string& file,
   return all;
 }
 
-void print(const std::vector<MemoryErrors>& all) {
-  Table table = Table::titled("rows | what | >n | >median error | >p90 | worst | >not predicted");
-  for (const MemoryErrors& e : all) {
-    const auto text = [&](double distance) { return e.quantity->text(distance); };
-    table.add_row({e.file, e.quantity->name, std::to_string(e.distances.size()),
-                   text(quantile(e.distances, 0.5)), text(quantile(e.distances, 0.9)),
-                   text(e.distances.back()) + " (" + e.worst + ")", std::to_string(e.without)});
+struct MemoryQuestion {
+  std::vector<std::string> files;
+
+  void take(Options& options) {
+    options.optional_positionals(
+        "FILE", files, "YAML files of published rows; by default all files in validation/memory");
   }
-  print(table, std::cout);
-}
 
-nlohmann::ordered_json report(const std::vector<MemoryErrors>& all) {
-  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
-  for (const MemoryErrors& e : all)
-    entries.push_back({{"rows", e.file},
-                       {"metric", e.quantity->metric},
-                       {"unit", e.quantity->unit},
-                       {"count", e.distances.size()},
-                       {"median", quantile(e.distances, 0.5)},
-                       {"p90", quantile(e.distances, 0.9)},
-                       {"worst", e.distances.back()},
-                       {"worst_row", e.worst},
-                       {"not_predicted", e.without}});
-  return {{"schema", "orrery.memory/1"}, {"entries", std::move(entries)}};
-}
-
-void MemoryArguments::take(Options& options) {
-  options.optional_positionals(
-      "FILE", files, "YAML files of published rows; by default all files in validation/memory");
-  options.json(json);
-}
-
-ExitCode MemoryArguments::run() const {
-  std::vector<MemoryErrors> all;
-  for (const std::string& file : files.empty() ? shipped_rows("memory") : files)
-    for (MemoryErrors& errors :
-         errors_of(std::filesystem::path(file).stem().string(), compare_with_progress({file})))
-      all.push_back(std::move(errors));
-  if (json) {
-    std::cout << report(all).dump(2) << "\n";
-  } else {
-    print(all);
+  Answer answer() const {
+    using Align = Table::Align;
+    ToldRows rows{
+        Table::titled("rows | what | >n | >median error | >p90 | worst | >not predicted")};
+    for (const std::string& file : files.empty() ? shipped_rows("memory") : files)
+      for (const MemoryErrors& e :
+           errors_of(std::filesystem::path(file).stem().string(), compare_with_progress({file})))
+        add(e, rows);
+    return {.parts = {std::move(rows.table)},
+            .json = {{"schema", "orrery.memory/1"}, {"entries", std::move(rows.json)}}};
   }
-  return ExitCode::kOk;
-}
 
-const RegisterVerb<MemoryArguments> registered_memory(
+ private:
+  static void add(const MemoryErrors& e, ToldRows& rows) {
+    const auto& [metric, name, unit, distance, text] = *e.quantity;
+    const double median = quantile(e.distances, 0.5), p90 = quantile(e.distances, 0.9);
+    const double worst = e.distances.back();
+    rows.add({e.file, name, std::to_string(e.distances.size()), text(median), text(p90),
+              text(worst) + " (" + e.worst + ")", std::to_string(e.without)},
+             {{"rows", e.file},
+              {"metric", metric},
+              {"unit", unit},
+              {"count", e.distances.size()},
+              {"median", median},
+              {"p90", p90},
+              {"worst", worst},
+              {"worst_row", e.worst},
+              {"not_predicted", e.without}});
+  }
+};
+
+const RegisterQuestion<MemoryQuestion> registered_memory(
     "validate memory",
     "compare predicted device memory of engines and training steps with published values");
 

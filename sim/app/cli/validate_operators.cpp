@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,12 +11,12 @@
 
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/device/roofline.h"
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/error_columns.h"
 #include "sim/app/cli/prediction_rows.h"
 #include "sim/app/cli/progress.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/pricing/kernel_pricing.h"
+#include "sim/app/questions/base/question.h"
 #include "sim/config/load.h"
 #include "validation/calibration/error_json.h"
 #include "validation/calibration/errors.h"
@@ -28,17 +27,16 @@
 namespace orrery {
 namespace {
 
-struct OperatorsArguments {
+struct OperatorsQuestion {
   std::vector<std::string> files;
   std::string rows;                  ///< file for the rows with their predictions; empty: none
   std::string calibration = "auto";  ///< name or path of the kernels' calibration, auto or none
   std::string baseline;              ///< a calibration to compare with, or a folder; empty: none
   std::string fidelity = "auto";     ///< fidelity of the kernel model: auto, closed or tile
   bool held_out = false;             ///< only shape groups that fits leave out
-  bool json = false;
 
   void take(Options& options);
-  ExitCode run() const;
+  Answer answer() const;
 };
 
 constexpr double kMicro = 1e6;
@@ -82,7 +80,7 @@ Fidelity fidelity_named(const std::string& name) {
   return name == "tile" ? Fidelity::kTile : Fidelity::kAuto;
 }
 
-std::optional<Device> find_device(const std::string& system, const OperatorsArguments& arguments) {
+std::optional<Device> find_device(const std::string& system, const OperatorsQuestion& arguments) {
   const config::Library& library = config::default_library();
   const std::string path = library.locate("accelerators", system, "");
   if (!std::filesystem::exists(path)) return std::nullopt;
@@ -186,7 +184,7 @@ struct Validation {
   std::map<std::string, std::string> transferred;
 };
 
-void validate_table(const OperatorTable& table, const OperatorsArguments& arguments,
+void validate_table(const OperatorTable& table, const OperatorsQuestion& arguments,
                     PredictionRows& rows_file, Validation& validation) {
   std::vector<std::optional<Device>> devices;
   for (const std::string& system : table.systems) devices.push_back(find_device(system, arguments));
@@ -249,53 +247,52 @@ std::vector<Groups::const_iterator> ordered(const Groups& groups) {
   return order;
 }
 
-void print(const Validation& validation) {
+/// What is said before the table, and behind it.
+std::pair<std::string, std::string> notes_of(const Validation& validation) {
+  std::string before,
+      behind =
+          "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm roofline "
+          "without a calibration; textbook, FLOPs or bytes at the peak\n";
   for (const auto& [system, calibration] : validation.transferred)
-    std::cout << system << ": parameters of '" << calibration
-              << "', transferred by data sheet; no row of " << system << " was fitted\n";
+    before += system + ": parameters of '" + calibration +
+              "', transferred by data sheet; no row of " + system + " was fitted\n";
+  for (const auto& [key, count] : validation.by_rule)
+    behind += key[0] + " " + key[1] + " " + key[2] +
+              ": left out by the written rule: " + std::to_string(count) + " rows, " + key[3] +
+              "\n";
+  return {before, behind + left_out_lines(validation.left_out)};
+}
+
+void add_group(const GroupKey& key, const Group& group, const std::vector<ErrorFigure>& figures,
+               ToldRows& rows) {
+  const ErrorSummary model = summarise(group.model), prior = summarise(group.prior);
+  const ErrorSummary textbook = summarise(group.textbook), baseline = summarise(group.baseline);
+  std::vector<std::string> cells(key.begin(), key.end());
+  add_errors(cells, model, figures);
+  cells.push_back(format_percent(static_cast<double>(group.extrapolated) /
+                                 static_cast<double>(group.model.size())));
+  cells.push_back(group.baseline.empty() ? "-" : format_percent(baseline.mape));
+  cells.push_back(format_percent(prior.mape));
+  cells.push_back(format_percent(textbook.mape));
+  nlohmann::ordered_json entry = {
+      {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}};
+  entry.update(to_json(model));
+  entry["worst_row"] = group.worst_row;
+  entry["extrapolated"] = group.extrapolated;
+  entry["baselines"] = {{"priors", to_json(prior)}, {"textbook", to_json(textbook)}};
+  if (!group.baseline.empty()) entry["baselines"]["baseline"] = to_json(baseline);
+  rows.add(std::move(cells), std::move(entry));
+}
+
+Answer answer_of(const Validation& validation) {
   using enum ErrorFigure;
   const std::vector<ErrorFigure> figures = {kCount, kMape, kMedian, kP90, kBias, kWorst};
   ErrorColumns columns({"table", "system", "precision", "class"});
   columns.add(figures);
   for (const char* title : {"extrapolated", "baseline", "priors", "textbook"})
     columns.add({title, Table::Align::kRight});
-  Table table = columns.table();
-  for (const auto it : ordered(validation.groups)) {
-    const auto& [key, group] = *it;
-    std::vector<std::string> row(key.begin(), key.end());
-    add_errors(row, summarise(group.model), figures);
-    row.push_back(format_percent(static_cast<double>(group.extrapolated) /
-                                 static_cast<double>(group.model.size())));
-    row.push_back(group.baseline.empty() ? "-" : format_percent(summarise(group.baseline).mape));
-    row.push_back(format_percent(summarise(group.prior).mape));
-    row.push_back(format_percent(summarise(group.textbook).mape));
-    table.add_row(std::move(row));
-  }
-  print(table, std::cout);
-  std::cout << "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm "
-               "roofline without a calibration; textbook, FLOPs or bytes at the peak\n";
-  for (const auto& [key, count] : validation.by_rule)
-    std::cout << key[0] << " " << key[1] << " " << key[2]
-              << ": left out by the written rule: " << count << " rows, " << key[3] << "\n";
-  for (const auto& [reason, count] : validation.left_out)
-    std::cout << "left out: " << count << " rows, " << reason << "\n";
-}
-
-nlohmann::ordered_json report(const Validation& validation) {
-  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
-  for (const auto it : ordered(validation.groups)) {
-    const auto& [key, group] = *it;
-    nlohmann::ordered_json entry = {
-        {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}};
-    entry.update(to_json(summarise(group.model)));
-    entry["worst_row"] = group.worst_row;
-    entry["extrapolated"] = group.extrapolated;
-    entry["baselines"] = {{"priors", to_json(summarise(group.prior))},
-                          {"textbook", to_json(summarise(group.textbook))}};
-    if (!group.baseline.empty())
-      entry["baselines"]["baseline"] = to_json(summarise(group.baseline));
-    entries.push_back(std::move(entry));
-  }
+  ToldRows rows{columns.table()};
+  for (const auto it : ordered(validation.groups)) add_group(it->first, it->second, figures, rows);
   nlohmann::ordered_json by_rule = nlohmann::ordered_json::array();
   for (const auto& [key, count] : validation.by_rule)
     by_rule.push_back({{"table", key[0]},
@@ -303,16 +300,16 @@ nlohmann::ordered_json report(const Validation& validation) {
                        {"precision", key[2]},
                        {"rule", key[3]},
                        {"rows", count}});
-  return {{"schema", "orrery.operators/1"},
-          {"transferred", validation.transferred},
-          {"entries", std::move(entries)},
-          {"left_out_by_rule", std::move(by_rule)},
-          {"left_out", validation.left_out}};
+  const auto [before, behind] = notes_of(validation);
+  return {.parts = {before, std::move(rows.table), behind},
+          .json = {{"schema", "orrery.operators/1"},
+                   {"transferred", validation.transferred},
+                   {"entries", std::move(rows.json)},
+                   {"left_out_by_rule", std::move(by_rule)},
+                   {"left_out", validation.left_out}}};
 }
 
-}  // namespace
-
-void OperatorsArguments::take(Options& options) {
+void OperatorsQuestion::take(Options& options) {
   options.positionals("FILE", files, "tables (CSV, plain or gzip)");
   options.option("--rows", rows, "write the rows with predictions to this CSV");
   options.option("--calibration", calibration,
@@ -323,10 +320,9 @@ void OperatorsArguments::take(Options& options) {
   options.choice("--fidelity", fidelity, "auto (default), closed or tile",
                  {"auto", "closed", "tile"});
   options.flag("--held-out", held_out, "only shape groups that no fit has seen");
-  options.json(json);
 }
 
-ExitCode OperatorsArguments::run() const {
+Answer OperatorsQuestion::answer() const {
   Validation validation;
   PredictionRows rows_file(rows, "predicted_us,provenance,bound,fidelity");
   {
@@ -342,19 +338,11 @@ ExitCode OperatorsArguments::run() const {
     throw UsageError(reasons);
   }
   rows_file.commit();
-  if (json) {
-    std::cout << report(validation).dump(2) << "\n";
-  } else {
-    print(validation);
-  }
-  return ExitCode::kOk;
+  return answer_of(validation);
 }
 
-namespace {
-
-const RegisterVerb<OperatorsArguments> registered_operators("validate operators",
-                                                            "tables of measured kernel times");
+const RegisterQuestion<OperatorsQuestion> registered_operators("validate operators",
+                                                               "tables of measured kernel times");
 
 }  // namespace
-
 }  // namespace orrery

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,26 +8,16 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/error_columns.h"
 #include "sim/app/cli/prediction_rows.h"
 #include "sim/app/cli/published_table.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/questions/base/question.h"
 #include "validation/calibration/error_json.h"
 #include "validation/checks/power_tables.h"
 #include "validation/checks/published_comparison.h"
 
 namespace orrery {
 namespace {
-
-struct PowerArguments {
-  std::vector<std::string> files;
-  std::string rows;  ///< file for the rows of kernels with their predictions; empty: none
-  bool json = false;
-
-  void take(Options& options);
-  ExitCode run() const;
-};
 
 bool is_yaml(const std::string& file) { return std::filesystem::path(file).extension() == ".yaml"; }
 
@@ -53,53 +42,47 @@ KernelPowerGroup together(const KernelPowerReport& report) {
   return all;
 }
 
-void print_kernels(const KernelPowerReport& report) {
-  Table table = ErrorColumns({"kernels", "system", "framework", "class"})
-                    .add(kFigures)
-                    .add(kOfReadings, "readings")
-                    .add(kFigures, "held-out")
-                    .add(kOfReadings, "readings")
-                    .table();
-  const auto add = [&](std::vector<std::string> row, const KernelPowerGroup& group) {
-    for (const KernelPowerRows* rows : {&group.fitted, &group.held_out}) {
-      add_errors(row, summarise(rows->steady), kFigures);
-      add_errors(row, summarise(rows->readings), kOfReadings);
-    }
-    table.add_row(std::move(row));
-  };
-  for (const auto& [key, group] : report.groups)
-    add({key[0], key[1], key[2].empty() ? "-" : key[2], key[3]}, group);
-  add({"all", "", "", ""}, together(report));
-  print(table, std::cout);
-  std::cout
-      << "readings: to the nearest value that NVML can give of the predicted power; its means "
-         "of a second hold from half of the rise over the floor (after a pause) to all of it\n"
-      << "short runs, whose readings do not tell the power of the kernel: " << report.short_runs
-      << " rows\n";
-  for (const auto& [reason, count] : report.left_out)
-    std::cout << "left out: " << count << " rows, " << reason << "\n";
-}
-
 nlohmann::ordered_json rows_json(const KernelPowerRows& rows) {
   nlohmann::ordered_json json = to_json(summarise(rows.steady));
   json["readings"] = to_json(summarise(rows.readings));
   return json;
 }
 
-nlohmann::ordered_json kernels_json(const KernelPowerReport& report) {
-  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+void add_kernels(const KernelPowerReport& report, Answer& answer) {
+  ToldRows rows{ErrorColumns({"kernels", "system", "framework", "class"})
+                    .add(kFigures)
+                    .add(kOfReadings, "readings")
+                    .add(kFigures, "held-out")
+                    .add(kOfReadings, "readings")
+                    .table()};
+  const auto cells_of = [&](std::vector<std::string> cells, const KernelPowerGroup& group) {
+    for (const KernelPowerRows* of : {&group.fitted, &group.held_out}) {
+      add_errors(cells, summarise(of->steady), kFigures);
+      add_errors(cells, summarise(of->readings), kOfReadings);
+    }
+    return cells;
+  };
   for (const auto& [key, group] : report.groups)
-    entries.push_back({{"table", key[0]},
-                       {"system", key[1]},
-                       {"framework", key[2]},
-                       {"class", key[3]},
-                       {"fitted", rows_json(group.fitted)},
-                       {"held_out", rows_json(group.held_out)}});
+    rows.add(cells_of({key[0], key[1], key[2].empty() ? "-" : key[2], key[3]}, group),
+             {{"table", key[0]},
+              {"system", key[1]},
+              {"framework", key[2]},
+              {"class", key[3]},
+              {"fitted", rows_json(group.fitted)},
+              {"held_out", rows_json(group.held_out)}});
   const KernelPowerGroup all = together(report);
-  return {{"all", {{"fitted", rows_json(all.fitted)}, {"held_out", rows_json(all.held_out)}}},
-          {"entries", std::move(entries)},
-          {"short_runs", report.short_runs},
-          {"left_out", report.left_out}};
+  rows.table.add_row(cells_of({"all", "", "", ""}, all));
+  answer.add(std::move(rows.table));
+  answer.add(
+      "readings: to the nearest value that NVML can give of the predicted power; its means of a "
+      "second hold from half of the rise over the floor (after a pause) to all of it\n"
+      "short runs, whose readings do not tell the power of the kernel: " +
+      std::to_string(report.short_runs) + " rows\n" + left_out_lines(report.left_out));
+  answer.json["kernels"] = {
+      {"all", {{"fitted", rows_json(all.fitted)}, {"held_out", rows_json(all.held_out)}}},
+      {"entries", std::move(rows.json)},
+      {"short_runs", report.short_runs},
+      {"left_out", report.left_out}};
 }
 
 /// Rows of one file of published figures that tell one metric.
@@ -142,75 +125,68 @@ std::vector<PublishedPower> published_power(const std::string& file,
   return all;
 }
 
-void print_published(const std::vector<PublishedPower>& groups) {
-  Table table = ErrorColumns({"rows", "metric"})
+void add_published(const std::vector<PublishedPower>& groups, Answer& answer) {
+  ToldRows rows{ErrorColumns({"rows", "metric"})
                     .add(kFigures)
                     .add({"not predicted", Table::Align::kRight})
-                    .table();
+                    .table()};
   for (const PublishedPower& group : groups) {
-    std::vector<std::string> row = {
+    const ErrorSummary errors = summarise(group.rows);
+    std::vector<std::string> cells = {
         group.file, group.metric + (group.time_off ? ", time per token more than 15 % off" : "")};
-    add_errors(row, summarise(group.rows), kFigures);
-    row.push_back(std::to_string(group.without));
-    table.add_row(std::move(row));
-  }
-  print(table, std::cout);
-}
-
-nlohmann::ordered_json published_json(const std::vector<PublishedPower>& groups) {
-  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
-  for (const PublishedPower& group : groups) {
+    add_errors(cells, errors, kFigures);
+    cells.push_back(std::to_string(group.without));
     nlohmann::ordered_json entry = {
         {"rows", group.file}, {"metric", group.metric}, {"time_off", group.time_off}};
-    entry.update(to_json(summarise(group.rows)));
+    entry.update(to_json(errors));
     entry["not_predicted"] = group.without;
-    entries.push_back(std::move(entry));
+    rows.add(std::move(cells), std::move(entry));
   }
-  return entries;
+  if (!groups.empty()) answer.add(std::move(rows.table));
+  answer.json["published"] = std::move(rows.json);
 }
 
-void PowerArguments::take(Options& options) {
-  options.optional_positionals(
-      "FILE", files,
-      "tables of kernels with power_w (CSV, plain or gzip) and YAML files of published rows; by "
-      "default the files of validation/power");
-  options.option("--rows", rows, "write the rows of kernels with predictions to this CSV");
-  options.json(json);
-}
+struct PowerQuestion {
+  std::vector<std::string> files;
+  std::string rows;  ///< file for the rows of kernels with their predictions; empty: none
 
-ExitCode PowerArguments::run() const {
-  KernelPowerReport kernels;
-  PredictionRows rows_file(rows, "predicted_us,predicted_w");
-  std::vector<PublishedPower> published;
-  bool tables = false;
-  for (const std::string& file : files.empty() ? shipped_rows("power") : files) {
-    if (is_yaml(file)) {
-      for (PublishedPower& group : published_power(std::filesystem::path(file).stem().string(),
-                                                   compare_with_progress({file})))
-        published.push_back(std::move(group));
-      continue;
+  void take(Options& options) {
+    options.optional_positionals(
+        "FILE", files,
+        "tables of kernels with power_w (CSV, plain or gzip) and YAML files of published rows; by "
+        "default the files of validation/power");
+    options.option("--rows", rows, "write the rows of kernels with predictions to this CSV");
+  }
+
+  Answer answer() const {
+    KernelPowerReport kernels;
+    PredictionRows rows_file(rows, "predicted_us,predicted_w");
+    std::vector<PublishedPower> published;
+    bool tables = false;
+    for (const std::string& file : files.empty() ? shipped_rows("power") : files) {
+      if (is_yaml(file)) {
+        for (PublishedPower& group : published_power(std::filesystem::path(file).stem().string(),
+                                                     compare_with_progress({file})))
+          published.push_back(std::move(group));
+        continue;
+      }
+      tables = true;
+      const OperatorTable table = read_operator_table(file);
+      rows_file.header(table.header);
+      add_power_table(file, table, kernels, [&](const std::string& text, const KernelPower& row) {
+        rows_file.row(text, {predicted_text(row.predicted_us), predicted_text(row.predicted_w)});
+      });
     }
-    tables = true;
-    const OperatorTable table = read_operator_table(file);
-    rows_file.header(table.header);
-    add_power_table(file, table, kernels, [&](const std::string& text, const KernelPower& row) {
-      rows_file.row(text, {predicted_text(row.predicted_us), predicted_text(row.predicted_w)});
-    });
+    rows_file.commit();
+    Answer answer;
+    answer.json = {{"schema", "orrery.power/1"}};
+    if (tables) add_kernels(kernels, answer);
+    add_published(published, answer);
+    return answer;
   }
-  rows_file.commit();
-  if (json) {
-    nlohmann::ordered_json report = {{"schema", "orrery.power/1"}};
-    if (tables) report["kernels"] = kernels_json(kernels);
-    report["published"] = published_json(published);
-    std::cout << report.dump(2) << "\n";
-    return ExitCode::kOk;
-  }
-  if (tables) print_kernels(kernels);
-  if (!published.empty()) print_published(published);
-  return ExitCode::kOk;
-}
+};
 
-const RegisterVerb<PowerArguments> registered_power(
+const RegisterQuestion<PowerQuestion> registered_power(
     "validate power",
     "compare predicted power of kernels, served and trained runs and servers with measured values");
 

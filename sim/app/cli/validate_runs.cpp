@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/cli/validate_runs.h"
 
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "sim/app/cli/answer_text.h"
 #include "validation/checks/run_validation.h"
 
 namespace orrery {
@@ -39,33 +37,14 @@ std::vector<RunRow> rows_of(const std::vector<std::unique_ptr<RunCase>>& runs) {
   return rows;
 }
 
-void print_runs(const std::vector<RunRow>& rows) {
-  using Align = Table::Align;
-  std::vector<Table::Column> columns = {
-      {"run"}, {"kernels"}, {"host fitted on"}, {"iteration", Align::kRight}};
-  for (const char* time : {"TTFT", "TPOT", "E2E"})
-    for (const char* figure : {"mean", "P50", "P90", "P99"})
-      columns.push_back({std::string(time) + " " + figure, Align::kRight});
-  Table table(columns);
-  for (const RunRow& row : rows) {
-    std::vector<std::string> cells = {row.run, row.kernels, row.fitted_on,
-                                      format_si(row.host.iteration.base(), "s")};
-    for (const RunErrors::Of& e : {row.errors.ttft, row.errors.tpot, row.errors.e2el})
-      for (const double error : {e.mean, e.p50, e.p90, e.p99})
-        cells.push_back(format_percent(error));
-    table.add_row(cells);
-  }
-  print(table, std::cout);
-}
-
 nlohmann::ordered_json errors_json(const RunErrors::Of& e) {
   return {{"mean", e.mean}, {"p50", e.p50}, {"p90", e.p90}, {"p99", e.p99}};
 }
 
 }  // namespace
 
-ExitCode validate_runs(const std::vector<std::string>& folders, const std::string& tables,
-                       ServingValidation& validation, bool json) {
+Answer validate_runs(const std::vector<std::string>& folders, const std::string& tables,
+                     ServingValidation& validation) {
   std::vector<std::unique_ptr<RunCase>> runs;
   for (const std::string& folder : folders) {
     ServingRun run = read_serving_run(folder);
@@ -75,23 +54,29 @@ ExitCode validate_runs(const std::vector<std::string>& folders, const std::strin
                                 " (--models names a folder with some)");
     runs.push_back(std::make_unique<RunCase>(std::move(run), model, tables));
   }
-  const std::vector<RunRow> rows = rows_of(runs);
-  if (!json) {
-    print_runs(rows);
-    return ExitCode::kOk;
+  using Align = Table::Align;
+  std::vector<Table::Column> columns = {
+      {"run"}, {"kernels"}, {"host fitted on"}, {"iteration", Align::kRight}};
+  for (const char* time : {"TTFT", "TPOT", "E2E"})
+    for (const char* figure : {"mean", "P50", "P90", "P99"})
+      columns.push_back({std::string(time) + " " + figure, Align::kRight});
+  ToldRows told{Table(std::move(columns))};
+  for (const RunRow& row : rows_of(runs)) {
+    std::vector<std::string> cells = {row.run, row.kernels, row.fitted_on,
+                                      format_si(row.host.iteration.base(), "s")};
+    for (const RunErrors::Of& e : {row.errors.ttft, row.errors.tpot, row.errors.e2el})
+      for (const double error : {e.mean, e.p50, e.p90, e.p99})
+        cells.push_back(format_percent(error));
+    told.add(std::move(cells), {{"run", row.run},
+                                {"kernels", row.kernels},
+                                {"host_fitted_on", row.fitted_on},
+                                {"host_iteration_s", row.host.iteration.base()},
+                                {"ttft", errors_json(row.errors.ttft)},
+                                {"tpot", errors_json(row.errors.tpot)},
+                                {"e2el", errors_json(row.errors.e2el)}});
   }
-  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
-  for (const RunRow& row : rows)
-    entries.push_back({{"run", row.run},
-                       {"kernels", row.kernels},
-                       {"host_fitted_on", row.fitted_on},
-                       {"host_iteration_s", row.host.iteration.base()},
-                       {"ttft", errors_json(row.errors.ttft)},
-                       {"tpot", errors_json(row.errors.tpot)},
-                       {"e2el", errors_json(row.errors.e2el)}});
-  std::cout << nlohmann::ordered_json{{"schema", "orrery.validation/1"}, {"runs", entries}}.dump(2)
-            << "\n";
-  return ExitCode::kOk;
+  return {.parts = {std::move(told.table)},
+          .json = {{"schema", "orrery.validation/1"}, {"runs", std::move(told.json)}}};
 }
 
 }  // namespace orrery

@@ -9,42 +9,29 @@
 
 #include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/base/options.h"
+#include "sim/config/registry.h"
 
 namespace orrery {
 
 /// What the command line asks for, ready to be done.
 using Command = std::function<ExitCode()>;
 
-/// A verb of the command line.
-struct Verb {
-  std::string help;                               ///< one line
-  std::function<Command(Options& options)> take;  ///< null: a group of verbs
-};
-/// @param name "run", "validate operators"
-void register_verb(const std::string& name, Verb verb);
+/// What begins a command from its options, by verb: "run", "graph dot". None of a group of verbs
+/// ("graph"), of which the help is what they have in common.
+using VerbRegistry = Registry<std::function<Command(Options& options)>>;
 /// Verbs, groups of them and questions, by name.
-std::map<std::string, Verb> all_verbs();
+std::map<std::string, VerbRegistry::Item> all_verbs();
 
 /// A file adds a verb with one such object. `Arguments` has `void take(Options&)` and
 /// `ExitCode run() const`.
 template <class Arguments>
-class RegisterVerb {
- public:
-  RegisterVerb(const std::string& name, const std::string& help) {
-    register_verb(name, {help, [](Options& options) -> Command {
-                           const auto arguments = std::make_shared<Arguments>();
-                           arguments->take(options);
-                           return [arguments] { return arguments->run(); };
-                         }});
-  }
-};
-
-/// Names what the verbs that begin with a word have in common: "validate".
-class RegisterVerbGroup {
- public:
-  RegisterVerbGroup(const std::string& name, const std::string& help) {
-    register_verb(name, {help, nullptr});
-  }
+struct RegisterVerb : VerbRegistry::Register {
+  RegisterVerb(const std::string& name, const std::string& help)
+      : Register(name, help, [](Options& options) -> Command {
+          const auto arguments = std::make_shared<Arguments>();
+          arguments->take(options);
+          return [arguments] { return arguments->run(); };
+        }) {}
 };
 
 }  // namespace orrery

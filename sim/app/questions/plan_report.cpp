@@ -75,12 +75,18 @@ std::string time_line(const PlanCounts& counts, const PlanReport& report) {
          report.estimate.point_s_from + ".\n";
 }
 
-Table excluded_table(const Sweep& sweep, const std::vector<ExcludedPlace>& places) {
-  Table table = Table::titled(">place | >places | excluded by | first of them");
-  for (const ExcludedPlace& place : places)
-    table.add_row({count_text(place.place), count_text(place.covers),
-                   sweep.rules[place.case_index].where[place.rule].text, place.axes});
-  return table;
+ToldRows excluded_places(const Sweep& sweep, const std::vector<ExcludedPlace>& places) {
+  ToldRows rows{Table::titled(">place | >places | excluded by | first of them")};
+  for (const ExcludedPlace& place : places) {
+    const std::string& rule = sweep.rules[place.case_index].where[place.rule].text;
+    rows.add({count_text(place.place), count_text(place.covers), rule, place.axes},
+             {{"place", place.place},
+              {"places", place.covers},
+              {"case", sweep.config.cases[place.case_index].name},
+              {"rule", rule},
+              {"axes", place.axes}});
+  }
+  return rows;
 }
 
 Json to_json(const Sweep& sweep, const PlanReport& report) {
@@ -100,15 +106,7 @@ Json to_json(const Sweep& sweep, const PlanReport& report) {
   json["objectives"] = std::move(objectives);
   json["tags"] = sweep.config.tags;
   json["notes"] = sweep.config.notes;
-  if (!report.exact) return json;
-  Json places = Json::array();
-  for (const ExcludedPlace& place : report.exact->excluded)
-    places.push_back({{"place", place.place},
-                      {"places", place.covers},
-                      {"case", sweep.config.cases[place.case_index].name},
-                      {"rule", sweep.rules[place.case_index].where[place.rule].text},
-                      {"axes", place.axes}});
-  json["excluded_places"] = std::move(places);
+  if (report.exact) json["excluded_places"] = excluded_places(sweep, report.exact->excluded).json;
   return json;
 }
 
@@ -131,7 +129,7 @@ Answer plan_report(const Sweep& sweep, const PlanReport& report) {
   answer.add(counts_table(sweep, counts));
   answer.add(time_line(counts, report));
   if (report.exact && !report.exact->excluded.empty())
-    answer.add(excluded_table(sweep, report.exact->excluded));
+    answer.add(excluded_places(sweep, report.exact->excluded).table);
   answer.json = to_json(sweep, report);
   return answer;
 }

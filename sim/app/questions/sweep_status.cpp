@@ -45,7 +45,7 @@ struct StatusQuestion {
     answer.json["store"] = path;
     std::error_code ignored;
     if (is_sweep(what) && !std::filesystem::exists(path, ignored)) return answer;
-    const ResultStore store = open_for_questions(path);
+    const ResultStore store = ResultStore::open_read_only(path);
     add_counts(*store.database(), answer);
     add_reasons(*store.database(), answer);
     if (failed) add_failures(*store.database(), answer);
@@ -89,42 +89,38 @@ struct StatusQuestion {
     answer.json["points"] = points.size();
     if (!json.empty())
       answer.add(json_table(json,
-                          "kind = experiment | >engine = engine_version | "
-                          "status = status | points = points count"));
+                            "kind = experiment | >engine = engine_version | "
+                            "status = status | points = points count"));
     answer.json["counts"] = std::move(json);
     answer.add(std::to_string(points.size()) + " points in the store\n");
   }
 
   /// Failures by reason, the commonest first.
   void add_reasons(const Database& database, Answer& answer) const {
-    Table table = Table::titled(">failures | >exit code | reason");
-    ordered_json json = ordered_json::array();
+    ToldRows rows{Table(
+        {{"failures", Table::Align::kRight}, {"exit code", Table::Align::kRight}, {"reason"}})};
     Statement select = database.prepare(
         "SELECT count(*), exit_code, reason FROM points WHERE status = 'failed' GROUP BY 2, 3 "
         "ORDER BY 1 DESC, 3 LIMIT 20");
-    while (select.step()) {
-      json.push_back({{"points", select.integer(0)},
-                      {"exit_code", select.integer(1)},
-                      {"reason", select.text(2)}});
-      table.add_row({std::to_string(select.integer(0)), std::to_string(select.integer(1)),
-                     first_line(select.text(2))});
-    }
-    answer.json["reasons"] = std::move(json);
-    if (table.empty()) return;
+    while (select.step())
+      rows.add({std::to_string(select.integer(0)), std::to_string(select.integer(1)),
+                first_line(select.text(2))},
+               {{"points", select.integer(0)},
+                {"exit_code", select.integer(1)},
+                {"reason", select.text(2)}});
+    answer.json["reasons"] = std::move(rows.json);
+    if (rows.table.empty()) return;
     answer.add("\n");
-    answer.add(std::move(table));
+    answer.add(std::move(rows.table));
     if (!failed) answer.add("--failed shows each; the next `sweep run` tries them again\n");
   }
 
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
   static void add_failures(const Database& database, Answer& answer) {
-    constexpr std::int64_t kFirstWithAttempts = 6;
-    if (database.integer("PRAGMA user_version") < kFirstWithAttempts) {
-      return answer.add("the store is of an older version, which kept no more of failures\n");
-    }
     Table table = Table::titled(
-        "point | name | >tries | >exit code | >signal | >CPU | >memory | host | last words");
+        "point | name | >tries | >exit code | >signal | >CPU | >memory | host | last "
+        "words");
     ordered_json json = ordered_json::array();
     Statement select = database.prepare(
         "SELECT identity, name, attempts, exit_code, signal, user_s, system_s, peak_bytes, host, "

@@ -195,16 +195,14 @@ TEST(CapacitySearch, RefusesWhatHasNoRateOrNoBounds) {
 
 TEST(Find, SaysWhatIsWrongAndWhatCannotBe) {
   const ExperimentFile file(kArrivals);
-  EXPECT_THROW(find_and_print(file.path(), {}, "max_rat", "ttft_p99=1s", false), UsageError);
-  EXPECT_THROW(find_and_print(file.path(), {}, "max_rate", "ttft_99=1s", false),
-               config::ConfigError);
-  testing::internal::CaptureStdout();
+  EXPECT_THROW(find_answer(file.path(), {}, "max_rat", "ttft_p99=1s"), UsageError);
+  EXPECT_THROW(find_answer(file.path(), {}, "max_rate", "ttft_99=1s"), config::ConfigError);
   testing::internal::CaptureStderr();
-  EXPECT_EQ(find_and_print(file.path(), {}, "max_rate", " ttft_p99=2us, tpot_p99=1s", false),
-            ExitCode::kInfeasible);
+  const Answer found = find_answer(file.path(), {}, "max_rate", " ttft_p99=2us, tpot_p99=1s");
+  EXPECT_EQ(found.code, ExitCode::kInfeasible);
   testing::internal::GetCapturedStderr();
   EXPECT_THAT(
-      testing::internal::GetCapturedStdout(),
+      std::get<std::string>(found.parts.back()),
       AllOf(HasSubstr("nothing that was tried keeps p99 TTFT 2.00 us, p99 TPOT 1.00 s: at "),
             HasSubstr(" /s not p99 TTFT")));
 }

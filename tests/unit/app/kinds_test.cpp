@@ -68,7 +68,7 @@ TEST(Kinds, AFileThatSaysNoneIsToldWhichThereAre) {
 
 TEST(Kinds, KeysThatAllHaveAreNotSaidToBeElsewhere) {
   EXPECT_THAT(error_of(kReduce + "sede: 1\n"), Not(HasSubstr("is a key of")));
-  EXPECT_EQ(kinds_with_key("seed").size(), experiment_kinds().size());
+  EXPECT_EQ(ExperimentKinds::with_key("seed").size(), ExperimentKinds::items().size());
 }
 
 }  // namespace

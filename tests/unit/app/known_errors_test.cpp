@@ -75,7 +75,7 @@ TEST(KnownErrors, OfTheLibraryNameAKindOfExperiment) {
     const auto device = config::load<AcceleratorConfig>(library.locate("accelerators", name, ""),
                                                         library, "accelerators");
     for (const KnownError& known : device.known_errors) {
-      EXPECT_TRUE(experiment_kinds().contains(known.experiment)) << name << known.experiment;
+      EXPECT_TRUE(ExperimentKinds::items().contains(known.experiment)) << name << known.experiment;
       EXPECT_GT(known.slower, 1) << name;
       ++found;
     }

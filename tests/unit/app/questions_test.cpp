@@ -14,7 +14,9 @@ struct Sum {
   Answer answer() const {
     int sum = 0;
     for (const std::string& term : terms) sum += std::stoi(term);
-    return {.parts = {"the sum is " + std::to_string(sum) + "\n"}, .json = sum};
+    return {.parts = {"the sum is " + std::to_string(sum) + "\n"},
+            .json = sum,
+            .code = sum == 0 ? ExitCode::kPartial : ExitCode::kOk};
   }
 };
 
@@ -29,8 +31,14 @@ TEST(Questions, OneThatIsRegisteredIsAVerbWithTextAndJson) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "42\n");
 }
 
+TEST(Questions, TheExitCodeIsThatOfTheAnswer) {
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run_command_line({"test-sum", "0"}), ExitCode::kPartial);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "the sum is 0\n");
+}
+
 TEST(Questions, TwoOfOneNameAreRefused) {
-  EXPECT_THROW(register_question("describe", {}), std::logic_error);
+  EXPECT_THROW(QuestionRegistry::Register("describe", "", {}), std::logic_error);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(OneOnly, CountsByKindAreRefusedWithTheReason) {
 }
 
 TEST(OneOnly, KeysThatWereNotDeclaredHaveNoReason) {
-  EXPECT_EQ(config::one_only("wires"), nullptr);
+  EXPECT_EQ(Registry<config::OneOnly>::find("wires"), nullptr);
   EXPECT_EQ(error_of("extends: rtx_3090_4\n"), "");
 }
 

@@ -186,15 +186,16 @@ TEST(ResultStore, RefusesOtherFilesAndLeavesThemAlone) {
   const TemporaryFolder folder;
   { Database(folder / "foreign.db", Database::Mode::kCreate).execute("CREATE TABLE t (a)"); }
   std::ofstream(folder / "notes.txt") << std::string(2000, 'x');
-  { ResultStore::open(folder / "newer.db").save(example_record(), example_times()); }
-  {
-    Database newer(folder / "newer.db", Database::Mode::kWrite);
-    newer.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion + 1)).c_str());
+  for (const auto& [name, step] : {std::pair("newer.db", 1), std::pair("older.db", -1)}) {
+    { ResultStore::open(folder / name).save(example_record(), example_times()); }
+    Database other(folder / name, Database::Mode::kWrite);
+    other.execute(("PRAGMA user_version = " + std::to_string(kStoreVersion + step)).c_str());
   }
   const std::vector<std::pair<std::string, StoreFault>> files = {
       {"foreign.db", StoreFault::kForeign},
       {"notes.txt", StoreFault::kForeign},
-      {"newer.db", StoreFault::kNewer}};
+      {"newer.db", StoreFault::kVersion},
+      {"older.db", StoreFault::kVersion}};
   for (const auto& file : files) {
     const auto path = folder / file.first;
     const std::string before = content(path);
@@ -274,105 +275,6 @@ TEST(ResultStore, NoticesAChangedTileResult) {
   EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
 }
 
-/// A store as older programs wrote it.
-void make_old_store(const std::filesystem::path& path, const std::string& changes = "",
-                    const std::string& version = "3") {
-  Database old(path, Database::Mode::kCreate);
-  old.execute(content(ORRERY_SOURCE_DIR "/tests/unit/store/versions/" + version + ".sql").c_str());
-  old.execute(changes.c_str());
-}
-
-constexpr const char* kOldGemm = "857bb3733c59a2cc3bf9a6dc79046c96e8294fff3eaea2de7211db207aec808f";
-
-TEST(ResultStore, AStoreOfVersionThreeIsMigratedAndServesNoPointOfToday) {
-  const TemporaryFolder folder;
-  make_old_store(folder / "r.db");
-  const ResultStore before = ResultStore::open_read_only(folder / "r.db");
-  const std::vector<RunRecord> old = before.all();
-  ASSERT_EQ(old.size(), 2U);
-  EXPECT_FALSE(before.contains(kOldGemm));
-  ResultStore store = ResultStore::open(folder / "r.db");
-  store.save(example_record("new"), example_times(), {example_tile("k")});
-  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
-  EXPECT_FALSE(store.contains(kOldGemm));
-  EXPECT_FALSE(store.find(kOldGemm).has_value());
-  store.verify();
-  const std::vector<RunRecord> all = store.all();
-  ASSERT_EQ(all.size(), 3U);
-  for (std::size_t i = 0; i < 2; ++i)
-    EXPECT_EQ(to_json(all[i]).dump(), to_json(old[i]).dump()) << "to the bit";
-  EXPECT_EQ(store.times(kOldGemm).size(), 1U);
-  EXPECT_EQ(store.database()->text("SELECT group_concat(engine_version) FROM points WHERE "
-                                   "old_identity = identity"),
-            "5,5");
-  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM v_runs WHERE time_s > 0"), 2);
-  EXPECT_EQ(store.database()->integer(
-                "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'old_%' OR name = 'metrics'"),
-            0);
-  store.save(example_record("new"), example_times());
-  Database(folder / "r.db", Database::Mode::kWrite)
-      .execute("PRAGMA foreign_keys = ON; DELETE FROM points");
-  EXPECT_TRUE(store.all().empty());
-  store.verify();
-}
-
-TEST(ResultStore, StoresOfVersionsFourAndFiveAreReadAsTheyAreAndServeTheirPoints) {
-  const std::string four = "DROP TABLE requests; DROP TABLE samples; PRAGMA user_version = 4";
-  for (const std::string& changes : {std::string(), four}) {
-    const TemporaryFolder folder;
-    make_old_store(folder / "r.db", changes, "5");
-    const ResultStore before = ResultStore::open_read_only(folder / "r.db");
-    const std::vector<RunRecord> old = before.all();
-    ASSERT_EQ(old.size(), 2U);
-    EXPECT_TRUE(before.contains(old[0].identity));
-    const std::vector<RunTimes> times = before.times(old[0].identity);
-    ASSERT_EQ(times.size(), 1U);
-    ResultStore store = ResultStore::open(folder / "r.db");
-    store.save(example_record("new"), example_times());
-    EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
-    EXPECT_EQ(to_json(*store.find(old[0].identity)).dump(), to_json(old[0]).dump()) << "to the bit";
-    EXPECT_EQ(store.times(old[0].identity).at(0).started, times[0].started);
-    EXPECT_EQ(store.database()->integer("SELECT count(*) FROM requests"), 0);
-    EXPECT_EQ(store.database()->integer("SELECT count(*) FROM sqlite_schema WHERE name = 'runs'"),
-              0);
-    EXPECT_EQ(store.database()->integer("SELECT count(*) FROM v_runs WHERE wall_time_s > 0"), 3);
-    store.verify();
-  }
-}
-
-TEST(ResultStore, StoresOfVersionSixLackSearchesAlone) {
-  const TemporaryFolder folder;
-  make_old_store(folder / "r.db", "", "6");
-  const ResultStore before = ResultStore::open_read_only(folder / "r.db");
-  const std::vector<RunRecord> old = before.all();
-  ASSERT_EQ(old.size(), 2U);
-  EXPECT_FALSE(before.search("k").has_value());
-  const std::vector<RunTimes> times = before.times(old[0].identity);
-  ASSERT_EQ(times.size(), 1U);
-  ResultStore store = ResultStore::open(folder / "r.db");
-  store.begin_search({"k", "s", 1, {5, 3}});
-  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
-  EXPECT_EQ(to_json(*store.find(old[0].identity)).dump(), to_json(old[0]).dump()) << "to the bit";
-  EXPECT_EQ(store.times(old[0].identity).at(0).started, times[0].started);
-  EXPECT_THAT(store.search("k")->begun_from, ElementsAre(5, 3));
-  store.verify();
-}
-
-TEST(ResultStore, StoresOfVersionSevenLackRowGroupsAlone) {
-  const TemporaryFolder folder;
-  make_old_store(folder / "r.db", "", "7");
-  const ResultStore before = ResultStore::open_read_only(folder / "r.db");
-  const std::vector<RunRecord> old = before.all();
-  ASSERT_EQ(old.size(), 2U);
-  EXPECT_EQ(PointTable(*before.database()).unchecked().size(), 2U);
-  ResultStore store = ResultStore::open(folder / "r.db");
-  store.save(example_record("new"), example_times());
-  EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
-  EXPECT_EQ(store.database()->integer("SELECT count(*) FROM row_groups"), 0);
-  EXPECT_EQ(to_json(*store.find(old[0].identity)).dump(), to_json(old[0]).dump()) << "to the bit";
-  store.verify();
-}
-
 TEST(ResultStore, ASearchBeginsOnceAndFromWhatWasWritten) {
   const TemporaryFolder folder;
   ResultStore store = ResultStore::open(folder / "r.db");
@@ -386,25 +288,6 @@ TEST(ResultStore, ASearchBeginsOnceAndFromWhatWasWritten) {
       .execute("UPDATE searches SET begun_from = '12 41 7' WHERE key = 'k'");
   EXPECT_EQ(fault_of([&] { static_cast<void>(store.search("k")); }), StoreFault::kCorrupt);
   EXPECT_EQ(fault_of([&] { store.verify(); }), StoreFault::kCorrupt);
-}
-
-TEST(ResultStore, RunsOfOlderVersionsAreTheAttemptsOfPointsInTheirOrder) {
-  const TemporaryFolder folder;
-  make_old_store(folder / "r.db",
-                 "UPDATE points SET status = 'failed', exit_code = 6 WHERE point = 1;"
-                 "UPDATE runs SET started = '2026-01-02' WHERE point = 1;"
-                 "INSERT INTO runs VALUES (1, '2026-01-01', 'other', 0.5)",
-                 "5");
-  ResultStore store = ResultStore::open(folder / "r.db");
-  store.save(example_record("new"), example_times());
-  Statement failure = store.database()->prepare(
-      "SELECT attempts, last, started, exit_code, signal FROM v_failures");
-  ASSERT_TRUE(failure.step());
-  EXPECT_EQ(failure.integer(0), 2);
-  EXPECT_EQ(failure.integer(1), 1);
-  EXPECT_EQ(failure.text(2), "2026-01-02");
-  EXPECT_EQ(failure.integer(3), 6);
-  EXPECT_EQ(failure.integer(4), 0);
 }
 
 TEST(ResultStore, RowsComeBackToTheBitAndCountInTheDigest) {
@@ -423,32 +306,6 @@ TEST(ResultStore, RowsComeBackToTheBitAndCountInTheDigest) {
       .execute("UPDATE samples SET waiting = 9 WHERE position = 0");
   EXPECT_EQ(fault_of([&] { static_cast<void>(store.find(record.identity)); }),
             StoreFault::kCorrupt);
-}
-
-TEST(ResultStore, StoresOfVersionsOneAndTwoLackTablesAndAreMigratedToo) {
-  const std::string two =
-      "DELETE FROM points WHERE experiment = 'collective'; DROP TABLE links; "
-      "PRAGMA user_version = 2";
-  for (const std::string& changes : {two, two + "; DROP TABLE tiles; PRAGMA user_version = 1"}) {
-    const TemporaryFolder folder;
-    make_old_store(folder / "r.db", changes);
-    EXPECT_TRUE(ResultStore::open_read_only(folder / "r.db").tiles().empty());
-    EXPECT_EQ(ResultStore::open_read_only(folder / "r.db").all().size(), 1U);
-    ResultStore store = ResultStore::open(folder / "r.db");
-    store.save(example_record("new"), example_times(), {example_tile("k")});
-    EXPECT_EQ(store.all().size(), 2U);
-    EXPECT_EQ(store.tiles().size(), 1U);
-    EXPECT_EQ(store.database()->integer("PRAGMA user_version"), kStoreVersion);
-    store.verify();
-  }
-}
-
-TEST(ResultStore, ADamagedOldStoreIsLeftAsItIs) {
-  const TemporaryFolder folder;
-  make_old_store(folder / "r.db", "UPDATE metrics SET value = value * 2 WHERE name = 'time_s'");
-  ResultStore store = ResultStore::open(folder / "r.db");
-  EXPECT_EQ(fault_of([&] { store.save(example_record(), example_times()); }), StoreFault::kCorrupt);
-  EXPECT_EQ(Database(folder / "r.db", Database::Mode::kRead).integer("PRAGMA user_version"), 3);
 }
 
 TEST(ResultStore, SavesManyPointsInOneBatchOrNone) {

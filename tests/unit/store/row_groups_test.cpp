@@ -209,7 +209,7 @@ std::string checked_answer(const std::filesystem::path& path) {
   for (const std::size_t row : table.unchecked()) {
     const std::string identity = store.database()->text(
         "SELECT identity FROM points WHERE point = " + std::to_string(table.point(row)));
-    if (!store.find_any(identity)) throw StoreError(StoreFault::kOther, "a point is gone");
+    if (!store.find(identity)) throw StoreError(StoreFault::kOther, "a point is gone");
   }
   return answer;
 }

@@ -1,38 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/models/families/family.h"
 
-#include <map>
-#include <stdexcept>
-
 #include "workloads/base/limits.h"
 
 namespace orrery {
-namespace {
-
-using Registry = std::map<std::string, FamilyBuilder>;
-
-/// Made at its first use, because families of other files register while statics are initialised.
-Registry& registry() {
-  static Registry families;
-  return families;
-}
-
-}  // namespace
-
-FamilyBuilder find_family(const std::string& model_type) {
-  const auto found = registry().find(model_type);
-  return found == registry().end() ? nullptr : found->second;
-}
-
-RegisterFamily::RegisterFamily(std::initializer_list<const char*> model_types,
-                               FamilyBuilder builder) {
-  for (const char* type : model_types) {
-    if (!registry().emplace(type, builder).second) {
-      throw std::logic_error(std::string("model family registered twice: ") + type);
-    }
-  }
-}
-
 void read_sizes(FieldReader& reader, LlmConfig& model) {
   model.hidden = reader.size({"hidden_size", "n_embd"}, llm_limits::kHidden);
   model.vocabulary = reader.size({"vocab_size"}, llm_limits::kVocabulary);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <initializer_list>
 #include <string>
 
+#include "sim/config/registry.h"
 #include "workloads/models/fields/field_reader.h"
 #include "workloads/models/llm_config.h"
 
@@ -12,15 +12,10 @@ namespace orrery {
 /// Builds one family of models; `model` has its name and family, nothing else.
 using FamilyBuilder = void (*)(FieldReader& reader, LlmConfig& model);
 
-/// The builder of a `model_type`; null where the family is not known.
-FamilyBuilder find_family(const std::string& model_type);
-
-/// A family is one file with one such object at namespace scope.
-class RegisterFamily {
- public:
-  /// @throws std::logic_error when a `model_type` is registered twice.
-  RegisterFamily(std::initializer_list<const char*> model_types, FamilyBuilder builder);
-};
+/// Builders by `model_type`. A family is one file with one such object at namespace scope:
+/// `const RegisterFamily kMistral({"mistral"}, build_mistral);`.
+using FamilyRegistry = Registry<FamilyBuilder>;
+using RegisterFamily = FamilyRegistry::Register;
 
 /// @throws UnsupportedModel with the reason where the `model_type` is known not to be modelled.
 void refuse_unmodelled_family(const FieldReader& reader);

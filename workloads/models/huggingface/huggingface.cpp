@@ -142,8 +142,8 @@ LlmConfig from_huggingface(const json& configuration, const std::string& name,
   LlmConfig model;
   model.name = name;
   model.family = reader.model_type();
-  const FamilyBuilder build = find_family(reader.model_type());
-  (build != nullptr ? build : build_llama_like)(reader, model);
+  const FamilyBuilder* build = FamilyRegistry::find(reader.model_type());
+  (build != nullptr ? *build : build_llama_like)(reader, model);
   if (const std::string given = reader.class_defaults(); !given.empty())
     model.warnings.push_back(given);
   reader.refuse_unread_structure();

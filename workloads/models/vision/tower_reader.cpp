@@ -15,14 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-using Towers = std::map<std::string, TowerBuilder>;
-
-/// Made at its first use, because other files register while statics are initialised.
-Towers& towers() {
-  static Towers all;
-  return all;
-}
-
 /// The key of the object that describes a tower; null where there is none.
 const char* tower_key(const json& configuration) {
   for (const char* key : {"vision_config", "visual", "img_processor", "vision_encoder_config"})
@@ -72,12 +64,6 @@ VisionTower built(const json& configuration, const std::string& origin, const ch
 
 }  // namespace
 
-RegisterTower::RegisterTower(std::initializer_list<const char*> model_types, TowerBuilder builder) {
-  for (const char* type : model_types)
-    if (!towers().emplace(type, builder).second)
-      throw std::logic_error(std::string("vision tower registered twice: ") + type);
-}
-
 void read_tower_sizes(FieldReader& vision, const TowerSizes& defaults, VisionTower& tower) {
   vision.defaults_are_of(defaults.class_name);
   const auto read = [&vision](FieldReader::Names names, std::int64_t limit, std::int64_t fallback) {
@@ -117,19 +103,19 @@ ProjectorStep projector_norm(std::int64_t merged, std::int64_t width, bool bias,
 void read_vision_tower(const json& configuration, const std::string& origin, LlmConfig& model) {
   const char* key = tower_key(configuration);
   const std::string type = json_fields::text_at(configuration, "model_type");
-  const auto known = towers().find(type);
+  const TowerBuilder* known = TowerRegistry::find(type);
   if (key == nullptr) {
     if (json_fields::language_model(configuration) != nullptr)
       leave_out(model, "the file does not describe the tower");
     return;
   }
-  if (known == towers().end()) {
+  if (known == nullptr) {
     leave_out(model, "towers of model_type '" + type + "' are not modelled",
               rough_parameters(configuration.at(key)));
     return;
   }
   try {
-    model.vision = built(configuration, origin, key, known->second, model);
+    model.vision = built(configuration, origin, key, *known, model);
   } catch (const config::ConfigError& error) {
     leave_out(model, error.what(), rough_parameters(configuration.at(key)));
   }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "sim/config/registry.h"
 #include "workloads/models/fields/field_reader.h"
 #include "workloads/models/llm_config.h"
 
@@ -31,13 +31,10 @@ struct TowerSource {
 /// Builds one kind of towers. @throws config::ConfigError for what is not modelled
 using TowerBuilder = void (*)(TowerSource& source, VisionTower& tower);
 
-/// A kind of towers is one file with such an object at namespace scope.
-class RegisterTower {
- public:
-  /// @param model_types those of the whole configuration
-  /// @throws std::logic_error when a `model_type` is registered twice.
-  RegisterTower(std::initializer_list<const char*> model_types, TowerBuilder builder);
-};
+/// Builders by the `model_type` of the whole configuration. A kind of towers is one file with such
+/// an object at namespace scope: `const RegisterTower kLlama4Vit({"llama4"}, build_llama4_vit);`.
+using TowerRegistry = Registry<TowerBuilder>;
+using RegisterTower = TowerRegistry::Register;
 
 /// Sizes that a class of the transformers library has for fields that a file leaves out; 0: none.
 struct TowerSizes {

@@ -15,7 +15,7 @@ namespace {
 ExitCode code_of(StoreFault fault) {
   switch (fault) {
     case StoreFault::kForeign:
-    case StoreFault::kNewer:
+    case StoreFault::kVersion:
     case StoreFault::kUnreachable:
       return ExitCode::kUsage;
     default:

@@ -20,14 +20,6 @@ namespace {
 
 constexpr const char* kTag = "experiment";
 
-using Kinds = std::map<std::string, ExperimentKind>;
-
-/// Made at its first use, because kinds of other files register while statics are initialised.
-Kinds& kinds() {
-  static Kinds registered;
-  return registered;
-}
-
 /// Complains of a file that does not say what it is, or says it under another key.
 void refuse_without_kind(const config::Node& node, config::Diagnostics& diagnostics) {
   const std::vector<std::string> names = Experiment::choices().names();
@@ -121,32 +113,10 @@ void MachineExperiment::strip_names(nlohmann::ordered_json& configuration) const
 
 void Experiment::explain(const KnownReplay&, nlohmann::ordered_json&) const {}
 
-const std::map<std::string, ExperimentKind>& experiment_kinds() { return kinds(); }
-
-void register_experiment(const std::string& kind, const ExperimentKind& info) {
-  if (!kinds().emplace(kind, info).second)
-    throw std::logic_error("kind of experiment registered twice: " + kind);
-}
-
-std::vector<std::string> kinds_with_key(const std::string& key) {
-  std::vector<std::string> names;
-  for (const auto& [name, info] : kinds()) {
-    if (info.record().find(key) != nullptr) names.push_back(name);
-  }
-  return names;
-}
-
-const config::Choices& Experiment::choices() {
-  static const config::Choices all = [] {
-    config::Choices choices{.tag = kTag, .fallback = {}, .records = {}};
-    for (const auto& [tag, info] : kinds()) choices.records.emplace(tag, info.record);
-    return choices;
-  }();
-  return all;
-}
+const config::Choices& Experiment::choices() { return ExperimentKinds::choices(kTag, {}); }
 
 const Experiment* Experiment::view(const std::string& kind, void* object) {
-  return kinds().at(kind).view(object);
+  return ExperimentKinds::view(kind, object);
 }
 
 const config::Record& record_of(const config::Node& node,
@@ -157,8 +127,8 @@ const config::Record& record_of(const config::Node& node,
     if (setting.path == kTag) tag = &setting.value;
   if (tag == nullptr) refuse_without_kind(node, diagnostics);
   const std::string name = tag->is_scalar() ? tag->text() : std::string();
-  const auto kind = kinds().find(name);
-  if (kind != kinds().end()) return kind->second.record();
+  const auto kind = ExperimentKinds::items().find(name);
+  if (kind != ExperimentKinds::items().end()) return kind->second.record();
   const std::vector<std::string> names = Experiment::choices().names();
   diagnostics.error(
       tag->where(), tag->length(),
@@ -174,8 +144,8 @@ LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagn
   loaded.record = &record_of(node, {}, diagnostics);
   loaded.node = config::complete(node, *loaded.record, diagnostics, library);
   const std::shared_ptr<void> object = loaded.record->make();
-  loaded.experiment =
-      std::shared_ptr<Experiment>(object, kinds().at(node.find(kTag)->text()).view(object.get()));
+  loaded.experiment = std::shared_ptr<Experiment>(
+      object, ExperimentKinds::view(node.find(kTag)->text(), object.get()));
   const int broken = config::fill_and_count_broken_relations(object.get(), loaded.node,
                                                              *loaded.record, diagnostics);
   loaded.experiment->check_names(loaded.node, diagnostics);

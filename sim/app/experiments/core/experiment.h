@@ -17,6 +17,7 @@
 #include "sim/config/node.h"
 #include "sim/config/output.h"
 #include "sim/config/override.h"
+#include "sim/config/registered.h"
 #include "sim/config/schema.h"
 #include "sim/results/run_record.h"
 
@@ -125,31 +126,13 @@ struct MachineExperiment : Experiment {
 /// Takes what only names things out of a system in a canonical configuration.
 void strip_system_names(nlohmann::ordered_json& system);
 
-/// A kind of experiment: what it is, and where its keys are described.
-struct ExperimentKind {
-  std::string help;  ///< one line
-  const config::Record& (*record)() = nullptr;
-  Experiment* (*view)(void* object) = nullptr;
-};
-const std::map<std::string, ExperimentKind>& experiment_kinds();
-
-void register_experiment(const std::string& kind, const ExperimentKind& info);
-
-/// A file adds a kind with one such object: `const RegisterExperiment<Training>
-/// registered_training( "training", "one line of help");`. `T` derives from Experiment and has
-/// `static const config::Schema<T>& schema()`, begun with experiment_schema().
+/// Kinds of experiments by name. A file adds one with one object: `const
+/// RegisterExperiment<Training> registered_training("training", "one line of help");`. `T` derives
+/// from Experiment and has `static const config::Schema<T>& schema()`, begun with
+/// experiment_schema().
+using ExperimentKinds = config::Registered<Experiment>;
 template <class T>
-class RegisterExperiment {
- public:
-  RegisterExperiment(const std::string& kind, const std::string& help) {
-    register_experiment(kind,
-                        {help, []() -> const config::Record& { return T::schema().record(); },
-                         [](void* object) -> Experiment* { return static_cast<T*>(object); }});
-  }
-};
-
-/// The kinds that have a top-level key.
-std::vector<std::string> kinds_with_key(const std::string& key);
+using RegisterExperiment = ExperimentKinds::Add<T>;
 
 /// A schema with the keys that all kinds have.
 template <class T>
@@ -164,7 +147,7 @@ config::Schema<T> experiment_schema(const std::string& kind, const std::string& 
                 "a calibration of the library, or a path")
       .optional("seed", static_cast<std::int64_t T::*>(&Experiment::seed),
                 "seed of the draws behind intervals", config::at_least(0))
-      .elsewhere(kinds_with_key);
+      .elsewhere(ExperimentKinds::with_key);
   return schema;
 }
 

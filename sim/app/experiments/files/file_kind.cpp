@@ -16,19 +16,11 @@
 namespace orrery {
 namespace {
 
-using FileKinds = std::map<std::string, FileKind>;
-
-/// Made at its first use, because kinds of other files register while statics are initialised.
-FileKinds& registry() {
-  static FileKinds registered;
-  return registered;
-}
-
 std::optional<std::string> kind_of(const config::Node& node) {
   std::optional<std::string> best;
   int most = 0;
-  for (const auto& [name, kind] : registry()) {
-    const int certainty = kind.certainty ? kind.certainty(node) : 0;
+  for (const auto& [name, item] : FileKinds::items()) {
+    const int certainty = item.entry.certainty ? item.entry.certainty(node) : 0;
     if (certainty <= most) continue;
     most = certainty;
     best = name;
@@ -108,8 +100,8 @@ std::string base_file(const config::Node& base, const std::string& from,
 /// Says that a file is of no kind, and which key was probably meant to tell it.
 [[noreturn]] void refuse(const std::string& path, config::Diagnostics& diagnostics) {
   std::vector<std::string> telling;
-  for (const auto& [name, kind] : registry())
-    for (const std::string& key : kind.telling)
+  for (const auto& [name, item] : FileKinds::items())
+    for (const std::string& key : item.entry.telling)
       if (std::find(telling.begin(), telling.end(), key) == telling.end()) telling.push_back(key);
   const std::string message = "cannot tell what this is: expected one of the top-level keys " +
                               config::joined(telling) + ", or a list of published rows";
@@ -128,17 +120,10 @@ std::string base_file(const config::Node& base, const std::string& from,
 
 }  // namespace
 
-const std::map<std::string, FileKind>& file_kinds() { return registry(); }
-
-RegisterFileKind::RegisterFileKind(const std::string& name, FileKind kind) {
-  if (!registry().emplace(name, std::move(kind)).second)
-    throw std::logic_error("kind of file registered twice: " + name);
-}
-
 void expect_kind(const std::string& path, const std::string& expected) {
   const std::string name = file_kind(path);
   if (name == expected) return;
-  const FileKind& kind = registry().at(name);
+  const FileKind& kind = *FileKinds::find(name);
   throw config::ConfigError(path + ": this is " + kind.what + "; try: orrery " + kind.command +
                             " " + path);
 }
@@ -149,9 +134,10 @@ std::string file_kind(const std::string& path) {
     config::load_file(path, diagnostics);  // says what is wrong with it
   diagnostics.throw_if_errors();
   if (is_plan(path)) return kPlanKind;
-  for (const auto& [name, kind] : registry()) {
-    if (kind.ending.empty() || !path.ends_with(kind.ending)) continue;
-    if (kind.ending == ".json") refuse_other_json(path);
+  for (const auto& [name, item] : FileKinds::items()) {
+    const std::string& ending = item.entry.ending;
+    if (ending.empty() || !path.ends_with(ending)) continue;
+    if (ending == ".json") refuse_other_json(path);
     return name;
   }
   std::string current = path;

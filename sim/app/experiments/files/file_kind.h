@@ -2,12 +2,13 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/config/node.h"
+#include "sim/config/registry.h"
 
 namespace orrery {
 
@@ -27,13 +28,10 @@ struct FileKind {
   std::function<nlohmann::ordered_json()> schema = {};
 };
 
-/// All kinds by name: "experiment", "sweep", ...
-const std::map<std::string, FileKind>& file_kinds();
-
-/// A file of ours adds a kind with one such object.
-class RegisterFileKind {
- public:
-  RegisterFileKind(const std::string& name, FileKind kind);
+/// All kinds by name: "experiment", "sweep", ... A file of ours adds one with one object.
+using FileKinds = Registry<FileKind>;
+struct RegisterFileKind : FileKinds::Register {
+  RegisterFileKind(const std::string& name, FileKind kind) : Register(name, "", std::move(kind)) {}
 };
 
 /// The name of the kind that a file is of. Follows `extends:` where the file alone does not tell.

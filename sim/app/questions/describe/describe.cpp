@@ -207,7 +207,7 @@ struct KeySource {
 
 std::vector<KeySource> key_sources() {
   std::vector<KeySource> sources;
-  for (const auto& [kind, info] : experiment_kinds())
+  for (const auto& [kind, info] : ExperimentKinds::items())
     sources.push_back({"experiment", kind, &info.record()});
   sources.push_back({"sweep", "sweep", &SweepConfig::schema().record()});
   return sources;

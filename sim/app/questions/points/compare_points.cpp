@@ -51,7 +51,7 @@ struct CompareQuestion {
   }
 
   Answer answer() const {
-    const ResultStore opened = open_for_questions(store);
+    const ResultStore opened = ResultStore::open_read_only(store);
     const RunRecord first = find_point(opened, a), second = find_point(opened, b);
     Answer answer;
     answer.json = {{"schema", "orrery.compare/1"}, {"store", store}};
@@ -157,8 +157,8 @@ struct CompareQuestion {
     }
     answer.json["links"] = std::move(json);
     answer.add_below(json_table(other,
-                              "links = name | bytes A = bytes_a B | bytes B = bytes_b B | "
-                              "busy A = peak_share_a percent | busy B = peak_share_b percent"));
+                                "links = name | bytes A = bytes_a B | bytes B = bytes_b B | "
+                                "busy A = peak_share_a percent | busy B = peak_share_b percent"));
   }
 };
 

@@ -53,7 +53,7 @@ void for_each_point(
     if (row != rows.end() && table.point(*row) == point) chosen.emplace_back(select.text(1), *row);
   }
   for (const auto& [identity, row] : chosen) {
-    const auto record = stored.store().find_any(identity);
+    const auto record = stored.store().find(identity);
     if (record) visit(*record, table.group(row));
   }
 }
@@ -142,7 +142,7 @@ RunRecord find_point(const ResultStore& store, const std::string& word) {
     for (const std::string& identity : found) text += " " + short_identity(identity);
     throw UsageError(text + (found.size() == 3 ? " ..." : "") + "; give the begin of an identity");
   }
-  return store.find_any(found.front()).value();
+  return store.find(found.front()).value();
 }
 
 }  // namespace orrery

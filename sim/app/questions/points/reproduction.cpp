@@ -214,8 +214,8 @@ std::set<std::string> keys_of_library(const RunRecord& record, const Json& confi
 std::string reproduction(const RunRecord& record) {
   const Json configuration = record.base ? record.configuration() : Json::object();
   if (configuration.empty()) throw UsageError("this result was stored without its configuration");
-  const auto kind = experiment_kinds().find(record.experiment);
-  if (kind == experiment_kinds().end())
+  const auto kind = ExperimentKinds::items().find(record.experiment);
+  if (kind == ExperimentKinds::items().end())
     throw UsageError("there are no experiments of kind '" + record.experiment + "' any more");
   const Record& keys = kind->second.record();
   const std::set<std::string> named = keys_of_library(record, configuration, keys);

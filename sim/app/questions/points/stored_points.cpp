@@ -11,7 +11,6 @@
 #include "sim/config/expression.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/version.h"
-#include "sim/store/schema.h"
 #include "sim/units/spelling.h"
 #include "sim/units/unit_table.h"
 
@@ -73,18 +72,8 @@ void StoreChoice::take(Options& options) {
                "the columns that are asked for are read, which have their own");
 }
 
-ResultStore open_for_questions(const std::string& path) {
-  ResultStore store = ResultStore::open_read_only(path);
-  const std::int64_t version = store.database()->integer("PRAGMA user_version");
-  if (version < kReadableStoreVersion) {
-    throw UsageError(path + " is of store version " + std::to_string(version) +
-                     "; `orrery sweep gc " + path + " --yes` brings it up to date");
-  }
-  return store;
-}
-
 StoredPoints::StoredPoints(const StoreChoice& choice, Scope scope)
-    : store_(open_for_questions(choice.store)), table_(*store_.database()) {
+    : store_(ResultStore::open_read_only(choice.store)), table_(*store_.database()) {
   select_rows(choice, scope);
   if (scope == Scope::kComparable) check_columns(choice.verify);
 }
@@ -207,7 +196,7 @@ PointColumn StoredPoints::column(const std::string& name) const {
 RunRecord StoredPoints::record(std::size_t row) const {
   const std::string identity = store_.database()->text(
       "SELECT identity FROM points WHERE point = " + std::to_string(table_.point(row)));
-  std::optional<RunRecord> record = store_.find_any(identity);
+  std::optional<RunRecord> record = store_.find(identity);
   if (!record)
     throw StoreError(StoreFault::kOther, "a point was taken out of the store while it was read");
   return std::move(*record);

@@ -22,9 +22,6 @@ struct StoreChoice {
   void take(Options& options);
 };
 
-/// A store opened to be read. @throws StoreError; UsageError where it is too old for questions
-ResultStore open_for_questions(const std::string& path);
-
 /// The points of a store that a question is about: results, no failures and nothing infeasible
 /// unless the condition speaks of `status`; of each kind of experiment those of the newest engine
 /// unless it speaks of `engine_version`.

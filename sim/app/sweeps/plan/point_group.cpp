@@ -169,7 +169,7 @@ std::optional<LoadedExperiment> PointGroup::load(const SettingList& settings) co
   loaded.record = base_.record;
   const std::shared_ptr<void> object = loaded.record->make();
   loaded.experiment = std::shared_ptr<Experiment>(
-      object, experiment_kinds().at(base_.experiment->kind).view(object.get()));
+      object, ExperimentKinds::view(base_.experiment->kind, object.get()));
   config::fill_and_count_broken_relations(object.get(), filled_, *loaded.record, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   try {

@@ -74,7 +74,7 @@ std::optional<Place> member_of(void* object, const config::Record& record, std::
 Probe::Probe(const PointGroup& group) : group_(group) {
   const LoadedExperiment& base = group.base();
   object_ = base.record->make();
-  experiment_ = experiment_kinds().at(base.experiment->kind).view(object_.get());
+  experiment_ = ExperimentKinds::view(base.experiment->kind, object_.get());
   config::Diagnostics diagnostics;
   config::fill_and_count_broken_relations(object_.get(), base.node, *base.record, diagnostics);
   experiment_->share_machines(base.experiment);
