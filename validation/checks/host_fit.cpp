@@ -61,12 +61,16 @@ std::map<std::string, double> distances(ServingValidation& validation,
     sum += std::abs(std::log(predicted / measured));
     ++count;
   };
+  std::string reason;
   for (const ServingRow& row : rows) {
     const ServingComparison c = validation.compare(row);
+    if (reason.empty()) reason = c.reason;
     if (!c.reason.empty()) continue;
     add(row, c.tpot_ms, row.tpot_ms);
     if (row.tells_ttft()) add(row, c.ttft_ms, row.ttft_ms);
   }
+  if (sums.empty())
+    throw config::ConfigError("none of the rows to fit on can be predicted: " + reason);
   std::map<std::string, double> means;
   for (const auto& [group, of] : sums) means[group] = of.first / static_cast<double>(of.second);
   return means;

@@ -58,7 +58,6 @@ std::vector<std::string> keep(const NetworkCalibration& calibration,
 }  // namespace
 
 Answer calibrate_collectives(const CalibrateArguments& arguments) {
-  using Align = Table::Align;
   const std::vector<NetworkCalibration> calibrations = fit_all(arguments);
   arguments.require_files_for(calibrations.size(), "systems");
   ToldRows rows{

@@ -97,7 +97,6 @@ std::vector<Move> moves(const Calibration& before, const Calibration& after) {
 }
 
 ToldRows errors_of(const std::vector<Calibration>& calibrations) {
-  using Align = Table::Align;
   ToldRows rows{Table::titled(
       "accelerator | fit | >fitted n | >MAPE | >held out n | >without ratios | >MAPE | "
       ">p90 | >bias | >whole models")};
@@ -123,7 +122,6 @@ ToldRows errors_of(const std::vector<Calibration>& calibrations) {
 /// Adds what moved to the text of an answer. @return the same for programs
 nlohmann::ordered_json add_moves(const std::string& path, const std::vector<Move>& moved,
                                  Answer& answer) {
-  using Align = Table::Align;
   ToldRows rows{Table::titled("fit | parameter | >was | >standard error | >is")};
   for (const Move& move : moved) {
     const bool was = !std::isnan(move.before);

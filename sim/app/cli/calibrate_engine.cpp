@@ -47,7 +47,6 @@ HostFit fit_engine(const CalibrateArguments& arguments) {
 }
 
 Table table_of(const HostFit& fit) {
-  using Align = Table::Align;
   Table table = Table::titled(
       "rows | host | >n | >TPOT MAPE | >median | >bias | >n | >TTFT MAPE | >median | "
       ">bias");

@@ -47,7 +47,6 @@ nlohmann::ordered_json facts_json(const ImportedRun& run, const GraphFacts& fact
 }
 
 void add_facts(const ImportedRun& run, const GraphFacts& facts, Answer& answer) {
-  constexpr Table::Align kRight = Table::Align::kRight;
   answer.add(std::to_string(run.ranks()) + " ranks, " + std::to_string(run.graphs.size()) +
              " graphs that differ, " + std::to_string(facts.nodes) + " nodes, " +
              std::to_string(facts.dependencies) + " dependencies\n");

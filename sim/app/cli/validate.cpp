@@ -9,8 +9,6 @@
 namespace orrery {
 namespace {
 
-using Align = Table::Align;
-
 /// Whether a prediction is off, and whether memory would have held the run.
 std::string note_of(const PublishedComparison& c) {
   const std::string off = c.ok() ? "" : "outside its tolerance";

@@ -84,7 +84,6 @@ struct MemoryQuestion {
   }
 
   Answer answer() const {
-    using Align = Table::Align;
     ToldRows rows{
         Table::titled("rows | what | >n | >median error | >p90 | worst | >not predicted")};
     for (const std::string& file : files.empty() ? shipped_rows("memory") : files)

@@ -7,6 +7,7 @@
 namespace orrery::host_fit_test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -102,6 +103,17 @@ TEST(HostFit, FindsTheDelayOfRequestsThatRunsWereMadeWith) {
   EXPECT_GT(fit.held_out_before.ttft.mape, 0.3);
   EXPECT_LT(fit.held_out.ttft.mape, 0.07);
   EXPECT_EQ(fit.groups.count("Llama-3.1-8B@h100_sxm"), 1);
+}
+
+TEST(HostFit, SaysWhyNoRowCanBePredicted) {
+  std::vector<ServingRow> table = {row_of(kSmall, 1), row_of(kLarge, 1)};
+  for (ServingRow& row : table) row.system = "no_such_system";
+  const HostFitRows rows = host_fit_rows(table, "vllm", {"Qwen2.5-3B@no_such_system"});
+  ServingValidation validation;
+  EXPECT_THAT([&] { fit_host(validation, rows); },
+              ThrowsMessage<config::ConfigError>(
+                  AllOf(HasSubstr("none of the rows to fit on can be predicted: "),
+                        HasSubstr("no_such_system"))));
 }
 
 /// Clients of SGLang that no protocol is known of.

@@ -9,6 +9,7 @@
 #include "workloads/models/sparsity.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/schedules/written.h"
+#include "workloads/software/training_software.h"
 #include "workloads/steps/training/training.h"
 
 namespace orrery {
