@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/declared.h"
 #include "sim/config/library.h"
 #include "sim/config/node.h"
 

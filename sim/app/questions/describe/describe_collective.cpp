@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 
+#include "models/collectives/algorithm.h"
 #include "models/topologies/dimension_config.h"
 #include "sim/machine/transfer_names.h"
 #include "sim/results/json_table.h"

@@ -14,6 +14,7 @@
 #include "workloads/layers/closed_forms.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/rank_parameters.h"
+#include "workloads/models/config/model_config.h"
 #include "workloads/models/encoder_alone.h"
 #include "workloads/models/huggingface/checkpoint_format.h"
 
