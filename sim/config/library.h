@@ -8,8 +8,8 @@
 
 namespace orrery::config {
 
-/// The folder of ready configurations: `<root>/<kind>/<name>.yaml` or, where a kind has folders (one
-/// for each maker), `<root>/<kind>/<folder>/<name>.yaml`; kinds are "accelerators", "systems",
+/// The folder of ready configurations: `<root>/<kind>/<name>.yaml` or, where a kind has folders
+/// (one for each maker), `<root>/<kind>/<folder>/<name>.yaml`; kinds are "accelerators", "systems",
 /// "models", ... A name stands once in its kind.
 class Library {
  public:
