@@ -16,8 +16,8 @@ struct Leaf {
   std::string text;             ///< text as written, or the default as printed: "8 TB/s"
   std::optional<double> value;  ///< numbers: the value in SI base units
   std::string unit;             ///< "B/s"; empty for texts and counts
-  std::string origin;           ///< "configs/accelerators/nvidia/gb200.yaml:12:14", "--set", "default"
-  const Type* type = nullptr;   ///< type in the schema: one that is_leaf()
+  std::string origin;  ///< "configs/accelerators/nvidia/gb200.yaml:12:14", "--set", "default"
+  const Type* type = nullptr;  ///< type in the schema: one that is_leaf()
 };
 
 /// Every value of a completed node (see complete()) in the order of the schema, sources of Facts

@@ -10,8 +10,8 @@ namespace orrery {
 /// How the source of a start begins that nobody published.
 inline constexpr const char* kAssumedStart = "floor: ";
 /// The longest published start of a collective inside a system: oneCCL on Arc Pro B70
-/// (configs/systems/intel/aurora_node.yaml). NeuronX takes 18 us, RCCL's tuner expects 12, NCCL takes 4
-/// to 9.
+/// (configs/systems/intel/aurora_node.yaml). NeuronX takes 18 us, RCCL's tuner expects 12, NCCL
+/// takes 4 to 9.
 inline constexpr Seconds kLongestStart = Seconds(39e-6);
 
 /// Gives a system of several ranks without protocols and without `scale_up.launch` the least that a

@@ -15,7 +15,7 @@ struct Parameter {
   std::string text;             ///< text as written or printed: "8 TB/s"
   std::optional<double> value;  ///< value in SI base units where it is a number
   std::string unit;             ///< "B/s", empty for text and counts
-  std::string origin;           ///< "configs/accelerators/nvidia/gb200.yaml:12:14", "--set", "default"
+  std::string origin;  ///< "configs/accelerators/nvidia/gb200.yaml:12:14", "--set", "default"
 
   bool operator==(const Parameter&) const = default;
 };

@@ -65,9 +65,10 @@ TEST_F(IdentityOfFiles, EveryFileOfAnOperatorCountsAndNoOther) {
   EXPECT_EQ(base, with(file, fitted_on, "units: ", "units:  ")) << "its values count, not its text";
   EXPECT_NE(base, with(file, library_ / "calibrations/a100_sxm.yaml",
                        "made_with: ", "made_with: again "));
-  EXPECT_NE(base, with(file, library_ / "accelerators/nvidia/h100_sxm.yaml", "units: ", "units: 90 #"));
-  EXPECT_NE(base, with(file, library_ / "systems/nvidia/dgx_h100.yaml", "links_per_switch: [5, 4, 4, 5]",
-                       "links_per_switch: [4, 5, 5, 4]"));
+  EXPECT_NE(base,
+            with(file, library_ / "accelerators/nvidia/h100_sxm.yaml", "units: ", "units: 90 #"));
+  EXPECT_NE(base, with(file, library_ / "systems/nvidia/dgx_h100.yaml",
+                       "links_per_switch: [5, 4, 4, 5]", "links_per_switch: [4, 5, 5, 4]"));
   EXPECT_NE(base, with(file, folder_ / "table.csv", ",7,", ",8,"));
   EXPECT_EQ(base, with(file, library_ / "calibrations/h100_sxm.yaml",
                        "made_with: ", "made_with: again "));
@@ -115,7 +116,8 @@ TEST_F(IdentityOfFiles, EveryFileOfAModelCountsAndNoOther) {
   EXPECT_NE(base, with(file, library_ / "network_calibrations/dgx_h100.yaml",
                        "made_with: ", "made_with: again "));
   EXPECT_NE(base, with(file, file, "kv_length: 1024", "kv_length: 1025"));
-  EXPECT_EQ(base, with(file, library_ / "accelerators/nvidia/gb200.yaml", "units: ", "units: 90 #"));
+  EXPECT_EQ(base,
+            with(file, library_ / "accelerators/nvidia/gb200.yaml", "units: ", "units: 90 #"));
   EXPECT_EQ(base, with(file, library_ / "calibrations/a100_sxm.yaml",
                        "made_with: ", "made_with: again "));
 }

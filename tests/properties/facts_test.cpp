@@ -35,7 +35,8 @@ constexpr const char* kTwoBatches =
 /// A decode with weights in four bits and a kernel for each operation.
 constexpr const char* kNarrow =
     "{experiment: inference, system: dgx_h100, model: {hf: " ORRERY_SOURCE_DIR
-    "/validation/published/models/llama_2_7b_q4.json}, phase: decode, kv_length: 100, batch: {micro: 1}, "
+    "/validation/published/models/llama_2_7b_q4.json}, phase: decode, kv_length: 100, batch: "
+    "{micro: 1}, "
     "precision: fp16, engine: {kind: vllm, kernels: {operators_apart: on}}}";
 
 /// Adapters of attention beside frozen weights, by operators that keep what they read.

@@ -233,7 +233,8 @@ TEST(Facts, OfServingMoveResults) {
       {engine + "kind", plain, {"serving.fleet.0.engine.kind=orca"}},
       {engine + "llama_cpp.backend",
        "{experiment: serving, model: {hf: " ORRERY_SOURCE_DIR
-       "/validation/published/models/llama_2_7b_q4.json}, serving: {workload: {rate: 20 /s, requests: 6, "
+       "/validation/published/models/llama_2_7b_q4.json}, serving: {workload: {rate: 20 /s, "
+       "requests: 6, "
        "input: 100, output: 4}, fleet: [{system: dgx_h100, precision: fp16, engine: {kind: "
        "llama_cpp}}]}}",
        {"serving.fleet.0.engine.backend=metal"}},

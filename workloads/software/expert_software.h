@@ -89,7 +89,8 @@ struct ExpertSoftware {
   /// beside what all have (TrainingSoftware::unmodelled).
   Fact<double> unmodelled{
       0.28,
-      "published steps of models with experts, validation/published/megatron_bridge/megatron_bridge_moe.yaml and "
+      "published steps of models with experts, "
+      "validation/published/megatron_bridge/megatron_bridge_moe.yaml and "
       "megatron_bridge_hybrids.yaml: the median over releases of the root mean square of "
       "log(measured / predicted) is 0.29, 0.28 to 0.30 without one of them (orrery validate "
       "published)"};
