@@ -53,13 +53,19 @@ void add_kernels(EnergyUse& use, const Program& program, const PricedProgram& pr
 }
 
 /// Bytes that the memory gives one rank in a kernel. Bytes that move faster than the achievable
-/// rate came from the last cache, but no more than it can hold.
+/// rate came from the last cache, but no more than it can hold. A what-if with a faster memory
+/// leaves there what the kernel's model finds there.
 Bytes from_memory(const Kernel& kernel, const KernelCost& cost, const AcceleratorConfig& a) {
   const Bytes moved = kernel.read + kernel.written;
   if (cost.duration == 0 || !a.cache) return moved;
-  const Bytes reached = a.memory.bandwidth.value * (a.kernel.memory_efficiency.value / a.dies) *
-                        to_seconds(cost.duration - cost.launch);
-  return std::min(moved, std::max(reached, least_from_memory(kernel, a)));
+  const auto reached = [&](const MemoryConfig& memory) {
+    return memory.bandwidth.value * (a.kernel.memory_efficiency.value / a.dies) *
+           to_seconds(cost.duration - cost.launch);
+  };
+  const Bytes least = least_from_memory(kernel, a);
+  const Bytes given = std::min(moved, std::max(reached(a.memory), least));
+  if (!a.memory.sold) return given;
+  return std::min(given, std::max({reached(*a.memory.sold), least, cost.memory.value_or(moved)}));
 }
 
 /// Kernels are priced as they are measured, in graphs; in a stream each takes longer to start, and
