@@ -14,6 +14,12 @@ double metric(const RunRecord& record, const std::string& name) {
   return found != nullptr ? found->value : std::nan("");
 }
 
+std::string label(const RunRecord& record, const std::string& name) {
+  for (const Label& l : record.labels)
+    if (l.name == name) return l.value;
+  return {};
+}
+
 double duration(const RunRecord& record) {
   const double step = metric(record, "step_time_s");
   return std::isnan(step) ? metric(record, "time_s") : step;

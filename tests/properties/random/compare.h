@@ -12,6 +12,9 @@ namespace orrery {
 /// The value of a metric; NaN if the record does not have it.
 double metric(const RunRecord& record, const std::string& name);
 
+/// The text of a label; empty if the record does not have it.
+std::string label(const RunRecord& record, const std::string& name);
+
 /// The time of the step, or of the operator or collective.
 double duration(const RunRecord& record);
 

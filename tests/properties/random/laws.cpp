@@ -181,12 +181,6 @@ bool one_clock_for_many_windows(const MachineExperiment& e, const RunRecord& rec
   return e.kind != "operator" && held && duration(record) > a.power.response.value.base();
 }
 
-std::string label(const RunRecord& record, const std::string& name) {
-  for (const Label& l : record.labels)
-    if (l.name == name) return l.value;
-  return {};
-}
-
 /// Fewer links of the same hardware: one that the collective waits for is down.
 void add_dead_link(const MachineExperiment& experiment, const RunRecord& record,
                    std::vector<Comparison>& all) {
