@@ -247,20 +247,18 @@ std::vector<Groups::const_iterator> ordered(const Groups& groups) {
   return order;
 }
 
-/// What is said before the table, and behind it.
+/// Lines before the table, and behind it.
 std::pair<std::string, std::string> notes_of(const Validation& validation) {
-  std::string before,
-      behind =
-          "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm roofline "
-          "without a calibration; textbook, FLOPs or bytes at the peak\n";
+  std::ostringstream before, behind;
+  behind << "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm "
+            "roofline without a calibration; textbook, FLOPs or bytes at the peak\n";
   for (const auto& [system, calibration] : validation.transferred)
-    before += system + ": parameters of '" + calibration +
-              "', transferred by data sheet; no row of " + system + " was fitted\n";
+    before << system << ": parameters of '" << calibration
+           << "', transferred by data sheet; no row of " << system << " was fitted\n";
   for (const auto& [key, count] : validation.by_rule)
-    behind += key[0] + " " + key[1] + " " + key[2] +
-              ": left out by the written rule: " + std::to_string(count) + " rows, " + key[3] +
-              "\n";
-  return {before, behind + left_out_lines(validation.left_out)};
+    behind << key[0] << " " << key[1] << " " << key[2]
+           << ": left out by the written rule: " << count << " rows, " << key[3] << "\n";
+  return {before.str(), behind.str() + left_out_lines(validation.left_out)};
 }
 
 void add_group(const GroupKey& key, const Group& group, const std::vector<ErrorFigure>& figures,
