@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/input_files.h"
 #include "sim/config/json_text.h"
