@@ -52,7 +52,7 @@ Schedule halving_doubling(const Collective& line, int steps) {
   return schedule;
 }
 
-/// What the ranks of one line send each other in a phase.
+/// Messages that the ranks of one line send each other in a phase.
 Schedule line_schedule(const Collective& line, const DimensionConfig& dimension) {
   if (dimension.algorithm == LineAlgorithm::kHalvingDoubling)
     return halving_doubling(line, line_steps(dimension));
@@ -100,7 +100,7 @@ class DimensionAlgorithm final : public CollectiveAlgorithm {
   }
 
  private:
-  /// What goes along all lines of a dimension that scatter or gather `bytes`.
+  /// Messages along all lines of a dimension that scatter or gather `bytes`.
   static void send(const Collective& collective, const Grid& grid, int d, Bytes bytes,
                    FlowSink& sink) {
     const int n = grid.size(d);

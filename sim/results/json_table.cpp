@@ -30,7 +30,7 @@ std::string cell(const nlohmann::ordered_json& row, const Shown& shown) {
   return format_si(value, shown.format == "plain" ? "" : shown.format);
 }
 
-/// What stands before a separator, which is taken off with it.
+/// The text before a separator, which is taken off with it.
 std::string taken(std::string_view& text, std::string_view separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   std::string part(text.substr(0, end));

@@ -19,7 +19,7 @@ struct CalibrationInput {
   std::vector<std::string> only = {};  ///< fits to make of it ("moe_w4"); empty: all
 };
 
-/// What is recorded of a file that was measured; `date` stands for the measurement's.
+/// The record of a file that was measured; `date` stands for the measurement's.
 MeasurementFile measurement_file(const std::string& path, const std::string& date);
 
 /// Reads a table with the hash of its file. `date` stands for the measurement's where the table has

@@ -73,7 +73,7 @@ nlohmann::ordered_json errors_json(const ServingTarget& errors) {
   return {{"tpot", to_json(errors.tpot)}, {"ttft", to_json(errors.ttft)}};
 }
 
-/// What a host takes, by the names of its keys.
+/// Times of a host, by the names of its keys.
 std::vector<std::pair<std::string, double>> seconds_of(const HostCosts& host) {
   return {{"iteration", host.iteration.base()},
           {"sequence", host.sequence.base()},

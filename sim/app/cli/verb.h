@@ -16,8 +16,8 @@ namespace orrery {
 /// What the command line asks for, ready to be done.
 using Command = std::function<ExitCode()>;
 
-/// What begins a command from its options, by verb: "run", "graph dot". None of a group of verbs
-/// ("graph"), of which the help is what they have in common.
+/// Functions that begin a command from its options, by verb: "run", "graph dot". A group of verbs
+/// ("graph") has none, and a help of what they have in common.
 using VerbRegistry = Registry<std::function<Command(Options& options)>>;
 /// Verbs, groups of them and questions, by name.
 std::map<std::string, VerbRegistry::Item> all_verbs();

@@ -19,7 +19,7 @@ struct CatalogEntry {
   std::function<Answer()> details = nullptr;  ///< more than that line; none: the line is all
 };
 
-/// What there is of each kind in the library and the registries.
+/// Lists of each kind in the library and the registries.
 std::vector<CatalogEntry> described_models();
 std::vector<CatalogEntry> described_layer_models();  ///< models that are lists of layers
 std::vector<CatalogEntry> described_layers();        ///< kinds of layers of such lists

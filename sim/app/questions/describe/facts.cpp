@@ -47,7 +47,7 @@ std::optional<Place> below(const Place& at, std::string_view name) {
   return std::nullopt;
 }
 
-/// What a driver reports is whole MiB, and long in decimal units.
+/// A driver reports whole MiB, which are long in decimal units.
 std::string text_of(const config::Scalar& value, const Type& type) {
   const double number = *config::number_of(value, type);
   const double mebibytes = number / 1048576;

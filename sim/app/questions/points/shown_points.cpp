@@ -99,7 +99,7 @@ std::string number_text(const std::optional<double>& value) {
   return value ? print_number(*value) : "";
 }
 
-/// What all columns are of.
+/// The points that a table shows, and its columns.
 struct Picked {
   const ShownPoints& shown;
   std::vector<RunRecord> records;
@@ -133,7 +133,7 @@ struct Picked {
     }
   }
 
-  /// What tells points apart, and the objectives.
+  /// Columns that tell points apart, and the objectives.
   void add_usual(ShownColumns& all) const {
     constexpr auto kRight = Table::Align::kRight;
     if (shown.by != "name" && differ_in_name(records))
