@@ -49,7 +49,7 @@ class DimensionGrid {
   BundleId first_bundle(std::size_t dimension) const {
     return dimension == 0 ? 0 : ends_[dimension - 1];
   }
-  /// The dimension of a bundle; -1: it is in none of them.
+  /// The dimension that a bundle belongs to, or -1 for a bundle of no dimension.
   int dimension_of(BundleId bundle) const;
 
  private:

@@ -79,7 +79,7 @@ Answer answer_of(const CollectiveValidation& validation) {
 
 struct CollectivesQuestion {
   std::vector<std::string> files;
-  std::string rows;                  ///< file for the rows with their predictions; empty: none
+  std::string rows;                  ///< path for a CSV of rows and predictions, or empty
   std::string calibration = "auto";  ///< calibration of the network: auto, none, a name or a path
   bool held_out = false;             ///< only rows that fits leave out
   bool summary = false;              ///< what the model is good for, in one table

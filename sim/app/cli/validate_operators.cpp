@@ -29,9 +29,9 @@ namespace {
 
 struct OperatorsQuestion {
   std::vector<std::string> files;
-  std::string rows;                  ///< file for the rows with their predictions; empty: none
+  std::string rows;                  ///< path for a CSV of rows and predictions, or empty
   std::string calibration = "auto";  ///< name or path of the kernels' calibration, auto or none
-  std::string baseline;              ///< a calibration to compare with, or a folder; empty: none
+  std::string baseline;              ///< calibration to compare with, a folder of them, or empty
   std::string fidelity = "auto";     ///< fidelity of the kernel model: auto, closed or tile
   bool held_out = false;             ///< only shape groups that fits leave out
 

@@ -148,7 +148,7 @@ void add_published(const std::vector<PublishedPower>& groups, Answer& answer) {
 
 struct PowerQuestion {
   std::vector<std::string> files;
-  std::string rows;  ///< file for the rows of kernels with their predictions; empty: none
+  std::string rows;  ///< path for a CSV of kernels and predictions, or empty
 
   void take(Options& options) {
     options.optional_positionals(

@@ -171,9 +171,9 @@ void write_rows(const std::string& path, const std::string& columns,
 
 struct ServingQuestion {
   std::vector<std::string> files;
-  std::string rows;    ///< file for the rows with their predictions; empty: none
-  std::string models;  ///< folder of Hugging Face configurations; empty: none
-  std::string tables;  ///< folder of operator tables of the engine; empty: none
+  std::string rows;    ///< path for a CSV of rows and predictions, or empty
+  std::string models;  ///< folder of Hugging Face configurations, or empty
+  std::string tables;  ///< folder of the engine's operator tables, or empty
 
   void take(Options& options) {
     options.positionals("FILE", files,

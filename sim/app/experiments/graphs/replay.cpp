@@ -310,7 +310,7 @@ std::optional<Table> replayed_class_table(const RunRecord& record) {
   });
   for (const ClassBreakdown& row : rows) all += row.time_s;
   Table table =
-      Table::titled("what the last rank did | >count | >time | >share | >rate | >bytes a second");
+      Table::titled("work of the last rank | >count | >time | >share | >rate | >bytes a second");
   for (const ClassBreakdown& row : rows) {
     const auto rate = [&](double amount, const char* unit) {
       return amount > 0 && row.time_s > 0 ? format_si(amount / row.time_s, unit) : std::string();
