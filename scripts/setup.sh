@@ -23,7 +23,7 @@ install_packages() {
 }
 
 build_packages=(g++ ccache cmake ninja-build libsystemc-dev libyaml-cpp-dev libsqlite3-dev libboost-graph-dev libssl-dev
-  libcli11-dev nlohmann-json3-dev libceres-dev zlib1g-dev libpugixml-dev rapidjson-dev)
+  libcli11-dev libfmt-dev nlohmann-json3-dev libceres-dev zlib1g-dev libpugixml-dev rapidjson-dev)
 test_packages=(lld libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler sqlite3)
 full_packages=(clang-14 clang-tidy-14 libclang-rt-14-dev libsimgrid-dev
   slurmctld slurmd slurm-client munge)

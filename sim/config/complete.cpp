@@ -9,6 +9,7 @@
 #include "sim/config/one_only.h"
 #include "sim/config/plain_values.h"
 #include "sim/config/schema.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery::config {
@@ -102,7 +103,7 @@ class Completer {
   }
 
   static std::string allowed(const std::vector<std::string>& names) {
-    return "allowed: " + joined(names);
+    return "allowed: " + comma_joined(names);
   }
 
   void error(const Node& node, std::string message, std::string suggestion = {},

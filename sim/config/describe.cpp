@@ -6,6 +6,7 @@
 #include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
 #include "sim/config/output.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/text.h"
 
 namespace orrery::config {
@@ -24,7 +25,7 @@ std::string type_name(const Type& type) {
     case TypeKind::kText:
       return "text";
     case TypeKind::kEnum:
-      return "one of " + joined(names_of(*type.names));
+      return "one of " + comma_joined(names_of(*type.names));
     case TypeKind::kPath:
       return "file";
     case TypeKind::kNode:
@@ -32,12 +33,12 @@ std::string type_name(const Type& type) {
     case TypeKind::kRecord:
       return type.record().name();
     case TypeKind::kChoice:
-      return "keys by " + type.choices().tag + ": " + joined(type.choices().names());
+      return "keys by " + type.choices().tag + ": " + comma_joined(type.choices().names());
     case TypeKind::kList:
       return "list of " + type_name(*type.element);
     case TypeKind::kMap:
       return "map to " + type_name(*type.element) +
-             (type.names == nullptr ? std::string() : " by " + joined(names_of(*type.names)));
+             (type.names == nullptr ? std::string() : " by " + comma_joined(names_of(*type.names)));
     case TypeKind::kOptional:
       return type_name(*type.element);
     case TypeKind::kFact:
@@ -83,7 +84,7 @@ std::string other_names(const Record& record, const std::string& key) {
   std::vector<std::string> names;
   for (const Alias& alias : record.aliases())
     if (alias.path == key) names.push_back(alias.name);
-  return names.empty() ? "" : " (also " + joined(names) + ")";
+  return names.empty() ? "" : " (also " + comma_joined(names) + ")";
 }
 
 void append_nested(const Nested& nested, const std::string& path, std::vector<KeyHelp>& rows);

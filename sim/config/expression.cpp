@@ -7,6 +7,7 @@
 
 #include "sim/config/expression_terms.h"
 #include "sim/config/leaf.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
 #include "sim/units/unit_table.h"
@@ -163,7 +164,8 @@ class Binder {
     if (word.kind != Term::Kind::kConstant || words.empty()) return true;
     const std::string& text = std::get<std::string>(word.value);
     if (std::find(words.begin(), words.end(), text) != words.end()) return true;
-    return error(word, "'" + name.text + "' is never '" + text + "', but one of " + joined(words),
+    return error(word,
+                 "'" + name.text + "' is never '" + text + "', but one of " + comma_joined(words),
                  nearest_name(text, words));
   }
 

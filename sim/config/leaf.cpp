@@ -6,6 +6,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
 
@@ -147,12 +148,6 @@ std::optional<std::int64_t> find_enumerator(const EnumTable& table, std::string_
   return std::nullopt;
 }
 
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text;
-}
-
 std::string expectation(const Type& type) {
   switch (type.kind) {
     case TypeKind::kQuantity:
@@ -166,7 +161,7 @@ std::string expectation(const Type& type) {
     case TypeKind::kText:
       return "text";
     case TypeKind::kEnum:
-      return "one of " + joined(names_of(*type.names));
+      return "one of " + comma_joined(names_of(*type.names));
     case TypeKind::kPath:
       return "the path of a file";
     case TypeKind::kList:

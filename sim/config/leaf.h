@@ -31,8 +31,6 @@ std::optional<double> number_of(const Scalar& value, const Type& type);
 std::vector<std::string> names_of(const EnumTable& table);
 /// The value of a name in an enumeration.
 std::optional<std::int64_t> find_enumerator(const EnumTable& table, std::string_view name);
-/// "a, b, c"
-std::string joined(const std::vector<std::string>& names);
 
 /// What the user is to write: "bandwidth (e.g. 900 GB/s, 3.2 Tb/s)", "an integer", "one of bf16,
 /// fp8".

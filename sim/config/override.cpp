@@ -12,6 +12,7 @@
 #include "sim/config/load.h"
 #include "sim/config/loader.h"
 #include "sim/config/proportional.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery::config {
@@ -50,7 +51,7 @@ class Override {
 
   void unknown_key(std::size_t depth, const std::string& where,
                    const std::vector<std::string>& names, std::vector<std::string> notes = {}) {
-    if (notes.empty()) notes.push_back("allowed: " + joined(names));
+    if (notes.empty()) notes.push_back("allowed: " + comma_joined(names));
     error("unknown key '" + parts_[depth] + "' in " + where, nearest_name(parts_[depth], names),
           std::move(notes));
   }

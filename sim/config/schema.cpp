@@ -2,6 +2,7 @@
 #include "sim/config/schema.h"
 
 #include "sim/config/leaf.h"
+#include "sim/units/comma_separated.h"
 
 #include <algorithm>
 #include <cmath>
@@ -46,8 +47,9 @@ std::vector<std::string> Record::notes_on(const std::string& unknown_key) const 
   std::vector<std::string> notes;
   const std::vector<std::string> owners =
       elsewhere_ ? elsewhere_(unknown_key) : std::vector<std::string>();
-  if (!owners.empty()) notes.push_back("'" + unknown_key + "' is a key of: " + joined(owners));
-  notes.push_back("allowed: " + joined(keys()));
+  if (!owners.empty())
+    notes.push_back("'" + unknown_key + "' is a key of: " + comma_joined(owners));
+  notes.push_back("allowed: " + comma_joined(keys()));
   return notes;
 }
 

@@ -8,6 +8,7 @@
 #include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
 #include "sim/config/output.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -60,16 +61,16 @@ std::string RuleCase::text() const {
   };
   constexpr double kGiB = 1024.0 * 1024 * 1024;
   if (memory) add("memory >= " + std::to_string(static_cast<int>(memory->base() / kGiB)) + " GiB");
-  if (!device.empty()) add("device " + config::joined(device));
-  if (!not_device.empty()) add("device not " + config::joined(not_device));
-  if (!architecture.empty()) add(config::joined(architecture));
+  if (!device.empty()) add("device " + comma_joined(device));
+  if (!not_device.empty()) add("device not " + comma_joined(not_device));
+  if (!architecture.empty()) add(comma_joined(architecture));
   if (below_tp) add("tp < " + std::to_string(*below_tp));
   if (from_tp) add("tp >= " + std::to_string(*from_tp));
   flag(pipeline, "pipeline parallel");
   flag(data_parallel, "data parallel");
   flag(connector, "KV connector");
-  if (!backend.empty()) add("backend " + config::joined(backend));
-  if (!speculation.empty()) add("speculation by " + config::joined(speculation));
+  if (!backend.empty()) add("backend " + comma_joined(backend));
+  if (!speculation.empty()) add("speculation by " + comma_joined(speculation));
   flag(recurrent, "recurrent layers");
   flag(experts, "experts");
   return all;

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/units/spelling.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <tuple>
 #include <utility>
+
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -130,18 +134,17 @@ std::vector<std::string> like_names(std::string_view word,
   return names;
 }
 
+std::string did_you_mean(std::string_view meant) {
+  return meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant);
+}
+
 std::string names_instead(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr std::size_t kFew = 40;
   constexpr std::size_t kShown = 6;
   const bool few = candidates.size() <= kFew;
   const std::vector<std::string> names = few ? candidates : like_names(word, candidates, kShown);
   if (!few && names == std::vector<std::string>{nearest_name(word, candidates)}) return {};
-  std::string text;
-  for (const std::string& name : names) {
-    text += text.empty() ? few ? "there are: " : "like it: " : ", ";
-    text += name;
-  }
-  return text;
+  return names.empty() ? "" : (few ? "there are: " : "like it: ") + comma_joined(names);
 }
 
 }  // namespace orrery

@@ -23,6 +23,9 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 std::vector<std::string> like_names(std::string_view word,
                                     const std::vector<std::string>& candidates, std::size_t count);
 
+/// "; did you mean 'meant'?", or nothing where `meant` is empty.
+std::string did_you_mean(std::string_view meant);
+
 /// What there is instead of `word`, for a message: "there are: a, b" of up to 40 candidates, else
 /// "like it: a, b" of the six likest; empty where that is none, or nearest_name() alone.
 std::string names_instead(std::string_view word, const std::vector<std::string>& candidates);

@@ -5,6 +5,7 @@
 #include "sim/app/cli/verb.h"
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/config/leaf.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -30,7 +31,7 @@ std::vector<std::string> names() {
 }  // namespace
 
 void SchemaArguments::take(Options& options) {
-  options.optional_positional("KIND", kind, "experiment (default), or " + config::joined(names()));
+  options.optional_positional("KIND", kind, "experiment (default), or " + comma_joined(names()));
   options.options("--of", files, "print the kinds of these files instead, one a line");
   options.flag("--json", json, "accepted; JSON is the only form of a schema");
 }
@@ -43,7 +44,7 @@ ExitCode SchemaArguments::run() const {
     const std::string near = nearest_name(kind, names());
     throw UsageError("no schema '" + kind + "'" +
                      (near.empty() ? "" : "; did you mean " + near + "?") +
-                     "; there are: " + config::joined(names()));
+                     "; there are: " + comma_joined(names()));
   }
   std::cout << found->schema().dump(2) << "\n";
   return ExitCode::kOk;

@@ -7,6 +7,7 @@
 #include "models/topologies/link_states.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/leaf.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -143,7 +144,7 @@ void check_faults(const Machine& machine, const std::vector<FaultConfig>& faults
     if (links.set(pattern, 1)) continue;
     std::vector<std::string> notes;
     if (!whole.topology().bundles().empty()) {
-      notes = {"links are of these classes: " + config::joined(links.classes()),
+      notes = {"links are of these classes: " + comma_joined(links.classes()),
                "one of them is '" + whole.topology().bundle_name(0) + "'"};
     }
     const config::Node& written = *node.at_path("faults." + std::to_string(i) + ".link");

@@ -13,6 +13,7 @@
 #include "sim/config/relations.h"
 #include "sim/machine/doubts.h"
 #include "sim/machine/what_if.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -30,7 +31,7 @@ void refuse_without_kind(const config::Node& node, config::Diagnostics& diagnost
     diagnostics.throw_if_errors();
   }
   diagnostics.error(node.where(), 1, "missing key 'experiment' in experiment", {},
-                    {"experiment: what is simulated; one of " + config::joined(names)});
+                    {"experiment: what is simulated; one of " + comma_joined(names)});
   diagnostics.throw_if_errors();
 }
 
@@ -130,10 +131,9 @@ const config::Record& record_of(const config::Node& node,
   const auto kind = ExperimentKinds::items().find(name);
   if (kind != ExperimentKinds::items().end()) return kind->second.record();
   const std::vector<std::string> names = Experiment::choices().names();
-  diagnostics.error(
-      tag->where(), tag->length(),
-      "expected one of " + config::joined(names) + ", got " + config::description(*tag),
-      nearest_name(name, names));
+  diagnostics.error(tag->where(), tag->length(),
+                    "expected one of " + comma_joined(names) + ", got " + config::description(*tag),
+                    nearest_name(name, names));
   diagnostics.throw_if_errors();
   throw std::logic_error("unreachable: an error was reported");
 }

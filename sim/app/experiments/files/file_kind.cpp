@@ -11,6 +11,7 @@
 #include "sim/config/input_files.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -104,7 +105,7 @@ std::string base_file(const config::Node& base, const std::string& from,
     for (const std::string& key : item.entry.telling)
       if (std::find(telling.begin(), telling.end(), key) == telling.end()) telling.push_back(key);
   const std::string message = "cannot tell what this is: expected one of the top-level keys " +
-                              config::joined(telling) + ", or a list of published rows";
+                              comma_joined(telling) + ", or a list of published rows";
   const config::Node node = own_keys(path, diagnostics);
   for (const config::Node::Entry& entry : node.entries()) {
     const std::string meant = nearest_name(entry.key, telling);

@@ -6,6 +6,7 @@
 #include "models/topologies/fabric.h"
 #include "sim/config/leaf.h"
 #include "sim/config/place.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -15,7 +16,7 @@ void check_name(const NamedKey& key, const std::string& name, const std::vector<
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
   const config::Place place = config::place_of(node, {key.path});
   diagnostics.error(place.where, place.length, "unknown " + key.what + " '" + name + "'",
-                    nearest_name(name, known), {"there are: " + config::joined(known)});
+                    nearest_name(name, known), {"there are: " + comma_joined(known)});
 }
 
 void check_topologies(const SystemConfig& system, int nodes, const std::string& path,
