@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/importers/gpu_parts.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <sstream>
@@ -8,6 +10,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/config/input_files.h"
 #include "sim/config/library.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -150,13 +153,11 @@ std::optional<BytesPerSecond> xgmi_rate(std::string_view architecture) {
 
 std::string systems_of_accelerator(const std::string& accelerator) {
   const config::Library& library = config::default_library();
-  std::string systems;
-  for (const std::string& name : library.names("systems")) {
-    if (!has_accelerator(library.locate("systems", name, ""), accelerator)) continue;
-    systems += systems.empty() ? "" : ", ";
-    systems += name;
-  }
-  return systems;
+  std::vector<std::string> systems = library.names("systems");
+  std::erase_if(systems, [&](const std::string& name) {
+    return !has_accelerator(library.locate("systems", name, ""), accelerator);
+  });
+  return comma_joined(systems);
 }
 
 void require_system(const std::string& name) {
@@ -167,12 +168,12 @@ void require_system(const std::string& name) {
   const std::vector<std::string> accelerators = library.names("accelerators");
   if (std::find(accelerators.begin(), accelerators.end(), name) != accelerators.end()) {
     const std::string with = systems_of_accelerator(name);
-    throw config::ConfigError("--system " + name + ": this is an accelerator, and a topology " +
-                              "extends a system" + (with.empty() ? "" : ", such as " + with));
+    throw config::ConfigError(
+        fmt::format("--system {}: this is an accelerator, and a topology extends a system{}", name,
+                    with.empty() ? "" : ", such as " + with));
   }
-  const std::string meant = nearest_name(name, systems);
-  throw config::ConfigError("--system " + name + ": the library has no such system" +
-                            (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+  throw config::ConfigError(fmt::format("--system {}: the library has no such system{}", name,
+                                        did_you_mean(nearest_name(name, systems))));
 }
 
 }  // namespace orrery

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/importers/hccl_test.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 
 #include "sim/config/diagnostics.h"
 #include "validation/importers/log_text.h"
-#include "validation/importers/nccl_program.h"
+#include "validation/importers/nccl_text.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {
@@ -35,17 +35,13 @@ class HcclReader {
   }
 
   ImportedTable read() {
-    for (std::string_view rest = text_; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
+    for (const std::string_view line : lines_of(text_)) {
       ++line_;
-      std::string_view line = rest.substr(0, end);
       read_line(line.substr(std::min(tag_of(line).length, line.size())));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     diagnostics_.throw_if_errors();
-    if (table_.rows.empty() && failed_ == 0) {
+    if (table_.rows.empty() && failed_ == 0)
       throw config::ConfigError(path_ + ": its tables have no rows; did the program fail?");
-    }
     if (failed_ > 0) note("left out " + std::to_string(failed_) + " times with wrong values");
     if (untyped_) note("no line tells the type (-d), so that precision is empty");
     return std::move(table_);
@@ -108,8 +104,7 @@ class HcclReader {
 
   void read_row(const std::vector<LogWord>& cells) {
     if (cells.size() != columns_) {
-      error(cells[0], std::to_string(cells.size()) + " cells, but there are " +
-                          std::to_string(columns_) + " columns");
+      error(cells[0], fmt::format("{} cells, but there are {} columns", cells.size(), columns_));
       return;
     }
     const auto bytes = parse_count(cells[size_].text);
@@ -123,12 +118,20 @@ class HcclReader {
       ++failed_;
     } else {
       untyped_ = untyped_ || type_.empty();
-      const auto told = [](const std::string& text) {
-        return text.empty() ? ImportedCell() : ImportedCell(text);
-      };
-      table_.rows.push_back({options_.system, collective_, told(type_ == "bfp16" ? "bf16" : type_),
-                             ranks_, *bytes, *time, "hccl_test", ImportedCell(), ImportedCell(),
-                             ImportedCell(), told(type_), told(operation_), ImportedCell(),
+      const std::string precision = type_ == "bfp16" ? "bf16" : type_;
+      table_.rows.push_back({options_.system,
+                             collective_,
+                             cell_of(precision),
+                             ranks_,
+                             *bytes,
+                             *time,
+                             "hccl_test",
+                             {},
+                             {},
+                             {},
+                             cell_of(type_),
+                             cell_of(operation_),
+                             {},
                              std::int64_t{1}});
     }
   }
@@ -138,11 +141,7 @@ class HcclReader {
   const ImportOptions& options_;
   config::Diagnostics diagnostics_;
   int line_ = 0;
-  ImportedTable table_{
-      {"system", "collective", "precision", "ranks", "bytes", "latency_us", "source", "nodes",
-       "placement", "bus_bytes_per_s", "type", "redop", "root", "groups"},
-      {},
-      {}};
+  ImportedTable table_ = collective_measurements();
   std::string collective_, type_, operation_;
   std::int64_t told_ranks_ = 0, ranks_ = 0, failed_ = 0;
   std::size_t columns_ = 0, size_ = 0, time_ = 0, check_ = 0;
@@ -152,15 +151,12 @@ class HcclReader {
 }  // namespace
 
 bool is_hccl_test(const std::string& text) {
-  for (std::size_t at = text.find(kSizeColumn); at != text.npos;
-       at = text.find(kSizeColumn, at + 1)) {
-    const std::string_view line =
-        std::string_view(text).substr(at, std::min(text.find('\n', at), text.size()) - at);
-    if (line.find("| alg_bandwidth") != line.npos || line.find("|alg_bandwidth") != line.npos) {
-      return true;
-    }
-  }
-  return false;
+  const std::vector<std::string_view> lines = lines_of(text);
+  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+    const std::string_view columns = line.substr(std::min(line.find(kSizeColumn), line.size()));
+    return columns.find("| alg_bandwidth") != line.npos ||
+           columns.find("|alg_bandwidth") != line.npos;
+  });
 }
 
 ImportedTable read_hccl_test(const std::string& path, const std::string& text,

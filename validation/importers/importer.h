@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,12 +15,21 @@ namespace orrery {
 /// One cell of an imported table; empty where the file does not tell.
 using ImportedCell = std::variant<std::monostate, std::int64_t, double, std::string>;
 
+template <class Value>
+ImportedCell cell_of(const std::optional<Value>& value) {
+  return value ? ImportedCell(*value) : ImportedCell();
+}
+/// Nothing for an empty text.
+inline ImportedCell cell_of(const std::string& text) {
+  return text.empty() ? ImportedCell() : ImportedCell(text);
+}
+
 /// Measurements of another tool in our columns and units.
 struct ImportedTable {
-  std::vector<std::string> columns;
-  std::vector<std::vector<ImportedCell>> rows;
-  std::vector<std::string> notes;  ///< what was left out, and why
-  std::string document{};          ///< text of an importer that makes YAML: what `-o` writes
+  std::vector<std::string> columns{};
+  std::vector<std::vector<ImportedCell>> rows{};
+  std::vector<std::string> notes{};  ///< what was left out, and why
+  std::string document{};            ///< text of an importer that makes YAML: what `-o` writes
 };
 
 /// What the files may not tell themselves.

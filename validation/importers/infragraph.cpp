@@ -10,7 +10,7 @@
 #include "sim/units/text.h"
 #include "validation/importers/gpu_parts.h"
 #include "validation/importers/importer.h"
-#include "validation/importers/infragraph_system.h"
+#include "validation/importers/infragraph.h"
 
 namespace orrery {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/importers/infragraph_file.h"
+#include "validation/importers/infragraph.h"
 
 #include <algorithm>
 #include <charconv>

@@ -119,6 +119,16 @@ std::string plain_text(std::string text) {
 
 std::string read_log(const std::string& path) { return plain_text(read_input(path)); }
 
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
 std::vector<LogWord> split_words(std::string_view line, int number) {
   std::vector<LogWord> words;
   for (std::size_t at = line.find_first_not_of(kSpaces); at < line.size();

@@ -19,6 +19,9 @@ std::string read_log(const std::string& path);
 /// Whether a file is a database of SQLite. @throws config::ConfigError where it cannot be read
 bool is_sqlite(const std::string& path);
 
+/// The lines of a text, without their ends.
+std::vector<std::string_view> lines_of(std::string_view text);
+
 /// A word of a text, and where it stands.
 struct LogWord {
   std::string_view text;

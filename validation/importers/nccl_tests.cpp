@@ -10,6 +10,7 @@
 // `time` is in us and the bandwidths in 10^9 B/s, first out of place, then in place
 // (doc/PERFORMANCE.md there). Older versions print fewer columns, so that the header line says
 // where each one stands. Lines of other programs stand between, and in the rows themselves.
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -17,12 +18,9 @@
 #include <tuple>
 
 #include "sim/config/diagnostics.h"
-#include "validation/importers/hccl_test.h"
 #include "validation/importers/importer.h"
 #include "validation/importers/log_text.h"
-#include "validation/importers/nccl_program.h"
-#include "validation/importers/nccl_ranks.h"
-#include "validation/importers/nccl_rows.h"
+#include "validation/importers/nccl_text.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {
@@ -45,11 +43,9 @@ class NcclTestsReader {
     check_collective(options_.collective);
     if (is_hccl_test(text)) return read_hccl_test(path_, text, options_);
     diagnostics_.add_source(path_, text);
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
+    for (const std::string_view line : lines_of(text)) {
       ++line_;
-      read_line(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+      read_line(line);
     }
     for (auto& [name, run] : runs_) end_table(run);
     diagnostics_.throw_if_errors();
@@ -73,47 +69,37 @@ class NcclTestsReader {
   };
 
   void require_rows() const {
-    if (tables_ == 0) {
+    if (tables_ == 0)
       throw config::ConfigError(path_ +
                                 ": holds no table of nccl-tests (a line '# size count type ...')");
-    }
-    if (rows_ == 0) {
+    if (rows_ == 0)
       throw config::ConfigError(path_ + ": its tables have no rows" +
                                 (torn_ > 0 ? " that are whole" : "; did the program fail?"));
-    }
   }
 
   void add_notes() {
-    const auto add = [this](std::int64_t count, const std::string& one, const std::string& what) {
-      if (count == 0) return;
-      table_.notes.push_back(path_ + ": left out " + std::to_string(count) + " " + one +
-                             (count == 1 ? " " : "s ") + what);
+    const auto note = [this](std::int64_t count, const std::string& text) {
+      if (count > 0) table_.notes.push_back(path_ + ": " + text);
     };
-    add(empty_, "time", "of 0 bytes");
-    add(wrong_, "time", "with wrong values (#wrong above 0)");
-    add(torn_, "row", "that other lines of the log cut");
-    add(headless_, "row", "that no header stands before");
-    add(empty_tables_, "table", "without rows");
-    if (split_ > 1) {
-      table_.notes.push_back(path_ + ": up to " + std::to_string(split_) +
-                             " groups ran at the same time; ranks and nodes are those of one");
-    }
-    if (longer_ > 0) {
-      table_.notes.push_back(path_ + ": " + std::to_string(longer_) +
-                             (longer_ == 1 ? " table has" : " tables have") +
-                             " a list of ranks without gaps that is shorter than --ranks says");
-    }
-    if (mixed_) {
-      table_.notes.push_back(path_ +
-                             ": ranks have accelerators of several names; system is the "
-                             "first one");
-    }
-    if (repeated_ > 0) {
-      table_.notes.push_back(path_ + ": " + std::to_string(repeated_) +
-                             (repeated_ == 1 ? " row is" : " rows are") +
-                             " as an earlier one but for the time: runs that were repeated, or "
-                             "with settings that the text does not tell");
-    }
+    const auto left_out = [&](std::int64_t count, const char* one, const char* what) {
+      note(count, fmt::format("left out {} {}{} {}", count, one, count == 1 ? "" : "s", what));
+    };
+    left_out(empty_, "time", "of 0 bytes");
+    left_out(wrong_, "time", "with wrong values (#wrong above 0)");
+    left_out(torn_, "row", "that other lines of the log cut");
+    left_out(headless_, "row", "that no header stands before");
+    left_out(empty_tables_, "table", "without rows");
+    note(split_ - 1, fmt::format("up to {} groups ran at the same time; ranks and nodes are those "
+                                 "of one",
+                                 split_));
+    note(longer_,
+         fmt::format("{} {} a list of ranks without gaps that is shorter than --ranks says",
+                     longer_, longer_ == 1 ? "table has" : "tables have"));
+    note(mixed_ ? 1 : 0, "ranks have accelerators of several names; system is the first one");
+    note(repeated_,
+         fmt::format("{} {} as an earlier one but for the time: runs that were repeated, "
+                     "or with settings that the text does not tell",
+                     repeated_, repeated_ == 1 ? "row is" : "rows are"));
   }
 
   void error(const LogWord& word, std::string message) {
@@ -198,23 +184,20 @@ class NcclTestsReader {
     run.readable = false;
     run.rows = 0;
     const auto columns = NcclColumns::from_header(header);
-    if (!columns) {
+    if (!columns)
       error(header[1],
             "a table without the columns type, time, busbw and #wrong (with -C 1 "
             "nccl-tests prints times of the CPU)");
-    }
     std::string fault;
-    for (const auto& [name, other] : runs_) {
+    for (const auto& [name, other] : runs_)
       if (&other != &run && !other.in_table) run.ranks.add_apart(other.ranks);
-    }
     run.communicator = run.ranks.communicator(options_.ranks, fault);
     if (!fault.empty()) error(header[1], fault);
     run.of_table = !run.collective.empty() ? run.collective
                    : !last_named_.empty()  ? last_named_
                                            : options_.collective;
-    if (run.of_table.empty()) {
+    if (run.of_table.empty())
       error(header[1], "no line before this table names the program; say --collective NAME");
-    }
     run.readable = columns && fault.empty() && !run.of_table.empty();
     run.columns = columns.value_or(NcclColumns{});
     run.rank_checked = false;
@@ -245,16 +228,15 @@ class NcclTestsReader {
                found.misfit->text.find_first_of("[:") != std::string_view::npos) {
       run.begun = std::move(found.cells);
     } else if (run.readable) {
-      error(*found.misfit, "'" + std::string(found.misfit->text) + "' is no number");
+      error(*found.misfit, fmt::format("'{}' is no number", found.misfit->text));
     }
     return true;
   }
 
   void refuse_early_row(const std::vector<LogWord>& words) {
     if (words.size() < 5 || !parse_count(words[0].text) || !parse_count(words[1].text) ||
-        !nccl_precision(words[2].text)) {
+        !nccl_precision(words[2].text))
       return;
-    }
     ++headless_;
     if (tables_ == 0) error(words[0], "a row before the header of its table");
   }
@@ -303,10 +285,10 @@ class NcclTestsReader {
     });
     if (fits) return;
     run.rank_checked = true;
-    error(cells[half.bus], "a bus bandwidth of " + std::string(bus) + " where the algorithm has " +
-                               std::string(algorithm) + " is not that of " + run.of_table + " on " +
-                               std::to_string(run.communicator.ranks) +
-                               " ranks; is the list of ranks cut? Then say --ranks N");
+    error(cells[half.bus],
+          fmt::format("a bus bandwidth of {} where the algorithm has {} is not that of {} on {} "
+                      "ranks; is the list of ranks cut? Then say --ranks N",
+                      bus, algorithm, run.of_table, run.communicator.ranks));
   }
 
   void append(const Run& run, const std::vector<LogWord>& cells, std::size_t half, double time,
@@ -314,36 +296,26 @@ class NcclTestsReader {
     const NcclColumns& columns = run.columns;
     const std::string system = options_.system.empty() ? run.ranks.device() : options_.system;
     const std::string type(cells[columns.type].text);
-    const auto optional_cell = [&](std::size_t place) {
-      return place == 0 || cells[place].text.empty() ? ImportedCell()
-                                                     : ImportedCell(std::string(cells[place].text));
-    };
+    const ImportedCell operation =
+        columns.redop == 0 ? ImportedCell() : cell_of(std::string(cells[columns.redop].text));
     const auto root =
         columns.root == 0 ? std::nullopt : whole_number<std::int64_t>(cells[columns.root].text);
     const NcclRanks::Communicator& who = run.communicator;
     const std::int64_t bytes = *parse_count(cells[0].text);
     const char* placement = half == 0 ? "out_of_place" : "in_place";
-    const bool is_new = keys_
-                            .emplace(run.of_table, type, to_text(optional_cell(columns.redop)),
-                                     root.value_or(-1), who.ranks, bytes, half)
-                            .second;
+    const auto [key, is_new] = keys_.emplace(run.of_table, type, to_text(operation),
+                                             root.value_or(-1), who.ranks, bytes, half);
     repeated_ += is_new ? 0 : 1;
     table_.rows.push_back({system, run.of_table, std::string(nccl_precision(type).value_or(type)),
-                           who.ranks, bytes, time, library_.source(),
-                           who.nodes ? ImportedCell(*who.nodes) : ImportedCell(), placement, bus,
-                           type, optional_cell(columns.redop),
-                           root ? ImportedCell(*root) : ImportedCell(), who.groups});
+                           who.ranks, bytes, time, library_.source(), cell_of(who.nodes), placement,
+                           bus, type, operation, cell_of(root), who.groups});
   }
 
   const std::string& path_;
   const ImportOptions& options_;
   config::Diagnostics diagnostics_;
   int line_ = 0;
-  ImportedTable table_{
-      {"system", "collective", "precision", "ranks", "bytes", "latency_us", "source", "nodes",
-       "placement", "bus_bytes_per_s", "type", "redop", "root", "groups"},
-      {},
-      {}};
+  ImportedTable table_ = collective_measurements();
   std::map<std::string, Run, std::less<>> runs_;  // by who printed it
   std::string last_named_;
   NcclLibrary library_;
@@ -356,15 +328,13 @@ class NcclTestsReader {
   bool mixed_ = false;
 };
 
-ImportedTable import_nccl_tests(const std::string& path, const ImportOptions& options) {
-  return NcclTestsReader(path, options).read();
-}
-
 const ImporterRegistry::Register registered_nccl_tests(
     "nccl-tests",
     "printed tables of all_reduce_perf and its sisters (nccl-tests, rccl-tests, "
     "hccl_test)",
-    import_nccl_tests);
+    [](const std::string& path, const ImportOptions& options) {
+      return NcclTestsReader(path, options).read();
+    });
 
 }  // namespace
 

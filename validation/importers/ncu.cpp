@@ -11,7 +11,6 @@
 #include "sim/config/csv.h"
 #include "validation/importers/importer.h"
 #include "validation/importers/log_text.h"
-#include "validation/importers/number_marks.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/importers/topology_file.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -76,17 +78,15 @@ TopologyFile::TopologyFile(const std::string& path) : path_(path), text_(read_lo
   add_cpus(system);
   join_peers();
   join_switches();
-  if (own_links_ > 0) {
-    note("left out " + std::to_string(own_links_) +
-         " links of GPUs to themselves, which hypervisors "
-         "show for those that they hide");
-  }
-  if (lost_links_ > 0) {
-    note("left out " + std::to_string(lost_links_) + " links to GPUs that are not in the file");
-  }
-  if (untold_speeds_ > 0) {
-    note(std::to_string(untold_speeds_) + " PCI devices tell no link_speed: taken for 8 GT/s");
-  }
+  if (own_links_ > 0)
+    note(
+        fmt::format("left out {} links of GPUs to themselves, which hypervisors show for those "
+                    "that they hide",
+                    own_links_));
+  if (lost_links_ > 0)
+    note(fmt::format("left out {} links to GPUs that are not in the file", lost_links_));
+  if (untold_speeds_ > 0)
+    note(fmt::format("{} PCI devices tell no link_speed: taken for 8 GT/s", untold_speeds_));
 }
 
 bool TopologyFile::has_scale_up() const {
@@ -102,12 +102,8 @@ void TopologyFile::fail(std::ptrdiff_t offset, const std::string& what) const {
   const std::string_view before = std::string_view(text_).substr(0, std::min(end, text_.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
-  config::Diagnostics diagnostics;
-  diagnostics.add_source(path_, text_);
-  diagnostics.error({path_, static_cast<int>(line), static_cast<int>(before.size() - start + 1)}, 1,
-                    what);
-  diagnostics.throw_if_errors();
-  throw std::logic_error("an error that is none");
+  config::throw_error(
+      text_, {path_, static_cast<int>(line), static_cast<int>(before.size() - start + 1)}, 1, what);
 }
 
 void TopologyFile::fail(const pugi::xml_node& node, const std::string& what) const {
@@ -117,13 +113,11 @@ void TopologyFile::fail(const pugi::xml_node& node, const std::string& what) con
 std::int64_t TopologyFile::number(const pugi::xml_node& node, const char* key, std::int64_t low,
                                   std::int64_t high) const {
   const std::string_view text = node.attribute(key).value();
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < low || value > high) {
-    fail(node, std::string("'") + key + "' must be a number between " + std::to_string(low) +
-                   " and " + std::to_string(high) + ", not '" + std::string(text) + "'");
-  }
-  return value;
+  const auto value = whole_number<std::int64_t>(text);
+  if (!value || *value < low || *value > high)
+    fail(node,
+         fmt::format("'{}' must be a number between {} and {}, not '{}'", key, low, high, text));
+  return *value;
 }
 
 void TopologyFile::find_gpus(const pugi::xml_node& node, std::size_t host, int depth) {
@@ -157,9 +151,8 @@ void TopologyFile::order_gpus() {
   for (std::size_t i = 0; i < gpus_.size(); ++i) {
     gpus_[i].name = "accelerator" + std::to_string(i);
     const std::string bus = plain_bus(gpus_[i].pci.attribute("busid").value());
-    if (!by_bus_.emplace(std::pair(gpus_[i].host, bus), i).second) {
+    if (!by_bus_.emplace(std::pair(gpus_[i].host, bus), i).second)
       fail(gpus_[i].pci, "a second GPU on bus '" + bus + "'");
-    }
   }
 }
 
@@ -281,12 +274,9 @@ void TopologyFile::join_peers() {
   for (const auto& [ends, peers] : peers_) {
     const std::string& from = gpus_[ends.first].name;
     const std::string& to = gpus_[ends.second].name;
-    if (peers.links[0] != peers.links[1]) {
-      std::string text = from;
-      text.append(" tells ").append(std::to_string(peers.links[0])).append(" links to ");
-      text.append(to).append(", and that one ").append(std::to_string(peers.links[1]));
-      note(text.append(": the larger number is taken"));
-    }
+    if (peers.links[0] != peers.links[1])
+      note(fmt::format("{} tells {} links to {}, and that one {}: the larger number is taken", from,
+                       peers.links[0], to, peers.links[1]));
     wires_.push_back(
         {from, to, "scale_up", std::max(peers.links[0], peers.links[1]), peers.bandwidth});
   }

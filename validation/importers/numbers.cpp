@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/importers/number_marks.h"
+#include "validation/importers/numbers.h"
 
 #include <algorithm>
 
