@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/importers/gpu_activities.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <filesystem>
+
+#include "sim/config/byte_source.h"
+#include "validation/importers/numbers.h"
 
 namespace orrery {
 namespace {
@@ -23,14 +29,6 @@ ActivityTimes times_of(std::vector<std::int64_t>& durations, std::optional<doubl
   return times;
 }
 
-ImportedCell real_cell(const std::optional<double>& value) {
-  return value ? ImportedCell(*value) : ImportedCell();
-}
-
-ImportedCell text_cell(const std::string& text) {
-  return text.empty() ? ImportedCell() : ImportedCell(text);
-}
-
 }  // namespace
 
 void GpuActivities::add(const ActivityGroup& group, const std::vector<std::int64_t>& durations_ns,
@@ -46,25 +44,20 @@ void GpuActivities::add_sum(const ActivityGroup& group, const ActivityTimes& tim
 }
 
 ImportedTable GpuActivities::table(const std::string& path) {
-  for (auto& [group, times] : groups_) {
+  for (auto& [group, times] : groups_)
     summed_.emplace_back(group, times_of(times.durations_ns, times.bytes));
-  }
   groups_.clear();
   ImportedTable table{{"activity", "name", "calls", "total_ns", "median_ns", "min_ns", "max_ns",
-                       "bytes", "grid", "block", "device"},
-                      {},
-                      {}};
-  for (const auto& [group, times] : summed_) {
+                       "bytes", "grid", "block", "device"}};
+  for (const auto& [group, times] : summed_)
     table.rows.push_back({group.activity, group.name, times.calls, times.total_ns,
-                          real_cell(times.median_ns), real_cell(times.min_ns),
-                          real_cell(times.max_ns), real_cell(times.bytes), text_cell(group.grid),
-                          text_cell(group.block), text_cell(group.device)});
-  }
+                          cell_of(times.median_ns), cell_of(times.min_ns), cell_of(times.max_ns),
+                          cell_of(times.bytes), cell_of(group.grid), cell_of(group.block),
+                          cell_of(group.device)});
   sort_activities(table);
-  if (unfinished_ > 0) {
-    table.notes.push_back(path + ": left out " + std::to_string(unfinished_) +
-                          " activities without a start or an end");
-  }
+  if (unfinished_ > 0)
+    table.notes.push_back(
+        fmt::format("{}: left out {} activities without a start or an end", path, unfinished_));
   return table;
 }
 
@@ -90,13 +83,11 @@ std::optional<std::string> copy_direction(std::string_view name) {
                                                                       {"hto_h", "host_to_host"},
                                                                       {"pto_p", "peer_to_peer"}};
   if (words.find("copy") == words.npos && words.find("memcpy") == words.npos) return std::nullopt;
-  for (const auto& [mark, direction] : kShort) {
+  for (const auto& [mark, direction] : kShort)
     if (words.ends_with(mark)) return std::string(direction);
-  }
-  for (const std::string_view from : {"host", "device", "peer", "array"}) {
-    for (const std::string_view to : {"host", "device", "peer", "array"}) {
-      std::string direction(from);
-      direction.append("_to_").append(to);
+  for (const char* from : {"host", "device", "peer", "array"}) {
+    for (const char* to : {"host", "device", "peer", "array"}) {
+      const std::string direction = fmt::format("{}_to_{}", from, to);
       if (words.ends_with(direction)) return direction;
     }
   }
@@ -104,7 +95,23 @@ std::optional<std::string> copy_direction(std::string_view name) {
 }
 
 std::string shape_text(std::int64_t x, std::int64_t y, std::int64_t z) {
-  return std::to_string(x) + "x" + std::to_string(y) + "x" + std::to_string(z);
+  return fmt::format("{}x{}x{}", x, y, z);
+}
+
+bool holds_database(const std::string& path) {
+  if (!std::filesystem::is_regular_file(path))
+    throw config::ConfigError(path + ": cannot be read: there is no such file");
+  constexpr std::string_view kBegin = "SQLite format 3";
+  return ByteSource(path).peek(kBegin.size()) == kBegin;
+}
+
+std::optional<double> optional_time(config::CsvReader& csv, std::optional<std::size_t> place,
+                                    int exponent) {
+  if (!place || csv.cell(*place).empty()) return std::nullopt;
+  const auto value = parse_real(csv.cell(*place), exponent);
+  if (value && *value >= 0) return value;
+  csv.error(*place, "a time is a finite number from 0 on");
+  return std::nullopt;
 }
 
 }  // namespace orrery

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/config/csv.h"
 #include "validation/importers/importer.h"
 
 namespace orrery {
@@ -66,5 +67,14 @@ std::optional<std::string> copy_direction(std::string_view name);
 
 /// Sizes of a grid or block as text: "132x2x1".
 std::string shape_text(std::int64_t x, std::int64_t y, std::int64_t z);
+
+/// Whether a file is a database of SQLite. @throws config::ConfigError where it cannot be read
+bool holds_database(const std::string& path);
+
+/// A time of a table's cell in ns; empty cells, and columns that are not there, have none. What is
+/// no time becomes an error of the reader.
+/// @param exponent power of ten that turns the cell into ns
+std::optional<double> optional_time(config::CsvReader& csv, std::optional<std::size_t> place,
+                                    int exponent = 0);
 
 }  // namespace orrery

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/importers/infragraph.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <map>
 #include <stdexcept>
 
@@ -11,6 +11,7 @@
 #include "sim/config/load.h"
 #include "sim/config/node.h"
 #include "sim/units/spelling.h"
+#include "validation/importers/numbers.h"
 
 namespace orrery {
 namespace {
@@ -51,8 +52,8 @@ class InfraReader {
       join(edge, one, other, links_);
     }
     if (transfers_ > 0)
-      graph_.notes.push_back("bandwidth in transfers a second: " + std::to_string(transfers_) +
-                             " links, whose lanes are not told");
+      graph_.notes.push_back(fmt::format(
+          "bandwidth in transfers a second: {} links, whose lanes are not told", transfers_));
     return std::move(graph_);
   }
 
@@ -90,10 +91,24 @@ class InfraReader {
     diagnostics_.throw_if_errors();
     throw std::logic_error("unreachable: an error was reported");
   }
+  [[noreturn]] void fail_twice(const config::Node& node, const char* kind,
+                               const std::string& name) {
+    fail(node, fmt::format("{} '{}' is there twice", kind, name));
+  }
+  /// What a map has under a name that `node` refers to.
+  template <class Value>
+  const Value& named(const std::map<std::string, Value>& all, const std::string& name,
+                     const char* kind, const config::Node& node) {
+    const auto found = all.find(name);
+    if (found != all.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [key, value] : all) known.push_back(key);
+    fail(node, fmt::format("there is no {} '{}'", kind, name), nearest_name(name, known));
+  }
 
   const config::Node& at(const config::Node& map, const char* key) {
     const config::Node* value = map.is_map() ? map.find(key) : nullptr;
-    if (value == nullptr) fail(map, std::string("missing key '") + key + "'");
+    if (value == nullptr) fail(map, fmt::format("missing key '{}'", key));
     return *value;
   }
   const std::vector<config::Node>& list(const config::Node& node) {
@@ -117,26 +132,17 @@ class InfraReader {
   }
   int count_at(const config::Node& map) {
     const config::Node& node = at(map, "count");
-    const std::optional<int> count = integer(text(node));
+    const auto count = whole_number<int>(text(node));
     if (!count || *count < 1 || *count > kMostInfraCount)
-      fail(node, "expected a count from 1 to " + std::to_string(kMostInfraCount));
+      fail(node, fmt::format("expected a count from 1 to {}", kMostInfraCount));
     return *count;
   }
-  static std::optional<int> integer(std::string_view digits) {
-    int value = 0;
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (fault != std::errc() || end != digits.data() + digits.size()) return {};
-    return value;
-  }
   double number(const config::Node& node) {
-    const std::string& digits = text(node);
-    double value = 0;
-    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const auto value = whole_number<double>(text(node));
     constexpr double kMostNumber = 1e12;
-    if (fault != std::errc() || end != digits.data() + digits.size() || !(value >= 0) ||
-        value > kMostNumber)
+    if (!value || !(*value >= 0) || *value > kMostNumber)
       fail(node, "expected a number, not below 0");
-    return value;
+    return *value;
   }
 
   /// The value of a unit that `choice` names, or the only one that is there.
@@ -177,7 +183,7 @@ class InfraReader {
         link.latency = Seconds(value * (unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9));
       });
     }
-    if (!links.emplace(name, link).second) fail(node, "link '" + name + "' is there twice");
+    if (!links.emplace(name, link).second) fail_twice(node, "link", name);
   }
 
   void read_device(const config::Node& node) {
@@ -188,32 +194,25 @@ class InfraReader {
       Component component{text_at(part, "name"), text_at(part, "choice"), count_at(part), false};
       component.is_device = component.type == "device";
       if (component.type == "custom") component.type = text_at(at(part, "custom"), "type");
-      if (device.find(component.name) != nullptr)
-        fail(part, "component '" + component.name + "' is there twice");
+      if (device.find(component.name) != nullptr) fail_twice(part, "component", component.name);
       device.components.push_back(std::move(component));
     }
     for (const config::Node& link : maybe_list(node, "links")) add_link(link, device.links);
-    if (!devices_.emplace(name, std::move(device)).second)
-      fail(node, "device '" + name + "' is there twice");
+    if (!devices_.emplace(name, std::move(device)).second) fail_twice(node, "device", name);
   }
 
   const Device& device_of(const std::string& name, const config::Node& node) {
-    const auto found = devices_.find(name);
-    if (found != devices_.end()) return found->second;
-    std::vector<std::string> known;
-    for (const auto& [device, ignored] : devices_) known.push_back(device);
-    fail(node, "there is no device '" + name + "'", nearest_name(name, known));
+    return named(devices_, name, "device", node);
   }
 
   void read_instance(const config::Node& node) {
     const std::string& name = text_at(node, "name");
     const config::Node& device = at(node, "device");
     const Instance instance{text(device), count_at(node)};
-    if (!instances_.emplace(name, instance).second)
-      fail(node, "instance '" + name + "' is there twice");
+    if (!instances_.emplace(name, instance).second) fail_twice(node, "instance", name);
     device_of(instance.device, device);
     for (int i = 0; i < instance.count; ++i) {
-      expand(name + "." + std::to_string(i), instance.device, device, 0);
+      expand(fmt::format("{}.{}", name, i), instance.device, device, 0);
       ++graph_.copies;
     }
   }
@@ -225,14 +224,15 @@ class InfraReader {
     const Device& device = device_of(name, place);
     for (const Component& component : device.components) {
       for (int i = 0; i < component.count; ++i) {
-        const std::string part = prefix + "." + component.name + "." + std::to_string(i);
+        const std::string part = fmt::format("{}.{}.{}", prefix, component.name, i);
         if (component.is_device) {
           expand(part, component.name, *device.node, depth + 1);
           continue;
         }
         if (graph_.vertices.size() == kMostInfraVertices)
-          fail(place, "more than " + std::to_string(kMostInfraVertices) +
-                          " components, which is the most of a system of kind graph");
+          fail(place, fmt::format("more than {} components, which is the most of a system of kind "
+                                  "graph",
+                                  kMostInfraVertices));
         by_name_.emplace(part, graph_.vertices.size());
         graph_.vertices.push_back({part, component.type, graph_.copies});
       }
@@ -249,26 +249,22 @@ class InfraReader {
     const std::size_t open = part.find('[');
     if (open == std::string::npos) return slice;
     if (part.back() != ']') fail(node, "expected a slice as in 'nic[0:2]'");
-    const std::string inside = part.substr(open + 1, part.size() - open - 2);
-    std::vector<std::string> pieces{""};
-    for (const char c : inside) {
-      if (c == ':') {
-        pieces.emplace_back();
-      } else if (c != ' ') {
-        pieces.back() += c;
-      }
-    }
+    std::string inside = part.substr(open + 1, part.size() - open - 2);
+    std::erase(inside, ' ');
+    std::vector<std::string_view> pieces;
+    for (std::size_t at = 0; at <= inside.size(); at += pieces.back().size() + 1)
+      pieces.push_back(std::string_view(inside).substr(at, inside.find(':', at) - at));
     int* const values[] = {&slice.first, &slice.end, &slice.step};
     if (pieces.size() > std::size(values)) fail(node, "expected a slice as in 'nic[0:2]'");
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       if (pieces[i].empty() && pieces.size() > 1) continue;
-      const std::optional<int> value = integer(pieces[i]);
+      const auto value = whole_number<int>(pieces[i]);
       if (!value || *value < (i == 2 ? 1 : 0)) fail(node, "expected a slice as in 'nic[0:2]'");
       *values[i] = *value;
     }
     if (pieces.size() == 1) slice.end = slice.first + 1;
     if (slice.first >= count || slice.end > count || slice.first >= slice.end)
-      fail(node, "'" + part + "' is out of range: there are " + std::to_string(count));
+      fail(node, fmt::format("'{}' is out of range: there are {}", part, count));
     return slice;
   }
 
@@ -291,7 +287,7 @@ class InfraReader {
       std::vector<std::string> longer;
       for (const std::string& prefix : prefixes)
         for (int i = taken.first; i < taken.end; i += taken.step)
-          longer.push_back(prefix + "." + taken.name + "." + std::to_string(i));
+          longer.push_back(fmt::format("{}.{}.{}", prefix, taken.name, i));
       if (longer.size() > kMostInfraVertices) fail(node, "names too many components");
       prefixes = std::move(longer);
       is_device = component->is_device;
@@ -309,7 +305,7 @@ class InfraReader {
     if (const Component* found = of.find(name)) return found;
     std::vector<std::string> known;
     for (const Component& component : of.components) known.push_back(component.name);
-    fail(node, "device '" + device + "' has no component '" + name + "'",
+    fail(node, fmt::format("device '{}' has no component '{}'", device, name),
          nearest_name(name, known));
   }
 
@@ -317,33 +313,23 @@ class InfraReader {
     const config::Node& node = at(end, "instance");
     const std::string& written = text(node);
     const std::string name = written.substr(0, written.find('['));
-    const auto found = instances_.find(name);
-    if (found == instances_.end()) {
-      std::vector<std::string> known;
-      for (const auto& [instance, ignored] : instances_) known.push_back(instance);
-      fail(node, "there is no instance '" + name + "'", nearest_name(name, known));
-    }
-    const InfraSlice taken = slice(written, found->second.count, node);
+    const Instance& instance = named(instances_, name, "instance", node);
+    const InfraSlice taken = slice(written, instance.count, node);
     std::vector<std::string> prefixes;
     for (int i = taken.first; i < taken.end; i += taken.step)
-      prefixes.push_back(name + "." + std::to_string(i));
-    return ends_in(std::move(prefixes), found->second.device, end);
+      prefixes.push_back(fmt::format("{}.{}", name, i));
+    return ends_in(std::move(prefixes), instance.device, end);
   }
 
   void join(const config::Node& edge, const Ends& one, const Ends& other, const Links& links) {
     const config::Node& name = at(edge, "link");
-    const auto link = links.find(text(name));
-    if (link == links.end()) {
-      std::vector<std::string> known;
-      for (const auto& [known_name, ignored] : links) known.push_back(known_name);
-      fail(name, "there is no link '" + text(name) + "'", nearest_name(text(name), known));
-    }
+    const Link& link = named(links, text(name), "link", name);
     const config::Node& written = at(edge, "scheme");
     const std::string& scheme = text(written);
     const auto add = [&](std::size_t from, std::size_t to) {
       if (from == to) return;
       if (graph_.edges.size() == kMostInfraEdges) fail(written, "too many edges");
-      graph_.edges.push_back({from, to, link->second.bandwidth, link->second.latency});
+      graph_.edges.push_back({from, to, link.bandwidth, link.latency});
     };
     if (scheme == "many2many") {
       for (const std::size_t from : one)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/importers/infragraph.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -26,22 +28,13 @@ bool is_of_host(const InfraVertex& vertex) {
 Seconds whole_picoseconds(Seconds time) { return Seconds(std::round(time.base() * 1e12) / 1e12); }
 
 std::string ports_block(InfraKind kind) {
-  if (kind == InfraKind::kHost) return "host_link";
-  return wire_kind(kind);
+  return kind == InfraKind::kHost ? "host_link" : wire_kind(kind);
 }
 
 }  // namespace
 
 const char* wire_kind(InfraKind kind) {
-  switch (kind) {
-    case InfraKind::kScaleOut:
-      return "scale_out";
-    case InfraKind::kHost:
-      return "host";
-    case InfraKind::kScaleUp:
-      break;
-  }
-  return "scale_up";
+  return kind == InfraKind::kScaleUp ? "scale_up" : kind == InfraKind::kHost ? "host" : "scale_out";
 }
 
 InfraPorts::InfraPorts(const std::string& accelerator) : name_(accelerator) {
@@ -61,8 +54,9 @@ std::optional<BytesPerSecond> InfraPorts::told(InfraKind kind) const {
 
 BytesPerSecond InfraPorts::of(InfraKind kind) const {
   if (const auto bandwidth = told(kind)) return *bandwidth;
-  throw config::ConfigError("accelerator " + name_ + " has no " + ports_block(kind) +
-                            ".bandwidth for links whose bandwidth the file does not tell");
+  throw config::ConfigError(fmt::format(
+      "accelerator {} has no {}.bandwidth for links whose bandwidth the file does not tell", name_,
+      ports_block(kind)));
 }
 
 InfraSystem::InfraSystem(std::string path, InfraGraph graph)
@@ -115,20 +109,21 @@ void InfraSystem::fill_bandwidths(const InfraPorts* ports) {
     }
     ++of_ports[kinds_[i]];
     if (ports == nullptr)
-      throw config::ConfigError(path_ + ": the bandwidth between " + name_of(edge.from) + " and " +
-                                name_of(edge.to) +
-                                " is not told; name the accelerator with --accelerator, whose "
-                                "ports then have it");
+      throw config::ConfigError(
+          fmt::format("{}: the bandwidth between {} and {} is not told; name the accelerator with "
+                      "--accelerator, whose ports then have it",
+                      path_, name_of(edge.from), name_of(edge.to)));
     found[i] = ports->of(kinds_[i]) / static_cast<double>(sharing(i));
   }
   for (std::size_t i = 0; i < found.size(); ++i)
     if (found[i]) graph_.edges[i].bandwidth = found[i];
   if (of_neighbours > 0)
-    graph_.notes.push_back("no bandwidth: " + std::to_string(of_neighbours) +
-                           " edges, which have that of the links at their ends");
+    graph_.notes.push_back(fmt::format(
+        "no bandwidth: {} edges, which have that of the links at their ends", of_neighbours));
   for (const auto& [kind, count] : of_ports)
-    graph_.notes.push_back("no bandwidth: " + std::to_string(count) + " edges of kind " +
-                           wire_kind(kind) + ", which have that of the accelerator's ports");
+    graph_.notes.push_back(
+        fmt::format("no bandwidth: {} edges of kind {}, which have that of the accelerator's ports",
+                    count, wire_kind(kind)));
 }
 
 std::optional<std::pair<BytesPerSecond, int>> InfraSystem::ports() const {
@@ -240,8 +235,9 @@ std::vector<InfraSystem::Route> InfraSystem::routes_from(std::size_t rank) const
   }
   for (const std::size_t other : ranks_)
     if (distance[other] == kNone)
-      throw config::ConfigError(path_ + ": no edges lead from " + graph_.vertices[rank].name +
-                                " to " + graph_.vertices[other].name);
+      throw config::ConfigError(fmt::format("{}: no edges lead from {} to {}", path_,
+                                            graph_.vertices[rank].name,
+                                            graph_.vertices[other].name));
   return routes;
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "sim/config/byte_source.h"
 #include "sim/config/packed_file.h"
 
 namespace orrery {
@@ -155,11 +154,6 @@ LogTag tag_of(std::string_view line) {
            c == '-' || c == '_';
   });
   return parted && is_host ? LogTag{colon + 1, name} : LogTag{};
-}
-
-bool is_sqlite(const std::string& path) {
-  constexpr std::string_view kBegin = "SQLite format 3";
-  return ByteSource(path).peek(kBegin.size()) == kBegin;
 }
 
 }  // namespace orrery

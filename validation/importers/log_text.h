@@ -16,9 +16,6 @@ std::string plain_text(std::string text);
 /// @throws config::ConfigError when it cannot be read
 std::string read_log(const std::string& path);
 
-/// Whether a file is a database of SQLite. @throws config::ConfigError where it cannot be read
-bool is_sqlite(const std::string& path);
-
 /// The lines of a text, without their ends.
 std::vector<std::string_view> lines_of(std::string_view text);
 

@@ -3,6 +3,8 @@
 // page "raw" a column for each metric and the units as its second row (Nsight Compute CLI, "Console
 // output"). Values have thousands separators; prefixes of units are decimal. Lines of metrics end
 // before the columns of rules, which they do not have.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -62,7 +64,7 @@ constexpr auto kUnits = std::to_array<Unit>({
 
 struct Launch {
   std::string id, name, grid, block;
-  std::optional<double> duration_ns, dram_read, dram_written, sm_clock_hz;
+  std::optional<double> duration_ns{}, dram_read{}, dram_written{}, sm_clock_hz{};
 };
 
 struct Metric {
@@ -99,13 +101,10 @@ bool is_ncu_header(std::string_view line) {
 std::string csv_part(const std::string& text, const std::string& path) {
   std::string csv;
   bool in_table = false;
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
+  for (const std::string_view line : lines_of(text)) {
     in_table = in_table || is_ncu_header(line);
     if (in_table && !line.starts_with("==")) csv += line;
     csv += '\n';
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   if (!in_table) {
     throw config::ConfigError(path +
@@ -166,14 +165,8 @@ class NcuReader {
   }
 
   void begin_launch(std::size_t id, std::size_t kernel) {
-    launches_.push_back({std::string(csv_.cell(id)),
-                         std::string(csv_.cell(kernel)),
-                         shape(optional_cell("Grid Size")),
-                         shape(optional_cell("Block Size")),
-                         {},
-                         {},
-                         {},
-                         {}});
+    launches_.push_back({std::string(csv_.cell(id)), std::string(csv_.cell(kernel)),
+                         shape(optional_cell("Grid Size")), shape(optional_cell("Block Size"))});
   }
 
   void read_details() {
@@ -190,54 +183,47 @@ class NcuReader {
         check_locale(csv_.cell(unit), value);
         continue;
       }
-      const auto exponent = exponent_of(csv_.cell(unit), *metric);
-      if (exponent) {
+      if (const auto exponent = exponent_of(unit, *metric))
         set(launches_[launch->second], *metric, value, *exponent);
-      } else {
-        csv_.error(unit, unit_fault(csv_.cell(unit), *metric));
-      }
     }
   }
 
   void read_raw() {
     const std::size_t id = require("ID"), kernel = require("Kernel Name");
-    std::vector<std::pair<std::size_t, const Metric*>> places;
-    for (std::size_t i = 0; i < csv_.columns().size(); ++i) {
-      if (const Metric* metric = find_metric_of_ncu(csv_.columns()[i]))
-        places.emplace_back(i, metric);
-    }
     if (!csv_.next()) return;
     if (!csv_.cell(id).empty()) {
       csv_.error(id, "the second line of the page 'raw' has the units, and no ID");
       return;
     }
-    std::vector<std::string> units;
-    for (std::size_t i = 0; i < csv_.columns().size(); ++i) units.emplace_back(csv_.cell(i));
-    std::vector<int> exponents;
-    for (const auto& [place, metric] : places) {
-      const auto exponent = exponent_of(csv_.cell(place), *metric);
-      if (!exponent) csv_.error(place, unit_fault(csv_.cell(place), *metric));
-      exponents.push_back(exponent.value_or(0));
+    struct Column {
+      std::string unit;
+      const Metric* metric;  ///< null: one that is not read
+      int exponent;
+    };
+    std::vector<Column> columns;
+    for (std::size_t i = 0; i < csv_.columns().size(); ++i) {
+      const Metric* metric = find_metric_of_ncu(csv_.columns()[i]);
+      const int exponent = metric == nullptr ? 0 : exponent_of(i, *metric).value_or(0);
+      columns.push_back({std::string(csv_.cell(i)), metric, exponent});
     }
     while (csv_.next()) {
       begin_launch(id, kernel);
-      for (std::size_t i = 0; i < units.size(); ++i) check_locale(units[i], i);
-      for (std::size_t i = 0; i < places.size(); ++i) {
-        if (!is_there(places[i].first)) continue;
-        set(launches_.back(), *places[i].second, places[i].first, exponents[i]);
-      }
+      for (std::size_t i = 0; i < columns.size(); ++i) check_locale(columns[i].unit, i);
+      for (std::size_t i = 0; i < columns.size(); ++i)
+        if (columns[i].metric != nullptr && is_there(i))
+          set(launches_.back(), *columns[i].metric, i, columns[i].exponent);
     }
   }
 
-  static std::optional<int> exponent_of(std::string_view unit, const Metric& metric) {
+  /// Of the unit that a cell has; nothing, and an error, for one that the metric does not have.
+  std::optional<int> exponent_of(std::size_t cell, const Metric& metric) {
+    const std::string_view unit = csv_.cell(cell);
     const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& known) {
       return known.name == unit && known.measure == metric.measure;
     });
-    if (found == kUnits.end()) return std::nullopt;
-    return found->exponent;
-  }
-  static std::string unit_fault(std::string_view unit, const Metric& metric) {
-    return "'" + std::string(unit) + "' is not a known unit of " + std::string(metric.name);
+    if (found != kUnits.end()) return found->exponent;
+    csv_.error(cell, fmt::format("'{}' is not a known unit of {}", unit, metric.name));
+    return std::nullopt;
   }
 
   /// Chips do not have every counter.
@@ -255,19 +241,19 @@ class NcuReader {
     std::string plain;
     const NumberMarks::Reading reading = marks_.read(text, plain);
     if (reading == NumberMarks::Reading::kAmbiguous) {
-      csv_.error(cell,
-                 "'" + text +
-                     "' may have a decimal mark or part thousands, and no other number of the "
-                     "file tells which: say --decimal-mark point or comma, or run ncu with "
-                     "LC_ALL=C and further metrics");
+      csv_.error(cell, fmt::format("'{}' may have a decimal mark or part thousands, and no other "
+                                   "number of the file tells which: say --decimal-mark point or "
+                                   "comma, or run ncu with LC_ALL=C and further metrics",
+                                   text));
       return std::nullopt;
     }
     const auto value =
         reading == NumberMarks::Reading::kNumber ? parse_real(plain, exponent) : std::nullopt;
     if (value && *value >= 0) return value;
-    csv_.error(cell, "'" + text +
-                         "' is not a number from 0 on, or not with the decimal mark of the others; "
-                         "run ncu with LC_ALL=C, or say --decimal-mark point or comma");
+    csv_.error(cell, fmt::format("'{}' is not a number from 0 on, or not with the decimal mark of "
+                                 "the others; run ncu with LC_ALL=C, or say --decimal-mark point "
+                                 "or comma",
+                                 text));
     return std::nullopt;
   }
 
@@ -286,20 +272,12 @@ class NcuReader {
 
   ImportedTable table() const {
     ImportedTable table{{"launch", "name", "duration_ns", "dram_read_bytes", "dram_written_bytes",
-                         "sm_clock_hz", "grid", "block"},
-                        {},
-                        {}};
-    const auto real = [](const std::optional<double>& value) {
-      return value ? ImportedCell(*value) : ImportedCell();
-    };
-    const auto text = [](const std::string& value) {
-      return value.empty() ? ImportedCell() : ImportedCell(value);
-    };
-    for (const Launch& launch : launches_) {
-      table.rows.push_back({launch.id, launch.name, real(launch.duration_ns),
-                            real(launch.dram_read), real(launch.dram_written),
-                            real(launch.sm_clock_hz), text(launch.grid), text(launch.block)});
-    }
+                         "sm_clock_hz", "grid", "block"}};
+    for (const Launch& launch : launches_)
+      table.rows.push_back({launch.id, launch.name, cell_of(launch.duration_ns),
+                            cell_of(launch.dram_read), cell_of(launch.dram_written),
+                            cell_of(launch.sm_clock_hz), cell_of(launch.grid),
+                            cell_of(launch.block)});
     return table;
   }
 

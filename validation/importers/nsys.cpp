@@ -3,14 +3,16 @@
 // made only for what was recorded, and their columns change with the version (Nsight Systems,
 // "Exporter SQLite schema"), so that both are checked before they are read. Times are in ns, names
 // are ids of StringIds, and copyKind is CUpti_ActivityMemcpyKind of CUPTI.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <set>
 
 #include "sim/config/diagnostics.h"
 #include "sim/store/sqlite.h"
+#include "sim/units/comma_separated.h"
 #include "validation/importers/gpu_activities.h"
 #include "validation/importers/importer.h"
 #include "validation/importers/log_text.h"
@@ -43,20 +45,17 @@ bool has(const std::vector<std::string>& columns, const char* name) {
 
 /// @throws config::ConfigError that names what of the table is missing
 void require(const std::string& path, const char* table, const std::vector<std::string>& columns,
-             const std::vector<const char*>& names) {
-  if (columns.empty()) {
-    throw config::ConfigError(path + ": has no table " + table +
-                              "; is it made by `nsys export --type sqlite` of a profile with "
-                              "--trace=cuda (and --cuda-graph-trace=node) that ran a kernel?");
-  }
-  std::string missing;
-  for (const char* name : names) {
-    if (!has(columns, name)) missing += (missing.empty() ? "" : ", ") + std::string(name);
-  }
-  if (!missing.empty()) {
-    throw config::ConfigError(path + ": its table " + table + " has no column " + missing +
-                              "; this version of nsys is not known");
-  }
+             std::vector<const char*> names) {
+  if (columns.empty())
+    throw config::ConfigError(
+        fmt::format("{}: has no table {}; is it made by `nsys export --type sqlite` of a profile "
+                    "with --trace=cuda (and --cuda-graph-trace=node) that ran a kernel?",
+                    path, table));
+  std::erase_if(names, [&](const char* name) { return has(columns, name); });
+  if (!names.empty())
+    throw config::ConfigError(
+        fmt::format("{}: its table {} has no column {}; this version of nsys is not known", path,
+                    table, comma_joined(names)));
 }
 
 /// The column, or NULL where this version has none.
@@ -86,16 +85,15 @@ class NsysReader {
     read_memsets();
     read_graphs();
     ImportedTable table = activities_.table(path_);
-    if (launched_graphs_ > 0) {
-      table.notes.push_back(path_ + ": " + std::to_string(launched_graphs_) +
-                            " launches of whole CUDA graphs; their kernels are there when it is "
-                            "recorded with --cuda-graph-trace=node");
-    }
-    if (shared_numbers_) {
+    if (launched_graphs_ > 0)
+      table.notes.push_back(
+          fmt::format("{}: {} launches of whole CUDA graphs; their kernels are there when it is "
+                      "recorded with --cuda-graph-trace=node",
+                      path_, launched_graphs_));
+    if (shared_numbers_)
       table.notes.push_back(path_ +
                             ": several processes number their devices each from 0, and no "
                             "table tells which ones these are");
-    }
     return table;
   }
 
@@ -148,8 +146,8 @@ class NsysReader {
 
   /// "start, end, name, device, process" and no shape.
   static std::string selection(const std::vector<std::string>& columns, const std::string& name) {
-    return "SELECT start, \"end\", " + name + ", " + column_or_null(columns, "deviceId") + ", " +
-           column_or_null(columns, "globalPid");
+    return fmt::format("SELECT start, \"end\", {}, {}, {}", name,
+                       column_or_null(columns, "deviceId"), column_or_null(columns, "globalPid"));
   }
   static constexpr const char* kNoShape = ", NULL, NULL, NULL, NULL, NULL, NULL";
 
@@ -159,9 +157,8 @@ class NsysReader {
     require(path_, kKernels, columns, {"start", "end", "demangledName"});
     require(path_, "StringIds", columns_of(database_, "StringIds"), {"id", "value"});
     std::string sql = selection(columns, "demangledName");
-    for (const char* size : {"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"}) {
+    for (const char* size : {"gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"})
       sql += ", " + column_or_null(columns, size);
-    }
     for (const auto& [key, times] : group(sql + " FROM " + kKernels, false)) {
       const auto shape = [&key = key](std::size_t at) {
         return key[at] < 0 ? std::string() : shape_text(key[at], key[at + 1], key[at + 2]);
@@ -215,8 +212,8 @@ class NsysReader {
     Statement statement = database_.prepare("SELECT value FROM StringIds WHERE id = ?");
     statement.bind(1, id);
     if (statement.step()) return statement.text(0);
-    throw config::ConfigError(path_ + ": StringIds has no name " + std::to_string(id) +
-                              ", which a row of " + kKernels + " has");
+    throw config::ConfigError(
+        fmt::format("{}: StringIds has no name {}, which a row of {} has", path_, id, kKernels));
   }
 
   const std::string& path_;
@@ -230,10 +227,7 @@ class NsysReader {
 };
 
 ImportedTable import_nsys(const std::string& path, const ImportOptions& /*options*/) {
-  if (!std::filesystem::is_regular_file(path)) {
-    throw config::ConfigError(path + ": cannot be read: there is no such file");
-  }
-  if (!is_sqlite(path)) {
+  if (!holds_database(path)) {
     const std::string text = read_log(path);
     if (is_nsys_stats(text)) return read_nsys_stats(path, text);
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/importers/nsys_stats.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,6 +10,7 @@
 
 #include "sim/config/csv.h"
 #include "validation/importers/gpu_activities.h"
+#include "validation/importers/log_text.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {
@@ -75,9 +78,7 @@ class NsysStatsReader {
     StatsTable kind = StatsTable::kNone;
     std::string before;  // an empty line for each line above, so that places stay right
     bool announced = false;
-    for (std::string_view rest = text_; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      const std::string_view line = rest.substr(0, end);
+    for (const std::string_view line : lines_of(text_)) {
       StatsTable begun = table_of(line);
       const bool is_blank = line.find_first_not_of(" \t\r") == line.npos;
       const bool announces = line.starts_with("Processing [");
@@ -94,17 +95,14 @@ class NsysStatsReader {
         kind = begun;
       }
       section.append(kind == StatsTable::kNone ? std::string_view() : line).append(1, '\n');
-      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     read_section(kind, before, section);
     ImportedTable table = finest();
-    if (other_tables_ > 0) {
-      table.notes.push_back(path_ + ": left out " + std::to_string(other_tables_) +
-                            " tables that do not have times of GPUs");
-    }
-    if (table.rows.empty()) {
+    if (other_tables_ > 0)
+      table.notes.push_back(fmt::format("{}: left out {} tables that do not have times of GPUs",
+                                        path_, other_tables_));
+    if (table.rows.empty())
       throw config::ConfigError(path_ + ": no table of nsys stats has activities of GPUs");
-    }
     return table;
   }
 
@@ -130,10 +128,9 @@ class NsysStatsReader {
         std::move(table.notes.begin(), table.notes.end(), std::back_inserter(all.notes));
       }
     }
-    if (coarser > 0) {
-      all.notes.push_back(path_ + ": left out " + std::to_string(coarser) +
-                          " sums of activities that a finer table tells");
-    }
+    if (coarser > 0)
+      all.notes.push_back(fmt::format("{}: left out {} sums of activities that a finer table tells",
+                                      path_, coarser));
     sort_activities(all);
     return all;
   }
@@ -145,10 +142,9 @@ class NsysStatsReader {
   void read_section(StatsTable kind, const std::string& before, const std::string& section) {
     if (kind == StatsTable::kOther) ++other_tables_;
     constexpr int kMostTables = 1000;
-    if (kind != StatsTable::kNone && ++tables_ > kMostTables) {
-      throw config::ConfigError(path_ + ": has more than " + std::to_string(kMostTables) +
-                                " tables of nsys stats");
-    }
+    if (kind != StatsTable::kNone && ++tables_ > kMostTables)
+      throw config::ConfigError(
+          fmt::format("{}: has more than {} tables of nsys stats", path_, kMostTables));
     if (kind != StatsTable::kTrace && kind != StatsTable::kSum) return;
     config::CsvReader csv(path_, before + section);
     if (kind == StatsTable::kTrace) {
@@ -169,13 +165,8 @@ class NsysStatsReader {
     return static_cast<std::size_t>(found - columns.begin());
   }
 
-  /// A time of a cell in ns; empty cells are none.
   static std::optional<double> time(config::CsvReader& csv, std::optional<std::size_t> place) {
-    if (!place || csv.cell(*place).empty()) return std::nullopt;
-    const auto value = parse_real(csv.cell(*place), exponent_in(csv.columns()[*place]));
-    if (value && *value >= 0) return value;
-    csv.error(*place, "a time is a finite number from 0 on");
-    return std::nullopt;
+    return optional_time(csv, place, place ? exponent_in(csv.columns()[*place]) : 0);
   }
 
   void read_sum(config::CsvReader& csv) {
@@ -248,13 +239,11 @@ class NsysStatsReader {
 }  // namespace
 
 bool is_nsys_stats(const std::string& text) {
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const StatsTable kind = table_of(rest.substr(0, end));
-    if (kind == StatsTable::kTrace || kind == StatsTable::kSum) return true;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return false;
+  const std::vector<std::string_view> lines = lines_of(text);
+  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+    const StatsTable kind = table_of(line);
+    return kind == StatsTable::kTrace || kind == StatsTable::kSum;
+  });
 }
 
 ImportedTable read_nsys_stats(const std::string& path, const std::string& text) {

@@ -10,22 +10,17 @@
 namespace orrery {
 namespace {
 
-struct CountColumn {
+template <class Value>
+struct Column {
   const char* name;
-  std::int64_t OperatorRow::*member;
+  Value OperatorRow::*member;
 };
-struct TextColumn {
-  const char* name;
-  std::string OperatorRow::*member;
-};
+using CountColumn = Column<std::int64_t>;
+using TextColumn = Column<std::string>;
+using ShareColumn = Column<double>;
 
 /// What is wrong with a row beyond its cells, or nothing.
 using RowFault = std::string (*)(const OperatorRow& row);
-
-struct ShareColumn {
-  const char* name;
-  double OperatorRow::*member;
-};
 
 /// The columns of a kind. Optional ones are read where they stand.
 struct KindColumns {
@@ -133,12 +128,11 @@ OperatorTableKind kind_of(config::CsvReader& reader) {
   if (has("experts")) return OperatorTableKind::kMoe;
   if (has("state_precision")) return OperatorTableKind::kRecurrent;
   if (has("chosen")) return OperatorTableKind::kSelection;
-  if (has("q_len")) {
-    return has("kv_heads") ? OperatorTableKind::kAttentionPrefill : OperatorTableKind::kMlaPrefill;
-  }
-  if (has("kv_len")) {
-    return has("kv_heads") ? OperatorTableKind::kAttentionDecode : OperatorTableKind::kMlaDecode;
-  }
+  const bool of_mla = !has("kv_heads");
+  if (has("q_len"))
+    return of_mla ? OperatorTableKind::kMlaPrefill : OperatorTableKind::kAttentionPrefill;
+  if (has("kv_len"))
+    return of_mla ? OperatorTableKind::kMlaDecode : OperatorTableKind::kAttentionDecode;
   if (has("us_per_kernel")) return OperatorTableKind::kLaunch;
   if (has("written_bytes")) return OperatorTableKind::kRowKernels;
   if (has("read_share")) return OperatorTableKind::kHbmStream;
@@ -161,62 +155,35 @@ std::uint32_t index_of(std::vector<std::string>& names, const std::string& name)
   return static_cast<std::uint32_t>(names.size() - 1);
 }
 
-/// Where the columns of a kind stand in a file.
-struct Places {
-  std::size_t system = 0, latency = 0;
-  std::optional<std::size_t> precision, source;
-  std::vector<std::size_t> texts, counts, shares;
-  std::vector<std::optional<std::size_t>> optional;
-};
-
-template <class Column>
-std::vector<std::size_t> places_of(config::CsvReader& reader, const std::vector<Column>& columns) {
-  std::vector<std::string> names;
-  names.reserve(columns.size());
-  for (const Column& column : columns) names.emplace_back(column.name);
-  return require_columns(reader, names);
-}
-
-Places find_places(config::CsvReader& reader, const KindColumns& columns) {
-  // All at once first, so that all missing columns are named.
+/// Where the columns of a kind stand in a file: system, latency, precision where it has one, those
+/// of texts, counts and shares.
+std::vector<std::size_t> find_places(config::CsvReader& reader, const KindColumns& columns) {
   std::vector<std::string> names = {"system", columns.latency};
   if (columns.precision) names.emplace_back("precision");
   for (const TextColumn& column : columns.texts) names.emplace_back(column.name);
   for (const CountColumn& column : columns.counts) names.emplace_back(column.name);
   for (const ShareColumn& column : columns.shares) names.emplace_back(column.name);
-  const std::vector<std::size_t> all = require_columns(reader, names);
-  Places places{all[0],
-                all[1],
-                {},
-                reader.find("source"),
-                places_of(reader, columns.texts),
-                places_of(reader, columns.counts),
-                places_of(reader, columns.shares),
-                {}};
-  if (columns.precision) places.precision = all[2];
-  for (const CountColumn& column : columns.optional)
-    places.optional.push_back(reader.find(column.name));
-  return places;
+  return require_columns(reader, names);
 }
 
-OperatorRow read_row(config::CsvReader& reader, const KindColumns& columns, const Places& places,
-                     OperatorTable& table) {
+OperatorRow read_row(config::CsvReader& reader, const KindColumns& columns,
+                     const std::vector<std::size_t>& places, OperatorTable& table) {
   OperatorRow row;
   row.line = static_cast<std::size_t>(reader.line());
-  row.system = index_of(table.systems, read_name(reader, places.system));
-  row.source = index_of(table.sources,
-                        places.source ? std::string(reader.cell(*places.source)) : std::string());
-  row.precision = places.precision ? read_name(reader, *places.precision) : "bf16";
-  for (std::size_t i = 0; i < columns.texts.size(); ++i)
-    row.*columns.texts[i].member = read_name(reader, places.texts[i]);
-  for (std::size_t i = 0; i < columns.counts.size(); ++i)
-    row.*columns.counts[i].member = read_count(reader, places.counts[i]);
-  for (std::size_t i = 0; i < columns.shares.size(); ++i)
-    row.*columns.shares[i].member = read_share(reader, places.shares[i]);
-  for (std::size_t i = 0; i < columns.optional.size(); ++i)
-    if (places.optional[i])
-      row.*columns.optional[i].member = read_count(reader, *places.optional[i]);
-  row.latency_us = read_latency(reader, places.latency);
+  row.system = index_of(table.systems, read_name(reader, places[0]));
+  const auto source = reader.find("source");
+  row.source = index_of(table.sources, source ? std::string(reader.cell(*source)) : "");
+  auto place = places.begin() + 2;
+  row.precision = columns.precision ? read_name(reader, *place++) : "bf16";
+  for (const TextColumn& column : columns.texts) row.*column.member = read_name(reader, *place++);
+  for (const CountColumn& column : columns.counts)
+    row.*column.member = read_count(reader, *place++);
+  for (const ShareColumn& column : columns.shares)
+    row.*column.member = read_share(reader, *place++);
+  for (const CountColumn& column : columns.optional)
+    if (const auto there = reader.find(column.name))
+      row.*column.member = read_count(reader, *there);
+  row.latency_us = read_latency(reader, places[1]);
   const std::string fault = columns.fault == nullptr ? "" : columns.fault(row);
   if (!fault.empty()) reader.error(0, fault);
   row.text = reader.row();
@@ -234,7 +201,7 @@ OperatorTable read_operator_table(const std::string& path) {
   table.header = reader.row();
   table.kind = kind_of(reader);
   const KindColumns& columns = columns_of(table.kind);
-  const Places places = find_places(reader, columns);
+  const std::vector<std::size_t> places = find_places(reader, columns);
   while (reader.next()) table.rows.push_back(read_row(reader, columns, places, table));
   reader.throw_if_errors();
   return table;

@@ -3,9 +3,10 @@
 // rocprofv3 (kernel_trace.csv, memory_copy_trace.csv, kernel_stats.csv, counter_collection.csv),
 // and the databases of rocprofv3 and of rocm-profile-data (ROCm documentation, "Using rocprofv3",
 // "rocprof"). All times are in ns; grids are counted in work-items, which become workgroups here.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -22,29 +23,24 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kDispatches = "rocpd_kernel_dispatch", kCopies = "rocpd_memory_copy";
-
+/// The SQLite file of rocprofv3 (rocpd_kernel_dispatch and rocpd_memory_copy, once for each
+/// process, with its identity in the names of the tables), or of rocm-profile-data (rocpd_op).
 class RocpdReader {
  public:
   explicit RocpdReader(const std::string& path)
       : path_(path), database_(path, Database::Mode::kRead) {}
 
   ImportedTable read() {
-    const std::vector<std::string> processes = suffixes(kDispatches);
+    const std::vector<std::string> processes = suffixes("rocpd_kernel_dispatch");
     for (const std::string& process : processes) read_dispatches(process);
-    for (const std::string& process : suffixes(kCopies)) read_copies(process);
+    for (const std::string& process : suffixes("rocpd_memory_copy")) read_copies(process);
     const bool is_older = processes.empty() && has_table("rocpd_op");
     if (is_older) read_operations();
-    if (processes.empty() && !is_older) {
+    if (processes.empty() && !is_older)
       throw config::ConfigError(path_ +
                                 ": has no table rocpd_kernel_dispatch or rocpd_op; is it "
                                 "made by rocprofv3 with --kernel-trace?");
-    }
-    ImportedTable table = activities_.table(path_);
-    if (table.rows.empty() && table.notes.empty()) {
-      throw config::ConfigError(path_ + ": holds no activity of a GPU");
-    }
-    return table;
+    return activities_.table(path_);
   }
 
  private:
@@ -76,10 +72,6 @@ class RocpdReader {
     return found;
   }
 
-  static std::string quoted(std::string_view name, const std::string& suffix) {
-    return '"' + std::string(name) + suffix + '"';
-  }
-
   /// A duration, or nothing for what has no start or end.
   std::optional<std::int64_t> duration(const Statement& row) {
     const std::int64_t start = row.integer(0), end = row.integer(1);
@@ -98,17 +90,15 @@ class RocpdReader {
   std::string dispatches_of(const std::string& process) const {
     const bool shown = has_column("rocpd_info_kernel_symbol" + process, "display_name");
     const bool agents = has_column("rocpd_info_agent" + process, "absolute_index");
-    std::string sql = "SELECT d.start, d.\"end\", ";
-    sql += shown ? "s.display_name" : "s.kernel_name";
-    sql += agents ? ", COALESCE(a.absolute_index, d.agent_id)" : ", d.agent_id";
-    sql +=
-        ", d.grid_size_x, d.grid_size_y, d.grid_size_z, d.workgroup_size_x, "
-        "d.workgroup_size_y, d.workgroup_size_z FROM ";
-    sql += quoted(kDispatches, process) + " d LEFT JOIN ";
-    sql += quoted("rocpd_info_kernel_symbol", process) + " s ON s.id = d.kernel_id";
-    if (agents) {
-      sql += " LEFT JOIN " + quoted("rocpd_info_agent", process) + " a ON a.id = d.agent_id";
-    }
+    std::string sql = fmt::format(
+        R"(SELECT d.start, d."end", {}, {}, d.grid_size_x, d.grid_size_y, d.grid_size_z,
+           d.workgroup_size_x, d.workgroup_size_y, d.workgroup_size_z
+           FROM "rocpd_kernel_dispatch{}" d
+           LEFT JOIN "rocpd_info_kernel_symbol{}" s ON s.id = d.kernel_id)",
+        shown ? "s.display_name" : "s.kernel_name",
+        agents ? "COALESCE(a.absolute_index, d.agent_id)" : "d.agent_id", process, process);
+    if (agents)
+      sql += fmt::format(R"( LEFT JOIN "rocpd_info_agent{}" a ON a.id = d.agent_id)", process);
     return sql;
   }
 
@@ -133,10 +123,10 @@ class RocpdReader {
   }
 
   void read_copies(const std::string& process) {
-    Statement statement =
-        database_.prepare("SELECT c.start, c.\"end\", s.string, c.size, c.dst_agent_id FROM " +
-                          quoted(kCopies, process) + " c LEFT JOIN " +
-                          quoted("rocpd_string", process) + " s ON s.id = c.name_id");
+    Statement statement = database_.prepare(fmt::format(
+        R"(SELECT c.start, c."end", s.string, c.size, c.dst_agent_id
+           FROM "rocpd_memory_copy{}" c LEFT JOIN "rocpd_string{}" s ON s.id = c.name_id)",
+        process, process));
     while (statement.step()) {
       const auto length = duration(statement);
       if (!length) continue;
@@ -215,13 +205,9 @@ class RocprofReader {
     }
     csv_.throw_if_errors();
     ImportedTable table = activities_.table(path_);
-    if (host_calls_ > 0) {
-      table.notes.push_back(path_ + ": left out " + std::to_string(host_calls_) +
-                            " rows of calls of the host or of whole domains");
-    }
-    if (table.rows.empty() && table.notes.empty()) {
-      throw config::ConfigError(path_ + ": holds no activity of a GPU");
-    }
+    if (host_calls_ > 0)
+      table.notes.push_back(fmt::format(
+          "{}: left out {} rows of calls of the host or of whole domains", path_, host_calls_));
     return table;
   }
 
@@ -229,28 +215,18 @@ class RocprofReader {
   using Place = std::optional<std::size_t>;
 
   Place first_of(std::initializer_list<const char*> names) const {
-    for (const char* name : names) {
+    for (const char* name : names)
       if (const Place place = csv_.find(name)) return place;
-    }
     return {};
   }
 
   /// A whole number of ns; nothing, and an error, for others.
   std::optional<std::int64_t> count(std::size_t place) {
     const auto value = parse_count(csv_.cell(place));
-    if (!value) {
-      csv_.error(place, "'" + csv_.columns()[place] + "' is a whole number from 0 on, not '" +
-                            std::string(csv_.cell(place)) + "'");
-    }
+    if (!value)
+      csv_.error(place, fmt::format("'{}' is a whole number from 0 on, not '{}'",
+                                    csv_.columns()[place], csv_.cell(place)));
     return value;
-  }
-
-  std::optional<double> optional_time(Place place) {
-    if (!place || csv_.cell(*place).empty()) return std::nullopt;
-    const auto value = parse_real(csv_.cell(*place));
-    if (value && *value >= 0) return value;
-    csv_.error(*place, "a time is a finite number from 0 on");
-    return std::nullopt;
   }
 
   static ActivityGroup named(std::string_view name) {
@@ -274,11 +250,11 @@ class RocprofReader {
         continue;
       }
       const auto number = count(*calls);
-      const auto sum = optional_time(total);
+      const auto sum = optional_time(csv_, total);
       if (!number || !sum) continue;
       activities_.add_sum(named(csv_.cell(*name)),
-                          ActivityTimes{*number, *sum, std::nullopt, optional_time(least),
-                                        optional_time(most), std::nullopt});
+                          ActivityTimes{*number, *sum, std::nullopt, optional_time(csv_, least),
+                                        optional_time(csv_, most), std::nullopt});
     }
   }
 
@@ -371,11 +347,11 @@ class RocprofReader {
 };
 
 ImportedTable import_rocprof(const std::string& path, const ImportOptions& /*options*/) {
-  if (!std::filesystem::is_regular_file(path)) {
-    throw config::ConfigError(path + ": cannot be read: there is no such file");
-  }
-  if (is_sqlite(path)) return read_rocpd(path);
-  return RocprofReader(path, read_log(path)).read();
+  ImportedTable table =
+      holds_database(path) ? read_rocpd(path) : RocprofReader(path, read_log(path)).read();
+  if (table.rows.empty() && table.notes.empty())
+    throw config::ConfigError(path + ": holds no activity of a GPU");
+  return table;
 }
 
 const ImporterRegistry::Register registered_rocprof(
