@@ -38,6 +38,8 @@
 // message down to whole ns, which is not done here. `links` are those to the farthest partner, and
 // `message` is all that crosses the busiest link in a step: messages that share it take as long as
 // one of all of them.
+#include <fmt/core.h>
+
 #include <cmath>
 #include <cstdint>
 #include <sstream>
@@ -49,12 +51,7 @@ namespace orrery {
 namespace {
 
 /// A number as YAML has it.
-std::string digits(double value) {
-  std::ostringstream number;
-  number.precision(12);
-  number << value;
-  return number.str();
-}
+std::string digits(double value) { return fmt::format("{:.12g}", value); }
 
 /// What a network is here.
 struct AstraForm {

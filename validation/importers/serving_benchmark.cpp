@@ -4,6 +4,8 @@
 // which grew from one program and differ in a few names (docs.vllm.ai, "vllm bench serve";
 // docs.sglang.ai, "Bench Serving Guide"); in files of their own, or in a log. Where a log has no
 // JSON, the tables that both print are read.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -92,13 +94,6 @@ std::optional<ImportedCell> to_cell(const json& value, bool text_allowed) {
   return std::nullopt;
 }
 
-/// One benchmark: its JSON object, and where that begins in the file.
-struct Record {
-  json object;
-  std::size_t start = 0;
-  std::size_t size = 0;
-};
-
 /// Whether the keys of a result are those that only this program writes.
 bool is_of(const json& object, bool sglang) {
   static const std::vector<std::string> of_sglang = {
@@ -119,24 +114,23 @@ class ServingReader {
   ImportedTable read() {
     ImportedTable table;
     for (const Key& key : keys_) table.columns.push_back(key.column);
-    for (const Record& record : records()) table.rows.push_back(row(record));
+    for (const ServingResult& record : records()) table.rows.push_back(row(record));
     diagnostics_.throw_if_errors();
     if (table.rows.empty()) throw config::ConfigError(path_ + ": holds no result");
-    if (left_out_ > 0) {
-      table.notes.push_back(path_ + ": left out " + std::to_string(left_out_) +
-                            (left_out_ == 1 ? " printed table" : " printed tables") +
-                            " beside the results in JSON");
-    }
+    if (left_out_ > 0)
+      table.notes.push_back(
+          fmt::format("{}: left out {} printed table{} beside the results in JSON", path_,
+                      left_out_, left_out_ == 1 ? "" : "s"));
     return table;
   }
 
  private:
   /// One object a line where the first line is whole, and else one text: an object or a list.
   /// Where that is no JSON, the objects and tables between the lines of a log.
-  std::vector<Record> records() {
+  std::vector<ServingResult> records() {
     const std::size_t first = std::min(text_.find_first_not_of(" \t\r\n"), text_.size());
     const std::size_t line_end = std::min(text_.find('\n', first), text_.size());
-    std::vector<Record> all = logged_records(first, line_end);
+    std::vector<ServingResult> all = logged_records(first, line_end);
     if (!all.empty()) return all;
     if (!is_json(first, line_end)) {
       add_parsed(0, text_.size(), all);
@@ -156,31 +150,29 @@ class ServingReader {
   }
 
   /// Results in a text that does not begin with JSON, or has other lines after it.
-  std::vector<Record> logged_records(std::size_t first, std::size_t line_end) {
-    std::vector<Record> all;
+  std::vector<ServingResult> logged_records(std::size_t first, std::size_t line_end) {
+    std::vector<ServingResult> all;
     const bool begins = first < text_.size() && (text_[first] == '{' || text_[first] == '[');
     if (begins && (is_json(first, line_end) || is_json(0, text_.size()))) return all;
     for (const auto& [start, size] : json_objects_in(text_)) {
       json object = json::parse(with_json_numbers(text_.substr(start, size)), keep_results, false);
       if (object.is_object() && object.contains("completed") &&
           (object.contains("duration") || object.contains("output_throughput"))) {
-        all.push_back({std::move(object), start, size});
+        all.push_back({start, size, std::move(object)});
       }
     }
-    std::vector<PrintedResult> printed = printed_results_in(text_);
+    std::vector<ServingResult> printed = printed_results_in(text_);
     if (!all.empty()) {
       left_out_ = printed.size();
       return all;
     }
-    all.reserve(printed.size());
-    for (PrintedResult& result : printed) {
+    for (ServingResult& result : printed) {
       // Both print the total under nearly the same name.
       if (sglang_ && result.object.contains("total_token_throughput")) {
         result.object["total_throughput"] = result.object["total_token_throughput"];
       }
-      all.push_back({std::move(result.object), result.start, result.size});
     }
-    return all;
+    return printed;
   }
 
   // Arrays below the object are the times of each request: not read, and often the bulk.
@@ -188,7 +180,7 @@ class ServingReader {
     return event != json::parse_event_t::array_start || depth == 0;
   }
 
-  void add_parsed(std::size_t start, std::size_t size, std::vector<Record>& all) {
+  void add_parsed(std::size_t start, std::size_t size, std::vector<ServingResult>& all) {
     json parsed;
     try {
       parsed = json::parse(with_json_numbers(text_.substr(start, size)), keep_results);
@@ -200,37 +192,38 @@ class ServingReader {
       return;
     }
     if (parsed.is_object()) {
-      all.push_back({std::move(parsed), start, size});
+      all.push_back({start, size, std::move(parsed)});
     } else if (parsed.is_array() && !parsed.empty() && parsed.front().is_object()) {
-      for (json& object : parsed) all.push_back({std::move(object), start, size});
+      for (json& object : parsed) all.push_back({start, size, std::move(object)});
     } else {
       error(start, 1, "is no object with the results of a benchmark");
     }
   }
 
-  std::vector<ImportedCell> row(const Record& record) {
+  std::vector<ImportedCell> row(const ServingResult& record) {
     std::vector<ImportedCell> cells;
     if (!record.object.is_object()) {
       error(record.start, 1, "is no object with the results of a benchmark");
       return cells;
     }
     if (!check_program(record)) return cells;
-    const Record whole{with_throughputs(record.object), record.start, record.size};
+    const ServingResult whole{record.start, record.size, with_throughputs(record.object)};
     for (const Key& key : keys_) cells.push_back(cell(whole, key));
     fill_total_throughput(whole, cells);
     return cells;
   }
 
   /// Refuses results of the other program, which keys of its own tell, and else the backend.
-  bool check_program(const Record& record) {
+  bool check_program(const ServingResult& record) {
     const std::string ours = sglang_ ? "sglang" : "vllm", other = sglang_ ? "vllm" : "sglang";
     if (is_of(record.object, sglang_) && !is_of(record.object, !sglang_)) return true;
     const auto backend = record.object.find("backend");
     const bool other_backend = backend != record.object.end() && backend->is_string() &&
                                backend->get_ref<const std::string&>().starts_with(other);
     if (!other_backend && !is_of(record.object, !sglang_)) return true;
-    const std::string message = "is a result of " + other + "'s benchmark, not of " + ours +
-                                "'s; read it by `orrery import " + other + "`";
+    const std::string message =
+        fmt::format("is a result of {0}'s benchmark, not of {1}'s; read it by `orrery import {0}`",
+                    other, ours);
     if (other_backend) {
       error_of_key(record, "backend", message);
     } else {
@@ -256,7 +249,7 @@ class ServingReader {
     return object;
   }
 
-  ImportedCell cell(const Record& record, const Key& key) {
+  ImportedCell cell(const ServingResult& record, const Key& key) {
     for (const std::string& name : key.names) {
       const auto value = record.object.find(name);
       if (value == record.object.end() || value->is_null()) continue;
@@ -272,7 +265,7 @@ class ServingReader {
   }
 
   /// SGLang says the throughput of input and output only apart in its early versions.
-  void fill_total_throughput(const Record& record, std::vector<ImportedCell>& cells) const {
+  void fill_total_throughput(const ServingResult& record, std::vector<ImportedCell>& cells) const {
     const auto place = static_cast<std::size_t>(
         std::find_if(keys_.begin(), keys_.end(),
                      [](const Key& key) { return key.column == "total_token_throughput"; }) -
@@ -288,7 +281,8 @@ class ServingReader {
     if (std::isfinite(total)) cells[place] = total;
   }
 
-  void error_of_key(const Record& record, const std::string& name, const std::string& message) {
+  void error_of_key(const ServingResult& record, const std::string& name,
+                    const std::string& message) {
     const std::string quoted = "\"" + name + "\"";
     const std::size_t at = std::string_view(text_).substr(record.start, record.size).find(quoted);
     error(record.start + (at == std::string_view::npos ? 0 : at), static_cast<int>(quoted.size()),
@@ -313,19 +307,16 @@ class ServingReader {
   config::Diagnostics diagnostics_;
 };
 
-ImportedTable import_vllm(const std::string& path, const ImportOptions& /*options*/) {
-  return ServingReader(path, false).read();
-}
-
-ImportedTable import_sglang(const std::string& path, const ImportOptions& /*options*/) {
-  return ServingReader(path, true).read();
+template <bool sglang>
+ImportedTable import_serving(const std::string& path, const ImportOptions& /*options*/) {
+  return ServingReader(path, sglang).read();
 }
 
 const ImporterRegistry::Register registered_vllm("vllm",
                                                  "results of `vllm bench serve --save-result`",
-                                                 import_vllm);
+                                                 import_serving<false>);
 const ImporterRegistry::Register registered_sglang(
-    "sglang", "results of `sglang.bench_serving --output-file`", import_sglang);
+    "sglang", "results of `sglang.bench_serving --output-file`", import_serving<true>);
 
 }  // namespace
 

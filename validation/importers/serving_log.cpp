@@ -127,10 +127,10 @@ std::vector<std::pair<std::size_t, std::size_t>> json_objects_in(std::string_vie
   return found;
 }
 
-std::vector<PrintedResult> printed_results_in(std::string_view text) {
-  std::vector<PrintedResult> found;
+std::vector<ServingResult> printed_results_in(std::string_view text) {
+  std::vector<ServingResult> found;
   for (std::size_t at = text.find(kTitle); at != text.npos;) {
-    PrintedResult result{at, 0, nlohmann::json::object()};
+    ServingResult result{at, 0, nlohmann::json::object()};
     std::size_t line = std::min(text.find('\n', at), text.size());
     const std::size_t next = std::min(text.find(kTitle, at + 1), text.size());
     bool open = true;

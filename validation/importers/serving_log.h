@@ -15,16 +15,15 @@ namespace orrery {
 /// brace before a quote to the one that closes it. What does not close is none.
 std::vector<std::pair<std::size_t, std::size_t>> json_objects_in(std::string_view text);
 
-/// A table that a benchmark has printed at its end.
-struct PrintedResult {
-  std::size_t start = 0;  ///< place of its first line
-  std::size_t size = 0;
+/// What a benchmark has written or printed, and where that stands in a text.
+struct ServingResult {
+  std::size_t start = 0, size = 0;
   nlohmann::json object;  ///< values by the keys of the JSON results
 };
 /// The tables "==== Serving Benchmark Result ====" of a text. Their rows are
 ///   Successful requests:                     100
 ///   Request throughput (req/s):              5.00
 ///   Mean TTFT (ms):                          80.50
-std::vector<PrintedResult> printed_results_in(std::string_view text);
+std::vector<ServingResult> printed_results_in(std::string_view text);
 
 }  // namespace orrery
