@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/calibration/calibrate.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -14,7 +14,6 @@
 #include "validation/calibration/cross_validation.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/fit.h"
-#include "validation/calibration/fitted_rows.h"
 #include "validation/calibration/operator_kernels.h"
 #include "validation/calibration/row_ratios.h"
 #include "validation/calibration/row_rules.h"
@@ -41,9 +40,7 @@ std::size_t most_ratios(const CalibrationInput& input) {
 }
 
 double rounded(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.*g", kDigits, value);
-  return std::strtod(text, nullptr);
+  return std::strtod(fmt::format("{:.{}g}", value, kDigits).c_str(), nullptr);
 }
 
 /// Kernels of which only the traffic counts.
@@ -164,11 +161,8 @@ std::vector<Comparison> compare(const KernelModel& model, const AcceleratorConfi
                                 const std::vector<FitRow>& rows) {
   const auto prices = model.on(accelerator);
   std::vector<Comparison> comparisons;
-  for (const FitRow& row : rows) {
-    Picoseconds time = 0;
-    for (const Kernel& kernel : row.kernels) time += prices->cost(kernel).duration;
-    comparisons.push_back({to_seconds(time).base() * 1e6, row.measured_us});
-  }
+  for (const FitRow& row : rows)
+    comparisons.push_back({predicted_us(*prices, row), row.measured_us});
   return comparisons;
 }
 
@@ -239,10 +233,7 @@ MeasurementFile measurement_file(const std::string& path, const std::string& dat
 }
 
 CalibrationInput read_calibration_input(const std::string& path, const std::string& date) {
-  CalibrationInput input;
-  input.table = read_operator_table(path);
-  input.file = measurement_file(path, date);
-  return input;
+  return {read_operator_table(path), measurement_file(path, date)};
 }
 
 namespace {
@@ -284,12 +275,6 @@ void fit_rows(const Calibration& calibration, const AcceleratorConfig& accelerat
   // Groups of other tables are shapes that many models share, or plans of one.
   if (fit.table == to_string(OperatorTableKind::kMoe))
     judge_models(calibration, accelerator, free, rows, most_ratios(input), fit);
-}
-
-void note_left_out(const std::string& table, Precision precision, const FittedRows& rows,
-                   Calibration& calibration) {
-  for (const auto& [rule, count] : rows.left_out)
-    calibration.left_out.push_back({table, precision, to_string(rule), count});
 }
 
 /// Whether rows can be fitted, and judged: by those held out, or of experts by whole models.
@@ -343,7 +328,8 @@ Calibration calibrate(const std::string& model, const AcceleratorConfig& acceler
     for (const auto& [part, rows] : fitted_rows(accelerator, input->table)) {
       const std::string name = table_name(input->table.kind, part);
       if (!is_wanted(*input, name)) continue;
-      note_left_out(name, part.precision, rows, calibration);
+      for (const auto& [rule, count] : rows.left_out)
+        calibration.left_out.push_back({name, part.precision, to_string(rule), count});
       if (enough(*input, rows))
         progress(name + " " + to_string(part.precision), std::min(rows.fitted.size(), kMostFitted));
       if (auto fit = fit_of(calibration, inputs, *input, part, rows, others))

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "sim/machine/precision_names.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/text.h"
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/collective_fit.h"
@@ -16,9 +20,7 @@ std::string quoted(const std::string& text) {
 
 template <class Items, class Write>
 std::string flow(const Items& items, Write write) {
-  std::string out = "[";
-  for (const auto& item : items) out += (out.size() > 1 ? ", " : "") + write(item);
-  return out + "]";
+  return "[" + comma_joined(items, write) + "]";
 }
 
 std::string flow(const std::vector<std::int64_t>& numbers) {
@@ -26,9 +28,9 @@ std::string flow(const std::vector<std::int64_t>& numbers) {
 }
 
 std::string errors(const ErrorSummary& e) {
-  return "{count: " + std::to_string(e.count) + ", mape: " + print_number(e.mape) +
-         ", median: " + print_number(e.median) + ", p90: " + print_number(e.p90) +
-         ", bias: " + print_number(e.bias) + ", worst: " + print_number(e.worst) + "}";
+  return fmt::format("{{count: {}, mape: {}, median: {}, p90: {}, bias: {}, worst: {}}}", e.count,
+                     print_number(e.mape), print_number(e.median), print_number(e.p90),
+                     print_number(e.bias), print_number(e.worst));
 }
 
 /// @param indent of the lines, two blanks less for the key above them
@@ -61,11 +63,10 @@ void write_measurements(std::ostream& out, const std::vector<MeasurementFile>& m
 }
 
 void write_fitted(std::ostream& out, const KernelFit& fit) {
-  out << "    fitted: " << flow(fit.fitted, [](const std::string& name) { return name; }) << "\n";
+  out << "    fitted: " << flow(fit.fitted, std::identity()) << "\n";
   if (fit.covariance.empty()) return;
   out << "    covariance:\n";
-  for (const auto& row : fit.covariance)
-    out << "      - " << flow(row, [](double value) { return print_number(value); }) << "\n";
+  for (const auto& row : fit.covariance) out << "      - " << flow(row, print_number) << "\n";
 }
 
 void write_left_out(std::ostream& out, const std::vector<LeftOutRows>& left_out) {
@@ -79,8 +80,7 @@ void write_left_out(std::ostream& out, const std::vector<LeftOutRows>& left_out)
 
 void write_fit(std::ostream& out, const KernelFit& fit) {
   out << "  - table: " << fit.table << "\n    precision: " << to_string(fit.precision)
-      << "\n    measurements: "
-      << flow(fit.measurements, [](const std::string& name) { return quoted(name); }) << "\n";
+      << "\n    measurements: " << flow(fit.measurements, quoted) << "\n";
   write_parameters(out, "      ", fit.parameters);
   write_fitted(out, fit);
   out << "    shapes:\n";
@@ -105,19 +105,19 @@ void write_fit(std::ostream& out, const KernelFit& fit) {
 }  // namespace
 
 std::string to_yaml(const Calibration& calibration) {
+  const CalibratedRates& rates = calibration.rates;
   std::ostringstream out;
   out << "# SPDX-License-Identifier: Apache-2.0\n"
          "# Written by `orrery calibrate`; validation/README.md says how to make and read it.\n"
       << "calibration: " << calibration.id << "\naccelerator: " << calibration.accelerator
       << "\nmodel: " << calibration.model << "\nmade_with: " << quoted(calibration.made_with)
-      << "\nrates:\n  matrix: {";
-  const char* separator = "";
-  for (const auto& [precision, rate] : calibration.rates.matrix) {
-    out << separator << to_string(precision) << ": " << print(rate);
-    separator = ", ";
-  }
-  const CalibratedRates& rates = calibration.rates;
-  out << "}\n  memory: " << print(rates.memory) << "\n  units: " << rates.units
+      << "\nrates:\n  matrix: {"
+      << comma_joined(rates.matrix,
+                      [](const auto& of_precision) {
+                        return fmt::format("{}: {}", to_string(of_precision.first),
+                                           print(of_precision.second));
+                      })
+      << "}\n  memory: " << print(rates.memory) << "\n  units: " << rates.units
       << "\n  clock: " << print(rates.clock) << "\n  cache: " << print(rates.cache)
       << "\n  power: " << print(rates.power) << "\n";
   write_measurements(out, calibration.measurements);

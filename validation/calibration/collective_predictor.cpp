@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/calibration/collective_predictor.h"
 
+#include <fmt/core.h>
+
 #include <numeric>
 #include <stdexcept>
 
@@ -81,8 +83,7 @@ std::string measured_system(const std::string& accelerator) {
 }
 
 bool is_held_out(const CollectiveRow& row) {
-  return is_held_out(row.collective + " " + std::to_string(row.ranks) + " " +
-                     std::to_string(row.bytes));
+  return is_held_out(fmt::format("{} {} {}", row.collective, row.ranks, row.bytes));
 }
 
 const char* byte_class(std::int64_t bytes) {

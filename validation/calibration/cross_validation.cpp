@@ -10,13 +10,13 @@ namespace {
 /// Rows that a solve sees: some thirty for each parameter, as there are as many solves as models.
 constexpr std::size_t kMostFolded = 800;
 
+}  // namespace
+
 double predicted_us(KernelPrices& prices, const FitRow& row) {
   Picoseconds time = 0;
   for (const Kernel& kernel : row.kernels) time += prices.cost(kernel).duration;
   return to_seconds(time).base() * 1e6;
 }
-
-}  // namespace
 
 std::set<std::string> groups_of(const std::vector<FitRow>& rows) {
   std::set<std::string> groups;

@@ -7,6 +7,7 @@
 
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/calibration.h"
+#include "sim/machine/kernel_model.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/fit.h"
 
@@ -26,6 +27,9 @@ std::vector<Comparison> leave_models_out(const Calibration& calibration,
                                          const AcceleratorConfig& accelerator, const KernelFit& fit,
                                          const std::vector<std::string>& free,
                                          const std::vector<FitRow>& rows, std::size_t ratios);
+
+/// us that a row's kernels take together.
+double predicted_us(KernelPrices& prices, const FitRow& row);
 
 /// Groups of rows that one can be left out of.
 constexpr std::size_t kFewestModels = 3;

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/calibration/row_rules.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "sim/graph/kernel.h"
 #include "sim/machine/kernel_model.h"
 #include "validation/calibration/operator_kernels.h"
+#include "validation/calibration/shape_group.h"
 
 namespace orrery {
 namespace {
@@ -23,18 +26,16 @@ constexpr double kWeightCopies = 5;
 
 /// A model of the table under one distribution of tokens.
 std::string model_of(const OperatorRow& row) {
-  std::string key = std::to_string(row.system) + "/" + row.precision + "/" + row.distribution;
-  for (const std::int64_t number : {row.hidden, row.expert_ffn, row.top_k, row.experts})
-    key += "/" + std::to_string(number);
-  return key;
+  return fmt::format("{}/{}/{}/{}/{}/{}/{}", row.system, row.precision, row.distribution,
+                     row.hidden, row.expert_ffn, row.top_k, row.experts);
 }
 
 std::string tokens_of(const OperatorRow& row) {
-  return model_of(row) + " " + std::to_string(row.tokens);
+  return fmt::format("{} {}", model_of(row), row.tokens);
 }
 
 std::string curve_of(const OperatorRow& row) {
-  return model_of(row) + " " + std::to_string(row.moe_tp) + "/" + std::to_string(row.moe_ep);
+  return fmt::format("{} {}/{}", model_of(row), row.moe_tp, row.moe_ep);
 }
 
 /// us that the kernels a row is about take at the peaks of memory and matrix cores.
@@ -132,6 +133,13 @@ RowRule physics(const Peaks& peaks, double latency_us) {
   return peaks.matrix > latency_us ? RowRule::kPeak : RowRule::kKept;
 }
 
+/// Whether a row measures the kernel itself: streams of few thread blocks measure what a block can
+/// have in flight.
+bool is_kernel(const OperatorTable& table, const OperatorRow& row, std::int64_t most_ctas) {
+  if (table.kind == OperatorTableKind::kLaunch) return false;
+  return table.kind != OperatorTableKind::kHbmStream || row.ctas == most_ctas;
+}
+
 }  // namespace
 
 const char* to_string(RowRule rule) {
@@ -184,6 +192,37 @@ std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem&
     if (ranks && ranks->fell_back(table.rows[i])) rules[i] = RowRule::kFellBack;
   }
   return rules;
+}
+
+std::string table_name(OperatorTableKind kind, const TablePart& part) {
+  return part.weight_bits > 0 ? fmt::format("{}_w{}", to_string(kind), part.weight_bits)
+                              : to_string(kind);
+}
+
+std::map<TablePart, FittedRows> fitted_rows(const AcceleratorConfig& accelerator,
+                                            const OperatorTable& table) {
+  std::map<TablePart, FittedRows> parts;
+  std::int64_t most_ctas = 0;
+  for (const OperatorRow& row : table.rows) most_ctas = std::max(most_ctas, row.ctas);
+  const std::vector<RowRule> rules = row_rules(table, [&](const std::string& system) {
+    return system == accelerator.id ? &accelerator : nullptr;
+  });
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const OperatorRow& row = table.rows[i];
+    if (table.systems[row.system] != accelerator.id || !is_kernel(table, row, most_ctas)) continue;
+    const auto precision = row_precision(table.kind, row);
+    if (!precision || !find_precision(accelerator.compute.matrix, *precision)) continue;
+    FitRow fit{operator_kernels(table.kind, row, *precision), row.latency_us,
+               shape_group(table.kind, row)};
+    FittedRows& rows = parts[{*precision, row_weights(row).bits}];
+    if (rules[i] == RowRule::kKept) {
+      (is_held_out(fit.group) ? rows.held_out : rows.fitted).push_back(std::move(fit));
+      continue;
+    }
+    ++rows.left_out[rules[i]];
+    if (rules[i] == RowRule::kTable) rows.at_fault.push_back(std::move(fit));
+  }
+  return parts;
 }
 
 }  // namespace orrery

@@ -1,42 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/checks/engine_tables.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <utility>
 
 #include "sim/config/csv.h"
 #include "sim/config/packed_file.h"
+#include "validation/importers/numbers.h"
 
 namespace orrery {
 namespace {
 
 double cell_number(config::CsvReader& csv, const std::string& column) {
   const std::size_t place = csv.column(column);
-  const std::string_view text = csv.cell(place);
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(value))
-    csv.error(place, "expected a number, got '" + std::string(text) + "'");
-  return value;
+  const auto value = parse_real(csv.cell(place));
+  if (!value) csv.error(place, fmt::format("expected a number, got '{}'", csv.cell(place)));
+  return value.value_or(0);
 }
 
-/// The table in a folder, plain or packed. Empty: there is none.
-std::string table_path(const std::string& folder, const std::string& name) {
+/// The table in a folder, plain or packed.
+std::string required_table(const std::string& folder, const char* name) {
   for (const char* end : {".csv", ".csv.gz"}) {
-    std::string path = folder;
-    path.append("/").append(name).append(end);
+    const std::string path = fmt::format("{}/{}{}", folder, name, end);
     if (std::filesystem::exists(path)) return path;
   }
-  return {};
-}
-
-std::string required_table(const std::string& folder, const std::string& name) {
-  std::string path = table_path(folder, name);
-  if (path.empty()) throw config::ConfigError(folder + ": has no table " + name + ".csv");
-  return path;
+  throw config::ConfigError(fmt::format("{}: has no table {}.csv", folder, name));
 }
 
 /// Times by figures.
@@ -57,7 +49,7 @@ bool is_power_of_two(double value) {
 }
 
 std::string rank_folder(const std::string& profile, int tp) {
-  return profile + "/tp" + std::to_string(tp);
+  return fmt::format("{}/tp{}", profile, tp);
 }
 
 /// Times of each layer by one figure.

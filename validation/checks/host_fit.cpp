@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/checks/host_fit.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -108,9 +110,7 @@ HostFitRows host_fit_rows(const std::vector<ServingRow>& all, const std::string&
     const bool there = std::any_of(rows.begin(), rows.end(), [&](const ServingRow& row) {
       return row.backend == backend && group_of(row) == group;
     });
-    if (there) continue;
-    std::string message = "no rows of ";
-    throw config::ConfigError(message.append(backend).append(" are of '").append(group) + "'");
+    if (!there) throw config::ConfigError(fmt::format("no rows of {} are of '{}'", backend, group));
   }
   for (const ServingRow& row : rows) {
     if (row.backend != backend) continue;

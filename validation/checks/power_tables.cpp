@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/checks/power_tables.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -60,9 +62,9 @@ class PowerColumns {
 
  private:
   std::optional<std::size_t> place(const char* name) const {
-    for (std::size_t i = 0; i < names_.size(); ++i)
-      if (names_[i] == name) return i;
-    return std::nullopt;
+    const auto found = std::find(names_.begin(), names_.end(), name);
+    if (found == names_.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - names_.begin());
   }
   std::vector<std::string> names_;
 };
@@ -112,8 +114,8 @@ void add_power_table(const std::string& path, const OperatorTable& table, Kernel
     const auto& device = devices[measured.system];
     const auto precision = row_precision(table.kind, measured);
     if (!device || !precision || !find_precision(device->accelerator.compute.matrix, *precision)) {
-      ++report.left_out[to_string(table.kind) + (": no model of " + measured.precision) + " on " +
-                        system];
+      ++report.left_out[fmt::format("{}: no model of {} on {}", to_string(table.kind),
+                                    measured.precision, system)];
       continue;
     }
     predict_power(*device, operator_kernels(table.kind, measured, *precision), row);

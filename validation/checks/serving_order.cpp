@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/checks/serving_order.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -70,9 +72,8 @@ bool JudgedOrder::right() const {
 
 void ServingOrder::add(const ServingComparison& c) {
   if (!c.reason.empty()) return;
-  const std::string key = c.row.model + " " + std::to_string(c.row.isl) + " " +
-                          std::to_string(c.row.osl) + " " +
-                          (c.row.precision.empty() ? "bf16" : c.row.precision);
+  const std::string key = fmt::format("{} {} {} {}", c.row.model, c.row.isl, c.row.osl,
+                                      c.row.precision.empty() ? "bf16" : c.row.precision);
   Points& points = groups_[key][c.row.system];
   points.measured.push_back(point_of(c.row, c.row.ttft_ms, c.row.tpot_ms));
   points.predicted.push_back(point_of(c.row, c.ttft_ms, c.tpot_ms));

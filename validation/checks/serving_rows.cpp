@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/checks/serving_rows.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <map>
 
 #include "sim/config/csv.h"
 #include "sim/config/packed_file.h"
+#include "validation/importers/numbers.h"
 
 namespace orrery {
 namespace {
@@ -25,15 +27,11 @@ class ServingCells {
     return at ? std::string(csv_.cell(*at)) : "";
   }
   double number(const char* column) {
-    const std::string_view cell = csv_.cell(csv_.column(column));
-    double value = 0;
-    const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-    if (code != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value) ||
-        std::abs(value) > 1e12) {
-      csv_.error(csv_.column(column), "expected a number, got '" + std::string(cell) + "'");
-      return 0;
-    }
-    return value;
+    const std::size_t place = csv_.column(column);
+    const auto value = parse_real(csv_.cell(place));
+    if (value && std::abs(*value) <= 1e12) return *value;
+    csv_.error(place, fmt::format("expected a number, got '{}'", csv_.cell(place)));
+    return 0;
   }
   std::int64_t whole(const char* column) { return std::llround(number(column)); }
 
@@ -104,7 +102,7 @@ std::string version_key(const std::string& version) {
   const bool number = !version.empty() &&
                       version.find_first_not_of("0123456789.") == std::string::npos &&
                       version.find('.') != std::string::npos;
-  return number ? ", version: \"" + version + "\"" : "";
+  return number ? fmt::format(", version: \"{}\"", version) : "";
 }
 
 /// "1.0" of "1.0.0rc3", for versions that have such a beginning.
@@ -158,8 +156,9 @@ std::int64_t draft_tokens_of(const ServingRow& row) {
 std::string speculative_key(const ServingRow& row) {
   const std::int64_t draft_tokens = draft_tokens_of(row);
   if (draft_tokens == 0) return "";
-  return std::string(", speculative: {method: mtp, num_speculative_tokens: ") +
-         (draft_tokens == 1 ? "1, acceptance_length: 1.79}" : "3, acceptance_length: 2.49}");
+  return fmt::format(
+      ", speculative: {{method: mtp, num_speculative_tokens: {}, acceptance_length: {}}}",
+      draft_tokens, draft_tokens == 1 ? 1.79 : 2.49);
 }
 
 /// InferenceX's runs with data parallel attention balance prompts (dsr1_*_trt*.sh:
@@ -167,8 +166,8 @@ std::string speculative_key(const ServingRow& row) {
 std::string waits_key(const ServingRow& row) {
   if (row.attention_dp <= 1 || !row.varied_lengths()) return "";
   const bool deepseek = row.model.find("DeepSeek") != std::string::npos;
-  return std::string(", attention_dp_config: {enable_balance: true") +
-         (deepseek ? ", timeout_iters: 60, batching_wait_iters: 0}" : "}");
+  return fmt::format(", attention_dp_config: {{enable_balance: true{}}}",
+                     deepseek ? ", timeout_iters: 60, batching_wait_iters: 0" : "");
 }
 
 /// Room for the longest prompt beside a full batch (benchmarks/single_node/*_trt*.sh:
@@ -180,12 +179,10 @@ std::int64_t most_tokens(const ServingRow& row) {
 
 std::string host_key(const std::optional<HostCosts>& host) {
   if (!host) return "";
-  const auto key = [](const char* name, Seconds time) {
-    return std::string(name) + ": " + std::to_string(std::llround(time.base() * 1e9)) + " ns";
-  };
-  return ", host: {" + key("iteration", host->iteration) + ", " + key("sequence", host->sequence) +
-         ", " + key("request", host->request) + ", " + key("launch", host->launch) + ", " +
-         key("gap", host->gap) + "}";
+  const auto ns = [](Seconds time) { return std::llround(time.base() * 1e9); };
+  return fmt::format(
+      ", host: {{iteration: {} ns, sequence: {} ns, request: {} ns, launch: {} ns, gap: {} ns}}",
+      ns(host->iteration), ns(host->sequence), ns(host->request), ns(host->launch), ns(host->gap));
 }
 
 /// InferenceX's runs of TensorRT-LLM pad batches to graphs up to their clients
@@ -195,49 +192,49 @@ std::string graphs_key(const ServingRow& row) {
   if (!row.varied_lengths()) return ", cuda_graph_config: {batch_sizes: []}";
   std::string sizes = "1, 2, 4";
   for (std::int64_t size = 8; size < row.concurrency; size += size < 128 ? 8 : 64)
-    sizes += ", " + std::to_string(size);
-  if (row.concurrency > 4) sizes += ", " + std::to_string(row.concurrency);
-  return ", cuda_graph_config: {enable_padding: true, batch_sizes: [" + sizes + "]}";
+    sizes += fmt::format(", {}", size);
+  if (row.concurrency > 4) sizes += fmt::format(", {}", row.concurrency);
+  return fmt::format(", cuda_graph_config: {{enable_padding: true, batch_sizes: [{}]}}", sizes);
 }
 
 /// InferenceX's runs of DeepSeek-R1 by SGLang say how long chunks are, 32,768 tokens in fp8 and
 /// 16,384 in nvfp4, and capture graphs for all of their clients (benchmarks/single_node/dsr1_*.sh).
 std::string sglang_keys(const ServingRow& row) {
   if (!row.varied_lengths() || row.model.find("DeepSeek") == std::string::npos) return "";
-  const std::string chunk = row.gemm_quant.starts_with("fp8") ? "32768" : "16384";
-  return ", chunked_prefill_size: " + chunk + ", max_prefill_tokens: 32768, cuda_graph_max_bs: " +
-         std::to_string(std::max<std::int64_t>(row.concurrency, 128));
+  return fmt::format(", chunked_prefill_size: {}, max_prefill_tokens: 32768, cuda_graph_max_bs: {}",
+                     row.gemm_quant.starts_with("fp8") ? 32768 : 16384,
+                     std::max<std::int64_t>(row.concurrency, 128));
 }
 
 std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& host) {
-  const std::string most = std::to_string(std::max<std::int64_t>(row.concurrency, 1));
+  const auto most = std::max<std::int64_t>(row.concurrency, 1);
   // Runs of InferenceX are started by `vllm serve`, whose budget is 8,192 tokens on such devices;
   // others by a library call, whose budget is 2,048 (vllm/engine/arg_utils.py).
-  const std::string budget = row.varied_lengths() ? "8192" : "2048";
+  const int budget = row.varied_lengths() ? 8192 : 2048;
   if (row.backend == "vllm")
-    return "{kind: vllm" + version_key(row.version) + async_key(row) + fusion_key(row) +
-           marlin_key(row) + ", max_num_batched_tokens: " + budget + ", max_num_seqs: " + most +
-           host_key(host) + "}";
+    return fmt::format("{{kind: vllm{}{}{}{}, max_num_batched_tokens: {}, max_num_seqs: {}{}}}",
+                       version_key(row.version), async_key(row), fusion_key(row), marlin_key(row),
+                       budget, most, host_key(host));
   if (row.backend == "sglang")
-    return "{kind: sglang" + version_key(row.version) + sglang_keys(row) +
-           ", max_running_requests: " + most + host_key(host) + "}";
+    return fmt::format("{{kind: sglang{}{}, max_running_requests: {}{}}}", version_key(row.version),
+                       sglang_keys(row), most, host_key(host));
   if (row.backend == "trtllm")
-    return "{kind: tensorrt_llm" + short_version_key(row.version) + apart_key(row) +
-           ", max_num_tokens: " + std::to_string(most_tokens(row)) + graphs_key(row) +
-           waits_key(row) + host_key(host) + "}";
+    return fmt::format("{{kind: tensorrt_llm{}{}, max_num_tokens: {}{}{}{}}}",
+                       short_version_key(row.version), apart_key(row), most_tokens(row),
+                       graphs_key(row), waits_key(row), host_key(host));
   throw config::ConfigError("no engine is called '" + row.backend + "'");
 }
 
 /// A fifth either way: enough for clients to fall out of step.
 std::string around(std::int64_t mean) {
-  return "{uniform: [" + std::to_string(std::max<std::int64_t>(1, mean - mean / 5)) + ", " +
-         std::to_string(mean + mean / 5) + "]}";
+  return fmt::format("{{uniform: [{}, {}]}}", std::max<std::int64_t>(1, mean - mean / 5),
+                     mean + mean / 5);
 }
 
 std::string lengths(const ServingRow& row, std::int64_t most) {
   if (!row.varied_lengths()) return std::to_string(most);
   const auto least = std::max<std::int64_t>(1, std::llround(0.8 * static_cast<double>(most)));
-  return "{uniform: [" + std::to_string(least) + ", " + std::to_string(most) + "]}";
+  return fmt::format("{{uniform: [{}, {}]}}", least, most);
 }
 
 }  // namespace
@@ -266,18 +263,20 @@ ServingRows read_serving_rows(const std::string& path) {
 std::string serving_experiment(const ServingRow& row, const std::string& model, bool experts,
                                const std::optional<HostCosts>& host, bool in_step) {
   const int dp = std::max(row.attention_dp, 1);
-  std::string plan = "{tp: " + std::to_string(row.gpus / dp) + ", dp: " + std::to_string(dp);
-  if (experts)
-    plan += ", ep: " + std::to_string(std::max(row.moe_ep, 1)) +
-            ", etp: " + std::to_string(std::max(row.moe_tp, 1));
-  plan += "}";
-  return "experiment: serving\nmodel: " + model +
-         "\nserving:\n  workload: {concurrency: " + std::to_string(row.concurrency) +
-         ", requests: " + std::to_string(10 * row.concurrency) +
-         ", input: " + lengths(row, row.isl) +
-         ", output: " + (in_step ? lengths(row, row.osl) : around(row.osl)) +
-         "}\n  fleet:\n    - {system: " + system_of(row) + ", parallel: " + plan +
-         precision_keys(row) + speculative_key(row) + ", engine: " + engine_of(row, host) + "}\n";
+  const std::string plan =
+      experts ? fmt::format(", ep: {}, etp: {}", std::max(row.moe_ep, 1), std::max(row.moe_tp, 1))
+              : "";
+  return fmt::format(
+      R"(experiment: serving
+model: {}
+serving:
+  workload: {{concurrency: {}, requests: {}, input: {}, output: {}}}
+  fleet:
+    - {{system: {}, parallel: {{tp: {}, dp: {}{}}}{}{}, engine: {}}}
+)",
+      model, row.concurrency, 10 * row.concurrency, lengths(row, row.isl),
+      in_step ? lengths(row, row.osl) : around(row.osl), system_of(row), row.gpus / dp, dp, plan,
+      precision_keys(row), speculative_key(row), engine_of(row, host));
 }
 
 }  // namespace orrery

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/checks/serving_targets.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -14,13 +16,9 @@ bool is_r1(const ServingRow& row) { return row.model.find("DeepSeek-R1") != std:
 
 /// All that a row says of its run.
 std::string key_of(const ServingRow& row) {
-  std::string key = row.model + " " + row.system + " " + row.backend + " " + row.version + " " +
-                    row.precision + " " + row.gemm_quant;
-  for (const std::int64_t number :
-       {row.isl, row.osl, row.concurrency, std::int64_t{row.gpus}, std::int64_t{row.attention_dp},
-        std::int64_t{row.moe_tp}, std::int64_t{row.moe_ep}})
-    key += " " + std::to_string(number);
-  return key;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", row.model, row.system, row.backend,
+                     row.version, row.precision, row.gemm_quant, row.isl, row.osl, row.concurrency,
+                     row.gpus, row.attention_dp, row.moe_tp, row.moe_ep);
 }
 
 }  // namespace
