@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "device/nvml.h"
-#include "host/system_name.h"
+#include "host/names.h"
 
 namespace orrery::measure::environment_test {
 namespace {

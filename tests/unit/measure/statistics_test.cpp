@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/statistics.h"
+#include "host/sampling.h"
 
 #include <gtest/gtest.h>
 

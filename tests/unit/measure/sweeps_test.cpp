@@ -9,7 +9,7 @@
 
 #include "device/permutation.h"
 #include "device/words.h"
-#include "host/rotation.h"
+#include "host/sampling.h"
 
 namespace orrery::measure::sweeps_test {
 namespace {

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "host/failures.h"
 #include "host/measurement.h"
 
 namespace orrery::measure::reference_test {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "host/attention_shapes.h"
-#include "host/cublaslt_names.h"
 #include "host/gemm_shapes.h"
 #include "host/grouped_shapes.h"
+#include "host/names.h"
 
 namespace orrery::measure::shapes_test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "device/nvml.h"
 #include "device/timing.cuh"
-#include "host/system_name.h"
+#include "host/names.h"
 
 namespace orrery::measure {
 namespace {

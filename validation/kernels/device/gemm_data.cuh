@@ -8,7 +8,7 @@
 #include "device/lt_gemm.cuh"
 #include "device/random.cuh"
 #include "host/reference.h"
-#include "host/rotation.h"
+#include "host/sampling.h"
 
 namespace orrery::measure {
 

@@ -12,17 +12,9 @@ namespace orrery::measure {
 enum class Format { kBf16, kE4m3, kTf32, kF32 };
 
 constexpr const char* name_of(Format format) {
-  switch (format) {
-    case Format::kBf16:
-      return "bf16";
-    case Format::kE4m3:
-      return "fp8";
-    case Format::kTf32:
-      return "tf32";
-    case Format::kF32:
-      break;
-  }
-  return "fp32";
+  if (format == Format::kBf16) return "bf16";
+  if (format == Format::kE4m3) return "fp8";
+  return format == Format::kTf32 ? "tf32" : "fp32";
 }
 
 ORRERY_HD constexpr std::size_t bytes_of(Format format) {
@@ -76,17 +68,9 @@ ORRERY_HD constexpr float decode_e4m3(std::uint8_t code) {
 
 /// The value that `format` stores for `value`.
 ORRERY_HD constexpr float rounded_to(Format format, float value) {
-  switch (format) {
-    case Format::kBf16:
-      return decode_bf16(encode_bf16(value));
-    case Format::kE4m3:
-      return decode_e4m3(encode_e4m3(value));
-    case Format::kTf32:
-      return round_tf32(value);
-    case Format::kF32:
-      break;
-  }
-  return value;
+  if (format == Format::kBf16) return decode_bf16(encode_bf16(value));
+  if (format == Format::kE4m3) return decode_e4m3(encode_e4m3(value));
+  return format == Format::kTf32 ? round_tf32(value) : value;
 }
 
 }  // namespace orrery::measure

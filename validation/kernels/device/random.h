@@ -33,15 +33,7 @@ ORRERY_HD constexpr float normal_from_bits(std::uint64_t bits) {
 enum class Data { kZeros, kRandom, kSparse };
 
 constexpr const char* name_of(Data data) {
-  switch (data) {
-    case Data::kZeros:
-      return "zeros";
-    case Data::kRandom:
-      return "random";
-    case Data::kSparse:
-      break;
-  }
-  return "sparse";
+  return data == Data::kZeros ? "zeros" : data == Data::kRandom ? "random" : "sparse";
 }
 
 /// Element `index` of a buffer: normal numbers; sparse: half of them, at random, are zero.

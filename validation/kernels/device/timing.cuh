@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "host/measurement.h"
-#include "host/rotation.h"
-#include "host/statistics.h"
+#include "host/sampling.h"
 
 namespace orrery::measure {
 

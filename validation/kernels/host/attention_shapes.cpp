@@ -3,23 +3,14 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
-#include "device/random.h"
+#include "host/sweeps.h"
 
 namespace orrery::measure {
 namespace {
 
 constexpr int kGroup = 16;  // query heads of one warp: the rows of mma.m16n8k16
 constexpr int kWarpsOfAnSm = 4;
-
-/// Random, but always the same order: a sweep cut short by time still spreads over everything.
-template <class T>
-void shuffle(std::vector<T>& items, std::uint64_t order) {
-  for (std::size_t last = items.size(); last > 1; --last) {
-    std::swap(items[last - 1], items[random_bits(order, last) % last]);
-  }
-}
 
 /// Llama 3 (8B, and 70B and 405B at tensor-parallel sizes), Qwen3 32B, one multi-head and one
 /// multi-query layer, and head_dim 64.

@@ -41,22 +41,12 @@ std::string line(int indent, const char* key, const std::string& value) {
   return std::string(static_cast<std::size_t>(indent), ' ') + key + ": " + value + '\n';
 }
 
-const char* status_name(Status status) {
-  switch (status) {
-    case Status::kOk:
-      return "ok";
-    case Status::kFailed:
-      return "failed";
-    case Status::kSkipped:
-      return "skipped";
-  }
-  return "unknown";
-}
+constexpr const char* kStatusNames[] = {"ok", "failed", "skipped"};
 
 std::string outcome_yaml(const Outcome& outcome) {
   std::string text = "  - number: " + std::to_string(outcome.number) + '\n';
   text += line(4, "name", outcome.name);
-  text += line(4, "status", status_name(outcome.status));
+  text += line(4, "status", kStatusNames[static_cast<int>(outcome.status)]);
   if (!outcome.reason.empty()) text += line(4, "reason", quoted(outcome.reason));
   text += line(4, "rows", std::to_string(outcome.rows));
   return text + line(4, "seconds", number(outcome.seconds));

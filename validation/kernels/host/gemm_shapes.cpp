@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
-#include "device/random.h"
+#include "host/sweeps.h"
 
 namespace orrery::measure {
 namespace {
@@ -70,11 +69,7 @@ std::vector<GemmShape> gemm_shapes(double most_flops) {
       if (shape.flops() <= most_flops) shapes.push_back(shape);
     }
   }
-  // Fisher-Yates by a generator of our own: std::shuffle differs between standard libraries.
-  constexpr std::uint64_t kOrder = 4711;
-  for (std::size_t last = shapes.size(); last > 1; --last) {
-    std::swap(shapes[last - 1], shapes[random_bits(kOrder, last) % last]);
-  }
+  shuffle(shapes, 4711);
   return shapes;
 }
 

@@ -6,21 +6,14 @@
 #include <numeric>
 #include <utility>
 
-#include "device/random.h"
+#include "host/sweeps.h"
 
 namespace orrery::measure {
 namespace {
 
 constexpr double kExponent = 1.2;
 
-/// Random, but always the same order: see gemm_shapes.
-template <class T>
-void shuffle(std::vector<T>& items) {
-  constexpr std::uint64_t kOrder = 1423;
-  for (std::size_t last = items.size(); last > 1; --last) {
-    std::swap(items[last - 1], items[random_bits(kOrder, last) % last]);
-  }
-}
+constexpr std::uint64_t kOrder = 1423;
 
 std::vector<double> shares(const GroupedShape& shape) {
   std::vector<double> result;
@@ -71,7 +64,7 @@ std::vector<GroupedShape> grouped_shapes() {
       }
     }
   }
-  shuffle(shapes);
+  shuffle(shapes, kOrder);
   return shapes;
 }
 
@@ -90,7 +83,7 @@ std::vector<BatchedShape> batched_shapes() {
       shapes.push_back({{size, size, size}, batch});
     }
   }
-  shuffle(shapes);
+  shuffle(shapes, kOrder);
   return shapes;
 }
 

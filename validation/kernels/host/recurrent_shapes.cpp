@@ -2,21 +2,13 @@
 #include "host/recurrent_shapes.h"
 
 #include <numeric>
-#include <utility>
 
-#include "device/random.h"
+#include "host/sweeps.h"
 
 namespace orrery::measure {
 namespace {
 
 constexpr int kKeyDim = 128, kHeadDim = 64, kTapsOfAll = 4;
-
-/// Random, but always the same order: a sweep cut short by time still spreads over everything.
-template <class T>
-void mix(std::vector<T>& items, std::uint64_t order) {
-  for (std::size_t last = items.size(); last > 1; --last)
-    std::swap(items[last - 1], items[random_bits(order, last) % last]);
-}
 
 struct Heads {
   int heads, groups, key_dim;
@@ -86,17 +78,9 @@ void add_convolutions(std::vector<RecurrentShape>& shapes, int batch, std::int64
 }  // namespace
 
 const char* name_of(RecurrentKernel kernel) {
-  switch (kernel) {
-    case RecurrentKernel::kDeltaUpdate:
-      return "delta_update";
-    case RecurrentKernel::kMambaUpdate:
-      return "mamba_update";
-    case RecurrentKernel::kConvolution:
-      return "causal_convolution";
-    case RecurrentKernel::kConvolutionUpdate:
-      break;
-  }
-  return "causal_convolution_update";
+  constexpr const char* kNames[] = {"delta_update", "mamba_update", "causal_convolution",
+                                    "causal_convolution_update"};
+  return kNames[static_cast<int>(kernel)];
 }
 
 std::int64_t RecurrentShape::states() const {
@@ -132,7 +116,7 @@ std::vector<RecurrentShape> recurrent_shapes(Depth depth, std::int64_t most_byte
     add_updates(shapes, batch, most_bytes);
     add_convolutions(shapes, batch, most_bytes);
   }
-  mix(shapes, 191);
+  shuffle(shapes, 191);
   return shapes;
 }
 
@@ -149,7 +133,7 @@ std::vector<SelectionShape> selection_shapes(Depth depth, std::int64_t most_byte
       }
     }
   }
-  mix(shapes, 193);
+  shuffle(shapes, 193);
   return shapes;
 }
 

@@ -102,14 +102,8 @@ void Comparison::require(double tolerance, const std::string& what) const {
 }
 
 double gemm_tolerance(Format format, std::int64_t k) {
-  switch (format) {
-    case Format::kE4m3:
-      return 0.01 + 5e-6 * static_cast<double>(k);
-    case Format::kBf16:
-      return 0.01;
-    default:
-      return 0.002;
-  }
+  if (format == Format::kE4m3) return 0.01 + 5e-6 * static_cast<double>(k);
+  return format == Format::kBf16 ? 0.01 : 0.002;
 }
 
 std::vector<Place> sample_places(std::int64_t rows, std::int64_t columns, int count,

@@ -2,14 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "device/host_device.h"
+#include "device/random.h"
 #include "host/measurement.h"
 
 namespace orrery::measure {
 
 inline constexpr std::int64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
+
+/// Random, but always the same order, so that a sweep cut short by time still spreads over
+/// everything: Fisher-Yates by a generator of our own, as std::shuffle differs between standard
+/// libraries.
+template <class T>
+void shuffle(std::vector<T>& items, std::uint64_t order) {
+  for (std::size_t last = items.size(); last > 1; --last)
+    std::swap(items[last - 1], items[random_bits(order, last) % last]);
+}
 
 /// first, 2*first, 4*first, ... up to `last`, with steps_per_octave - 1 sizes evenly between two
 /// powers, each a multiple of `granule`; without repeats.

@@ -6,7 +6,7 @@
 #include "device/random.cuh"
 #include "device/swizzle.h"
 #include "device/tma.cuh"
-#include "host/failures.h"
+#include "host/measurement.h"
 #include "host/reference.h"
 
 namespace orrery::measure::tma_loads {

@@ -9,7 +9,7 @@
 #include "device/random.cuh"
 #include "device/swizzle.h"
 #include "device/wgmma.cuh"
-#include "host/failures.h"
+#include "host/measurement.h"
 #include "host/reference.h"
 
 namespace orrery::measure::wgmma {

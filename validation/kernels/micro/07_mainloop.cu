@@ -5,9 +5,9 @@
 
 #include "device/mainloop.cuh"
 #include "device/random.cuh"
-#include "host/failures.h"
+#include "host/measurement.h"
 #include "host/reference.h"
-#include "host/rotation.h"
+#include "host/sampling.h"
 
 namespace orrery::measure::mainloop {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "device/gemm_data.cuh"
-#include "host/cublaslt_names.h"
-#include "host/failures.h"
+#include "host/measurement.h"
+#include "host/names.h"
 
 namespace orrery::measure::gemm {
 namespace {

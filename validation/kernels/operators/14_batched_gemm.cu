@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "device/gemm_data.cuh"
-#include "host/cublaslt_names.h"
-#include "host/failures.h"
 #include "host/grouped_shapes.h"
+#include "host/measurement.h"
+#include "host/names.h"
 
 namespace orrery::measure::batched_gemm {
 namespace {

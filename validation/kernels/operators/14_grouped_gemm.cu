@@ -8,10 +8,10 @@
 
 #include "device/lt_gemm.cuh"
 #include "device/random.cuh"
-#include "host/failures.h"
 #include "host/grouped_shapes.h"
+#include "host/measurement.h"
 #include "host/reference.h"
-#include "host/rotation.h"
+#include "host/sampling.h"
 
 namespace orrery::measure::grouped_gemm {
 namespace {

@@ -7,9 +7,9 @@
 #include "device/flash.cuh"
 #include "device/random.cuh"
 #include "host/attention_shapes.h"
-#include "host/failures.h"
+#include "host/measurement.h"
 #include "host/reference.h"
-#include "host/rotation.h"
+#include "host/sampling.h"
 
 namespace orrery::measure::attention_prefill {
 namespace {

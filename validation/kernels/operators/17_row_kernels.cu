@@ -6,9 +6,9 @@
 
 #include "device/random.cuh"
 #include "device/row_kernels.cuh"
-#include "host/failures.h"
+#include "host/measurement.h"
 #include "host/reference.h"
-#include "host/rotation.h"
+#include "host/sampling.h"
 
 namespace orrery::measure::row_kernels {
 namespace {

@@ -7,7 +7,7 @@
 #include "device/convolution.cuh"
 #include "device/random.cuh"
 #include "device/recurrent.cuh"
-#include "host/failures.h"
+#include "host/measurement.h"
 #include "host/recurrent_reference.h"
 #include "host/recurrent_shapes.h"
 #include "host/reference.h"

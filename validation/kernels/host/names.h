@@ -5,6 +5,10 @@
 
 namespace orrery::measure {
 
+/// Name of a system in the CSV files, from the GPU's name as the driver tells it: "NVIDIA H200" is
+/// "h200_sxm". A GPU without a customary name gets its own in lower case, with underscores.
+std::string system_name(const std::string& gpu);
+
 /// "128x256" for cublasLtMatmulTile_t 23: rows x columns of a block's tile, in cuBLAS's (column
 /// major) terms; the number itself for one that cublasLt.h of CUDA 13.0 does not have.
 std::string tile_name(int id);
