@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/garbage.h"
 
+#include <fmt/core.h>
+
 #include <limits>
 #include <memory>
 
@@ -22,9 +24,8 @@ std::string dropped_points(const GarbageKinds& kinds) {
   return condition;
 }
 
-std::int64_t count(const Database& database, const std::string& table,
-                   const std::string& condition) {
-  return database.integer("SELECT count(*) FROM " + table + " WHERE " + condition);
+std::int64_t count(const Database& database, const char* table, const std::string& condition) {
+  return database.integer(fmt::format("SELECT count(*) FROM {} WHERE {}", table, condition));
 }
 
 }  // namespace

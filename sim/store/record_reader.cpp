@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/record_reader.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "sim/results/record_bytes.h"
 #include "sim/store/record_writer.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/sha256.h"
 
 namespace orrery {
@@ -30,8 +34,9 @@ Configuration configuration_of(const std::string& text) {
 const Parameter& base_parameter(const RunRecord& record, const std::string& path) {
   for (const Parameter& parameter : record.base->parameters)
     if (parameter.path == path) return parameter;
-  throw StoreError(StoreFault::kCorrupt, "result " + record.identity + " varies " + path +
-                                             ", which its configuration does not have");
+  throw StoreError(StoreFault::kCorrupt,
+                   fmt::format("result {} varies {}, which its configuration does not have",
+                               record.identity, path));
 }
 
 }  // namespace
@@ -42,7 +47,7 @@ RunStatus stored_status(const Database& database, std::string_view identity,
     return run_status_from(word);
   } catch (const std::invalid_argument& error) {
     database.refuse(StoreFault::kForeign,
-                    "result " + std::string(identity) + " has an " + error.what());
+                    fmt::format("result {} has an {}", identity, error.what()));
   }
 }
 
@@ -61,11 +66,9 @@ RecordReader::RecordReader(Database& database)
       links_(database.prepare("SELECT name, links, bytes, busy_share, peak_share FROM links "
                               "WHERE point = ? AND scope = ? ORDER BY position")) {
   for (const RowTableKind& kind : kRowTables) {
-    std::string names;
-    for (std::size_t i = 0; i < kind.width; ++i)
-      names += (names.empty() ? "" : ", ") + std::string(kind.columns[i]);
-    rows_.push_back(database.prepare("SELECT " + names + " FROM " + std::string(kind.name) +
-                                     " WHERE point = ? ORDER BY position"));
+    const std::string names = comma_joined(std::span(kind.columns.data(), kind.width));
+    rows_.push_back(database.prepare(
+        fmt::format("SELECT {} FROM {} WHERE point = ? ORDER BY position", names, kind.name)));
   }
 }
 
@@ -100,10 +103,9 @@ std::optional<RunRecord> RecordReader::find(std::string_view identity) {
   }
   // Only now: all reads of a connection see the state that its first open statement saw.
   point_.reset();
-  if (!sealed || result_digest(record) != digest) {
-    database_.refuse(StoreFault::kCorrupt, "result " + record.identity + " (" + record.name +
-                                               ") does not match its digest");
-  }
+  if (!sealed || result_digest(record) != digest)
+    database_.refuse(StoreFault::kCorrupt, fmt::format("result {} ({}) does not match its digest",
+                                                       record.identity, record.name));
   return record;
 }
 
@@ -176,11 +178,11 @@ RecordReader::Values& RecordReader::values(const std::string& experiment, std::i
     labels.push_back({label, ""});
     columns += ", " + sql_name(labels.back().name);
   }
+  Statement values = database_.prepare(fmt::format("SELECT {} FROM {} WHERE point = ?", columns,
+                                                   sql_name(metrics_table(experiment))));
   return values_
       .emplace(std::pair(experiment, layout),
-               Values{std::move(metrics), std::move(labels),
-                      database_.prepare("SELECT " + columns + " FROM " +
-                                        sql_name(metrics_table(experiment)) + " WHERE point = ?")})
+               Values{std::move(metrics), std::move(labels), std::move(values)})
       .first->second;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/result_store.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
-#include <charconv>
 
 #include "sim/results/record_bytes.h"
 #include "sim/results/version.h"
@@ -16,32 +16,22 @@
 namespace orrery {
 namespace {
 
-/// Enough digits to tell any two doubles apart.
-std::string exact(double value) {
-  std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
-                                 std::chars_format::general, 17);
-  return {digits.data(), end.ptr};
-}
-
 std::string difference(const RunRecord& stored, const RunRecord& computed) {
-  if (stored.status != computed.status) {
-    return std::string("status ") + to_string(stored.status) + " and " + to_string(computed.status);
-  }
+  if (stored.status != computed.status)
+    return fmt::format("status {} and {}", to_string(stored.status), to_string(computed.status));
   for (const Metric& metric : computed.metrics) {
     const Metric* other = stored.find(metric.name);
-    if (other && other->value != metric.value) {
-      return metric.name + " " + exact(other->value) + " and " + exact(metric.value) + " " +
-             metric.unit;
-    }
+    if (other && other->value != metric.value)  // digits enough to tell any two doubles apart
+      return fmt::format("{} {:.17g} and {:.17g} {}", metric.name, other->value, metric.value,
+                         metric.unit);
   }
   return "the same metrics, but other labels, intervals, classes or provenance";
 }
 
 [[noreturn]] void throw_nondeterministic(Database& database, const RunRecord& record) {
   const std::optional<RunRecord> stored = RecordReader(database).find(record.identity);
-  throw DeterminismError("point " + record.identity + " (" + record.name +
-                         ") gave two results: " + difference(stored.value(), record));
+  throw DeterminismError(fmt::format("point {} ({}) gave two results: {}", record.identity,
+                                     record.name, difference(stored.value(), record)));
 }
 
 }  // namespace
@@ -62,18 +52,17 @@ ResultStore::~ResultStore() {
 
 ResultStore ResultStore::open(const std::filesystem::path& path, std::uint64_t max_bytes) {
   const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-  if (!std::filesystem::is_directory(folder)) {
-    throw StoreError(StoreFault::kUnreachable, path.string() + ": there is no folder " +
-                                                   folder.string() + " to create it in");
-  }
+  if (!std::filesystem::is_directory(folder))
+    throw StoreError(
+        StoreFault::kUnreachable,
+        fmt::format("{}: there is no folder {} to create it in", path.string(), folder.string()));
   return ResultStore(path, true, max_bytes);
 }
 
 ResultStore ResultStore::open_read_only(const std::filesystem::path& path) {
   ResultStore store(path, false, 0);
-  if (!store.database_) {
+  if (!store.database_)
     throw StoreError(StoreFault::kUnreachable, path.string() + ": there is no result store here");
-  }
   return store;
 }
 
@@ -230,13 +219,11 @@ void ResultStore::begin_search(const SearchRow& row) {
 void ResultStore::verify() const {
   if (!database_) return;
   const std::string integrity = database_->text("PRAGMA integrity_check");
-  if (integrity != "ok") {
-    throw StoreError(StoreFault::kCorrupt, path_.string() + ": " + integrity);
-  }
-  if (const std::string table = database_->text("PRAGMA foreign_key_check"); !table.empty()) {
-    throw StoreError(StoreFault::kCorrupt,
-                     path_.string() + ": table " + table + " refers to a point that is not there");
-  }
+  if (integrity != "ok") throw StoreError(StoreFault::kCorrupt, path_.string() + ": " + integrity);
+  if (const std::string table = database_->text("PRAGMA foreign_key_check"); !table.empty())
+    throw StoreError(
+        StoreFault::kCorrupt,
+        fmt::format("{}: table {} refers to a point that is not there", path_.string(), table));
   for_each([](const RunRecord&) {});
   read_tiles(*database_);
   read_searches(*database_);

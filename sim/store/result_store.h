@@ -12,9 +12,8 @@
 #include <vector>
 
 #include "sim/results/run_record.h"
-#include "sim/store/search_rows.h"
+#include "sim/store/kept_rows.h"
 #include "sim/store/sqlite.h"
-#include "sim/store/tile_rows.h"
 
 namespace orrery {
 

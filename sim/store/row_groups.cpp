@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/row_groups.h"
 
+#include <fmt/core.h>
+
 #include <cstring>
 #include <optional>
 #include <stdexcept>
@@ -17,16 +19,12 @@ std::string digest_of(std::int64_t number, const std::string& content) {
   return sha256_hex(std::to_string(number) + " " + content);
 }
 
-std::string range_text(std::int64_t number) {
-  return "points " + std::to_string(number * kPointsOfGroup) + " to " +
-         std::to_string((number + 1) * kPointsOfGroup - 1);
-}
-
 [[noreturn]] void throw_damaged(const Database& database, std::int64_t number) {
-  database.refuse(StoreFault::kCorrupt,
-                  "the columns of " + range_text(number) +
-                      " are damaged; `orrery sweep gc STORE --yes` makes them again from the "
-                      "results");
+  database.refuse(
+      StoreFault::kCorrupt,
+      fmt::format("the columns of points {} to {} are damaged; `orrery sweep gc STORE --yes` makes "
+                  "them again from the results",
+                  number * kPointsOfGroup, (number + 1) * kPointsOfGroup - 1));
 }
 
 std::string bytes_of(const RowGroup& group) {
@@ -140,8 +138,7 @@ bool add_row_group(Database& database, std::int64_t number) {
   const std::string content = bytes_of(group);
   Statement update =
       database.prepare("UPDATE row_groups SET content = ?, digest = ? WHERE row_group = ?");
-  update.bind_bytes(1, content).bind(2, digest_of(number, content)).bind(3, number);
-  update.run();
+  update.bind_bytes(1, content).bind(2, digest_of(number, content)).bind(3, number).run();
   return true;
 }
 

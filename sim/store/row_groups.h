@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/store/point_rows.h"
+#include "sim/store/point_columns.h"
 #include "sim/store/sqlite.h"
 
 namespace orrery {

@@ -104,7 +104,7 @@ CREATE TABLE samples (                  -- an instance at the end of some of its
   PRIMARY KEY (point, position)
 ) STRICT, WITHOUT ROWID;
 
--- Times of kernels' thread blocks, kept from run to run (tile_rows.h). Rows belong to no
+-- Times of kernels' thread blocks, kept from run to run (kept_rows.h). Rows belong to no
 -- point: any number of points may rest on one.
 CREATE TABLE tiles (
   key            TEXT PRIMARY KEY,      -- SHA-256 of kinds of blocks, their order, the machine
@@ -136,7 +136,7 @@ CREATE TABLE attempts (
   PRIMARY KEY (point, n)
 ) STRICT, WITHOUT ROWID;
 
--- Where searches began (search_rows.h). Their results are points.
+-- Where searches began (kept_rows.h). Their results are points.
 CREATE TABLE searches (
   key        TEXT PRIMARY KEY,          -- SHA-256 of what is searched and how
   sweep      TEXT NOT NULL,             -- name of the sweep, for people
@@ -160,7 +160,7 @@ CREATE TABLE column_chunks (
   chunk     INTEGER PRIMARY KEY,
   row_group INTEGER NOT NULL REFERENCES row_groups ON DELETE CASCADE,
   name      TEXT NOT NULL,              -- table/key/column: varied/parallel.tp/value
-  content   BLOB NOT NULL,              -- values by point (point_column.h)
+  content   BLOB NOT NULL,              -- values by point (point_columns.h)
   UNIQUE (row_group, name)
 ) STRICT;
 

@@ -2,6 +2,7 @@
 #include "sim/store/store_file.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -43,12 +44,12 @@ Content check_content(const Database& database, const fs::path& path) {
   }
   if (version != kStoreVersion) {
     const bool newer = version > kStoreVersion;
-    throw StoreError(StoreFault::kVersion,
-                     path.string() + " was written by " + (newer ? "a newer" : "an older") +
-                         " version (store version " + std::to_string(version) +
-                         ", this one knows " + std::to_string(kStoreVersion) +
-                         "); use that version to open it" +
-                         (newer ? "" : ", or choose another file and simulate its points again"));
+    throw StoreError(
+        StoreFault::kVersion,
+        fmt::format("{} was written by {} version (store version {}, this one knows {}); use that "
+                    "version to open it{}",
+                    path.string(), newer ? "a newer" : "an older", version, kStoreVersion,
+                    newer ? "" : ", or choose another file and simulate its points again"));
   }
   return Content::kStore;
 }
@@ -167,11 +168,11 @@ void require_whole(const fs::path& path) {
     throw StoreError(StoreFault::kUnreachable, path.string() + " is a directory, not a file");
   // Twice, because a commit may have ended between the looks of one.
   if (!is_cut_off(path) || !is_cut_off(path)) return;
-  throw StoreError(StoreFault::kCorrupt,
-                   path.string() + ": the file has lost its end: it has " +
-                       std::to_string(fs::file_size(path, ignored)) + " of " +
-                       std::to_string(stated_bytes(path)) +
-                       " bytes; it was left as it is: restore a copy, or choose another file");
+  throw StoreError(
+      StoreFault::kCorrupt,
+      fmt::format("{}: the file has lost its end: it has {} of {} bytes; it was left as it is: "
+                  "restore a copy, or choose another file",
+                  path.string(), fs::file_size(path, ignored), stated_bytes(path)));
 }
 
 Content checked_content(const Database& database, const fs::path& path) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/views.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 
@@ -37,7 +39,7 @@ std::string view_of_runs(const Database& database) {
   std::map<std::string, std::string> found;  // where a metric is, by its name
   std::string joins;
   for (const std::string& table : metrics_tables(database)) {
-    joins += " LEFT JOIN " + sql_name(table) + " USING (point)";
+    joins += fmt::format(" LEFT JOIN {} USING (point)", sql_name(table));
     for (const std::string& column : columns_of(database, table)) {
       std::string& places = found[column];
       places += (places.empty() ? "" : ", ") + sql_name(table) + "." + sql_name(column);
@@ -71,15 +73,12 @@ std::string view_of_best(const Database& database) {
       const MetricInfo* metric = find_metric(column);
       if (metric == nullptr || metric->follows == Follows::kNothing) continue;
       const bool least = metric->follows == Follows::kTime;
-      std::string best = least ? "min(" : "max(";
-      best.append(sql_name(column)).append(")");
+      const std::string best = fmt::format("{}({})", least ? "min" : "max", sql_name(column));
       sql += sql.empty() ? "CREATE VIEW v_best AS " : " UNION ALL ";
-      sql.append("SELECT '").append(column).append("' AS metric, '");
-      sql.append(least ? "least" : "most").append("' AS best, ").append(best);
-      sql.append(" AS value, '").append(metric->unit);
-      sql.append("' AS unit, experiment, name, identity FROM ").append(sql_name(table));
-      sql.append(" JOIN points USING (point) WHERE status = 'ok' HAVING ").append(best);
-      sql.append(" IS NOT NULL");
+      sql += fmt::format(
+          "SELECT '{}' AS metric, '{}' AS best, {} AS value, '{}' AS unit, experiment, name, "
+          "identity FROM {} JOIN points USING (point) WHERE status = 'ok' HAVING {} IS NOT NULL",
+          column, least ? "least" : "most", best, metric->unit, sql_name(table), best);
     }
   }
   return sql.empty() ? "CREATE VIEW v_best AS SELECT NULL AS metric WHERE 0" : sql;

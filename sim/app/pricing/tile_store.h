@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/kernels/tile_model.h"
-#include "sim/store/tile_rows.h"
+#include "sim/store/kept_rows.h"
 
 namespace orrery {
 
