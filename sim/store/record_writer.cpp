@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/store/record_writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include "sim/store/record_reader.h"
 #include "sim/store/row_groups.h"
 #include "sim/store/views.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/sha256.h"
 
 namespace orrery {
@@ -51,22 +54,24 @@ std::string layout_key(const RunRecord& record) {
   return key;
 }
 
-/// A statement that adds a row, or finds the one that is there; gives its id.
-std::int64_t intern(Database& database, const std::string& table, const std::string& id,
-                    const std::vector<std::pair<std::string, std::string>>& columns) {
-  Statement find = database.prepare("SELECT " + id + " FROM " + table + " WHERE " +
-                                    columns.front().first + " = ?");
-  find.bind(1, columns.front().second);
+/// A statement that adds a row with values of these columns.
+Statement insertion(const Database& database, std::string_view table,
+                    const std::vector<std::string>& columns) {
+  const std::string places = comma_joined(columns, [](const std::string&) { return "?"; });
+  return database.prepare(
+      fmt::format("INSERT INTO {} ({}) VALUES ({})", table, comma_joined(columns), places));
+}
+
+/// Adds a row, or finds the one that is there by its first column; gives its id.
+std::int64_t intern(Database& database, const char* table, const char* id,
+                    const std::vector<std::string>& columns,
+                    const std::vector<std::string>& values) {
+  Statement find =
+      database.prepare(fmt::format("SELECT {} FROM {} WHERE {} = ?", id, table, columns.front()));
+  find.bind(1, values.front());
   if (find.step()) return find.integer(0);
-  std::string names, places;
-  for (const auto& [name, value] : columns) {
-    names += (names.empty() ? "" : ", ") + name;
-    places += places.empty() ? "?" : ", ?";
-  }
-  Statement insert =
-      database.prepare("INSERT INTO " + table + " (" + names + ") VALUES (" + places + ")");
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    insert.bind(static_cast<int>(i) + 1, columns[i].second);
+  Statement insert = insertion(database, table, columns);
+  for (std::size_t i = 0; i < values.size(); ++i) insert.bind(static_cast<int>(i) + 1, values[i]);
   insert.run();
   return database.last_row();
 }
@@ -154,7 +159,7 @@ std::int64_t RecordWriter::insert(const RunRecord& record, const std::string& di
 
 std::int64_t RecordWriter::id_of(const Configuration& configuration) {
   const std::string json = json_of(configuration);
-  return intern(database_, "configurations", "base", {{"hash", sha256_hex(json)}, {"json", json}});
+  return intern(database_, "configurations", "base", {"hash", "json"}, {sha256_hex(json), json});
 }
 
 std::optional<std::int64_t> RecordWriter::base_of(const RunRecord& record,
@@ -182,29 +187,23 @@ RecordWriter::Values& RecordWriter::values_of(const RunRecord& record) {
   const auto known = values_.find(key);
   if (known != values_.end()) return known->second;
   add_columns(record);
-  std::string columns = "point", places = "?";
-  const auto add = [&](const std::string& name) {
-    columns += ", " + sql_name(name);
-    places += ", ?";
-  };
+  std::vector<std::string> columns = {"point"};
   for (const Metric& metric : record.metrics)
-    if (metric.name != kWallTimeMetric) add(metric.name);
-  for (const Label& label : record.labels) add(label.name);
-  const std::int64_t layout = intern(database_, "layouts", "layout", {{"json", layout_of(record)}});
-  return values_
-      .emplace(key, Values{layout, database_.prepare("INSERT INTO " +
-                                                     sql_name(metrics_table(record.experiment)) +
-                                                     " (" + columns + ") VALUES (" + places + ")")})
-      .first->second;
+    if (metric.name != kWallTimeMetric) columns.push_back(sql_name(metric.name));
+  for (const Label& label : record.labels) columns.push_back(sql_name(label.name));
+  const std::int64_t layout = intern(database_, "layouts", "layout", {"json"}, {layout_of(record)});
+  const std::string table = sql_name(metrics_table(record.experiment));
+  return values_.emplace(key, Values{layout, insertion(database_, table, columns)}).first->second;
 }
 
 void RecordWriter::add_columns(const RunRecord& record) {
   const std::string table = metrics_table(record.experiment);
   bool changed = false;
   if (columns_of(database_, table).empty()) {
-    database_.execute(("CREATE TABLE " + sql_name(table) +
-                       " (point INTEGER PRIMARY KEY REFERENCES points ON DELETE CASCADE) STRICT")
-                          .c_str());
+    const std::string sql = fmt::format(
+        "CREATE TABLE {} (point INTEGER PRIMARY KEY REFERENCES points ON DELETE CASCADE) STRICT",
+        sql_name(table));
+    database_.execute(sql.c_str());
     changed = true;
   }
   const std::vector<std::string> there = columns_of(database_, table);
@@ -260,13 +259,9 @@ void RecordWriter::insert_links(std::int64_t point, const char* scope,
 
 void RecordWriter::insert_rows(std::int64_t point, const ResultRows& rows) {
   const RowTableKind& kind = row_table(rows.name);
-  std::string names = "point, position", places = "?, ?";
-  for (std::size_t i = 0; i < kind.width; ++i) {
-    names += ", " + std::string(kind.columns[i]);
-    places += ", ?";
-  }
-  Statement insert = database_.prepare("INSERT INTO " + std::string(kind.name) + " (" + names +
-                                       ") VALUES (" + places + ")");
+  std::vector<std::string> columns = {"point", "position"};
+  columns.insert(columns.end(), kind.columns.begin(), kind.columns.begin() + kind.width);
+  Statement insert = insertion(database_, kind.name, columns);
   const std::size_t count = rows.values.size() / kind.width;
   for (std::size_t row = 0; row < count; ++row) {
     insert.bind(1, point).bind(2, static_cast<std::int64_t>(row));
