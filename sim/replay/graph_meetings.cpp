@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/replay/graph_meetings.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <numeric>
+#include <span>
 
 #include "sim/replay/graph_replay.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -15,21 +17,11 @@ constexpr std::size_t kMostRanksNamed = 8;
 constexpr std::size_t kMostMeetingsNamed = 16;
 
 std::string list_of_ranks(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size() && i < kMostRanksNamed; ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(ranks[i]);
-  }
-  if (ranks.size() > kMostRanksNamed)
-    text += " and " + std::to_string(ranks.size() - kMostRanksNamed) + " more";
-  return text;
-}
-
-/// To the byte, which is what may differ.
-std::string bytes_text(Bytes bytes) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.0f B", bytes.base());
-  return text.data();
+  const std::span named(ranks.data(), std::min(ranks.size(), kMostRanksNamed));
+  const std::string list = comma_joined(named, [](int rank) { return std::to_string(rank); });
+  const std::size_t more = ranks.size() - named.size();
+  return fmt::format("{} {}{}", ranks.size() == 1 ? "rank" : "ranks", list,
+                     more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
 /// Parts of different sizes are usual there, and each rank knows only its own.
@@ -57,8 +49,7 @@ const std::vector<int>& GraphMeetings::members(std::uint32_t group) const {
 
 std::string GraphMeetings::place(int rank, NodeId node) const {
   const ImportedGraph& graph = run_.graphs[run_.graph_of_rank[static_cast<std::size_t>(rank)]];
-  return "node " + std::to_string(graph.ids[node]) + " '" + std::string(graph.name(node)) +
-         "' of rank " + std::to_string(rank);
+  return fmt::format("node {} '{}' of rank {}", graph.ids[node], graph.name(node), rank);
 }
 
 GraphMeetings::Group& GraphMeetings::group(std::uint32_t number, int rank, NodeId node) {
@@ -68,13 +59,10 @@ GraphMeetings::Group& GraphMeetings::group(std::uint32_t number, int rank, NodeI
   std::sort(group.ranks.begin(), group.ranks.end());
   if (std::adjacent_find(group.ranks.begin(), group.ranks.end()) != group.ranks.end())
     throw GraphMismatch(place(rank, node) + ": its group has a rank twice");
-  if (group.ranks.empty() || group.ranks.front() < 0 || group.ranks.back() >= run_.ranks()) {
-    throw GraphMismatch(place(rank, node) + ": its group has " +
-                        (group.ranks.empty()
-                             ? "no ranks"
-                             : "rank " + std::to_string(group.ranks.back()) + ", the run has " +
-                                   std::to_string(run_.ranks()) + " ranks"));
-  }
+  if (group.ranks.empty()) throw GraphMismatch(place(rank, node) + ": its group has no ranks");
+  if (group.ranks.front() < 0 || group.ranks.back() >= run_.ranks())
+    throw GraphMismatch(fmt::format("{}: its group has rank {}, the run has {} ranks",
+                                    place(rank, node), group.ranks.back(), run_.ranks()));
   group.begun.resize(group.ranks.size());
   for (const int member : group.ranks) group.present += is_present(member) ? 1 : 0;
   return group;
@@ -128,11 +116,9 @@ std::uint32_t GraphMeetings::collective(int rank, NodeId node, const ImportedMes
 /// The message that the rank sends or receives.
 std::uint32_t GraphMeetings::message(int rank, NodeId node, const ImportedMessage& message) {
   const bool sends = graph(rank).nodes[node].kind == NodeKind::kSend;
-  if (message.peer < 0 || message.peer >= run_.ranks()) {
-    throw GraphMismatch(place(rank, node) + (sends ? ": is for" : ": is from") + " rank " +
-                        std::to_string(message.peer) + ", the run has " +
-                        std::to_string(run_.ranks()) + " ranks");
-  }
+  if (message.peer < 0 || message.peer >= run_.ranks())
+    throw GraphMismatch(fmt::format("{}: is {} rank {}, the run has {} ranks", place(rank, node),
+                                    sends ? "for" : "from", message.peer, run_.ranks()));
   const int source = sends ? rank : message.peer;
   const int destination = sends ? message.peer : rank;
   std::uint32_t number = 0;
@@ -161,13 +147,13 @@ void GraphMeetings::compare(const GraphMeeting& meeting, int rank, NodeId node,
                         place(rank, node) + ", but " + what);
   };
   if (first.kind != message.kind)
-    refuse("one is " + std::string(to_string(first.kind)) + ", the other " +
-           to_string(message.kind));
+    refuse(fmt::format("one is {}, the other {}", to_string(first.kind), to_string(message.kind)));
   if (first.bytes.base() != message.bytes.base() && !may_differ(first.kind))
-    refuse("one has " + bytes_text(first.bytes) + ", the other " + bytes_text(message.bytes));
+    refuse(fmt::format("one has {:.0f} B, the other {:.0f} B", first.bytes.base(),
+                       message.bytes.base()));
   if (first.root != message.root)
-    refuse("the root of one is member " + std::to_string(first.root) +
-           " of the group, of the other " + std::to_string(message.root));
+    refuse(fmt::format("the root of one is member {} of the group, of the other {}", first.root,
+                       message.root));
 }
 
 std::uint32_t GraphMeetings::arrive(int rank, NodeId node, std::uint32_t slot) {
@@ -211,8 +197,8 @@ std::string GraphMeetings::waiting() const {
     for (std::size_t i = 0; i < meeting.ranks.size(); ++i) {
       if (++all > kMostMeetingsNamed) continue;
       ++named;
-      text += "\n  " + place(meeting.ranks[i], meeting.nodes[i]) + ", " +
-              to_string(meeting.message.kind) + ", waits for " + missing(meeting);
+      text += fmt::format("\n  {}, {}, waits for {}", place(meeting.ranks[i], meeting.nodes[i]),
+                          to_string(meeting.message.kind), missing(meeting));
     }
   }
   if (all > named) text += "\n  and " + std::to_string(all - named) + " more";

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "sim/graph/imported_graph.h"
-#include "sim/replay/graph_chain.h"
 #include "sim/replay/graph_meetings.h"
 #include "sim/replay/graph_replay.h"
 #include "sim/replay/replayer.h"

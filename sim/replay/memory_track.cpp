@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/replay/memory_track.h"
-
+#include "sim/replay/program_replayer.h"
 #include "sim/trace/timeline.h"
 
 namespace orrery {

@@ -14,6 +14,18 @@ constexpr int kStreamBit = 26;
 
 }  // namespace
 
+std::vector<Actor> actors_of(const Program& program, bool unfolded) {
+  std::vector<Actor> actors;
+  for (std::uint32_t role = 0; role < program.roles.size(); ++role) {
+    if (!unfolded) {
+      actors.push_back({role, -1});
+      continue;
+    }
+    for (const int rank : program.roles[role].ranks) actors.push_back({role, rank});
+  }
+  return actors;
+}
+
 ProgramReplayer::ProgramReplayer(const Program& program, const Costs& costs,
                                  const ReplayOptions& options)
     : Replayer(costs, options, options.links != nullptr ? *options.links : idle_links(costs)),
@@ -47,27 +59,13 @@ void ProgramReplayer::check_costs() const {
   if (costs_.kernels.size() != program_.kernels.size() || costs_.transfers.size() != meetings) {
     throw std::logic_error("costs belong to another program");
   }
-  const auto too_long = [](Picoseconds duration) { return duration > kMaxTime; };
-  for (const KernelCost& cost : costs_.kernels) {
-    if (too_long(cost.duration)) {
-      throw std::overflow_error("a kernel takes more than 2^63 ps");
-    }
-  }
-  for (const TransferCost& cost : costs_.transfers) {
-    if (too_long(cost.latency)) {
-      throw std::overflow_error("a latency of more than 2^63 ps");
-    }
-  }
-  for (const Transfer& transfer : program_.transfers) {
-    if (transfer.participants < 1) {
-      throw std::logic_error("a transfer without participants");
-    }
-  }
+  for (const KernelCost& cost : costs_.kernels)
+    if (cost.duration > kMaxTime) throw std::overflow_error("a kernel takes more than 2^63 ps");
+  for (const TransferCost& cost : costs_.transfers)
+    if (cost.latency > kMaxTime) throw std::overflow_error("a latency of more than 2^63 ps");
+  for (const Transfer& transfer : program_.transfers)
+    if (transfer.participants < 1) throw std::logic_error("a transfer without participants");
   if (streams_ > 32) throw std::logic_error("more than 32 streams");
-}
-
-std::span<const std::uint32_t> ProgramReplayer::flights_of(std::uint32_t meeting) const {
-  return {&flights_[meeting], 1};
 }
 
 void ProgramReplayer::set_meetings() {
@@ -91,25 +89,17 @@ void ProgramReplayer::freeze_blocks() {
   for (const OperatorGraph& graph : program_.blocks) {
     blocks_.push_back(freeze(graph, streams_));
     for (const FrozenOperator& op : blocks_.back().operators) {
-      check_operator(op);
+      const bool compute = op.kind == OperatorKind::kCompute;
+      if (op.work >= (compute ? program_.kernels.size() : program_.transfers.size()))
+        throw std::logic_error("an operator names an unknown kernel or transfer");
     }
-  }
-}
-
-void ProgramReplayer::check_operator(const FrozenOperator& op) const {
-  const bool compute = op.kind == OperatorKind::kCompute;
-  if (op.work >= (compute ? program_.kernels.size() : program_.transfers.size())) {
-    throw std::logic_error("an operator names an unknown kernel or transfer");
   }
 }
 
 void ProgramReplayer::place_cursors() {
   for (const Role& role : program_.roles) {
-    for (const BlockId block : role.calls) {
-      if (block >= blocks_.size()) {
-        throw std::logic_error("a role calls an unknown block");
-      }
-    }
+    for (const BlockId block : role.calls)
+      if (block >= blocks_.size()) throw std::logic_error("a role calls an unknown block");
   }
   cursors_.resize(actors_.size() * streams_);
   for (std::size_t i = 0; i < cursors_.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -9,13 +10,47 @@
 
 #include "sim/graph/frozen_block.h"
 #include "sim/graph/images.h"
-#include "sim/replay/actors.h"
+#include "sim/graph/program.h"
+#include "sim/graph/tensors.h"
 #include "sim/replay/critical_path.h"
 #include "sim/replay/huge_pages.h"
-#include "sim/replay/memory_track.h"
 #include "sim/replay/replayer.h"
+#include "sim/units/time.h"
 
 namespace orrery {
+
+/// Who plays in a replay: a role for all its ranks, or one of them.
+struct Actor {
+  std::uint32_t role = 0;
+  int rank = -1;  ///< -1: all ranks of the role
+};
+
+/// The roles in order, or each rank of each.
+std::vector<Actor> actors_of(const Program& program, bool unfolded);
+
+/// Writes the memory of each role, or rank, over time into a timeline, as counters in bytes: what
+/// it holds all the time (Role::held), and the tensors that its operators make and free, by
+/// TensorRole. Nothing of programs that name no tensors.
+class MemoryTrack {
+ public:
+  /// @param program, timeline outlive it
+  MemoryTrack(const Program& program, const std::vector<Actor>& actors, Timeline& timeline);
+
+  /// An operator starts, and what it makes is there.
+  void starts(std::uint32_t actor, BlockId block, OperatorId op, Picoseconds now);
+  /// It has ended, and what it frees is gone.
+  void ends(std::uint32_t actor, BlockId block, OperatorId op, Picoseconds now);
+
+ private:
+  void apply(std::uint32_t actor, BlockId block, OperatorId op, bool ends, Picoseconds now);
+  void write(std::uint32_t actor, TensorRole tensors, Picoseconds now);
+
+  const Program& program_;
+  Timeline& timeline_;
+  std::vector<std::vector<std::uint32_t>> first_event_;  ///< first events by block and operator
+  std::vector<std::array<Bytes, kTensorRoles>> alive_;   ///< bytes by actor and TensorRole
+  std::vector<Bytes> held_;                              ///< bytes by actor
+};
 
 /// The replay of a program: operators start in the order of their streams.
 ///
@@ -111,7 +146,9 @@ class ProgramReplayer final : public Replayer {
   void prefetch(const Event& event) const override;
   void flight_ended(std::uint32_t meeting, Picoseconds now) override;
   void load_devices(std::uint32_t meeting, Picoseconds now, bool begins) override;
-  std::span<const std::uint32_t> flights_of(std::uint32_t meeting) const override;
+  std::span<const std::uint32_t> flights_of(std::uint32_t meeting) const override {
+    return {&flights_[meeting], 1};
+  }
   double ended(std::uint32_t meeting) const override {
     return static_cast<double>(meetings_[meeting].completed);
   }
@@ -121,7 +158,6 @@ class ProgramReplayer final : public Replayer {
 
   void check_costs() const;
   void freeze_blocks();
-  void check_operator(const FrozenOperator& op) const;
   void place_cursors();
   void set_meetings();
 

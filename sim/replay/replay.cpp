@@ -4,7 +4,6 @@
 #include <string>
 
 #include "sim/events/simulation.h"
-#include "sim/replay/actors.h"
 #include "sim/replay/program_replayer.h"
 #include "sim/trace/timeline.h"
 
@@ -21,9 +20,8 @@ void name_tracks(const Program& program, const std::vector<Actor>& actors, Timel
       name += " x" + std::to_string(role.ranks.size());
     }
     timeline.process(actor, name);
-    for (std::uint32_t stream = 0; stream < program.streams.size(); ++stream) {
+    for (std::uint32_t stream = 0; stream < program.streams.size(); ++stream)
       timeline.thread(actor, stream, program.streams[stream]);
-    }
   }
 }
 
@@ -36,10 +34,8 @@ ReplayResult replay(const Program& program, const Costs& costs, const ReplayOpti
   ProgramReplayer replayer(program, costs, options);
   Simulation::instance().run(replayer);
   if (!replayer.finished()) {
-    const std::string stall = replayer.stall_report(options.topology);
-    if (!stall.empty()) {
+    if (const std::string stall = replayer.stall_report(options.topology); !stall.empty())
       throw LinkDownError(stall);
-    }
     throw DeadlockError(replayer.deadlock_report());
   }
   return replayer.result();

@@ -11,27 +11,13 @@ namespace {
 
 /// The part of a breakdown that a kernel's time belongs to.
 Picoseconds& kernel_part(TimeBreakdown& breakdown, Category category) {
-  switch (category) {
-    case Category::kCompute:
-      return breakdown.compute;
-    case Category::kOptimizer:
-      return breakdown.optimizer;
-    case Category::kCommunication:
-      return breakdown.exposed_communication;
-  }
-  return breakdown.compute;
+  if (category == Category::kOptimizer) return breakdown.optimizer;
+  return category == Category::kCommunication ? breakdown.exposed_communication : breakdown.compute;
 }
 
 const char* to_string(Category category) {
-  switch (category) {
-    case Category::kCompute:
-      return "compute";
-    case Category::kOptimizer:
-      return "optimizer";
-    case Category::kCommunication:
-      return "communication";
-  }
-  return "?";
+  if (category == Category::kOptimizer) return "optimizer";
+  return category == Category::kCommunication ? "communication" : "compute";
 }
 
 }  // namespace
@@ -178,9 +164,7 @@ ReplayResult ProgramReplayer::result() const {
       result.last_rank = rank;
     }
   }
-  for (RoleResult& role : result.roles) {
-    role.breakdown.idle = result.end - role.end;
-  }
+  for (RoleResult& role : result.roles) role.breakdown.idle = result.end - role.end;
   add_links(result);
   return result;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,13 +11,34 @@
 #include "sim/serving/autoscaler.h"
 #include "sim/serving/handover.h"
 #include "sim/serving/instance.h"
-#include "sim/serving/load_reports.h"
 #include "sim/serving/request_source.h"
 #include "sim/serving/router.h"
 #include "sim/serving/serving_log.h"
 #include "sim/serving/serving_observer.h"
+#include "sim/units/units.h"
 
 namespace orrery {
+
+/// The loads that a router sees. Instances report theirs at fixed intervals; between two reports
+/// the router adds the requests that it has sent itself.
+class LoadReports {
+ public:
+  /// @param interval between two reports; 0: every change is reported at once
+  explicit LoadReports(Seconds interval = {}) : interval_(to_picoseconds(interval)) {}
+
+  bool at_once() const { return interval_ == 0; }
+  Picoseconds interval() const { return interval_; }
+  /// All instances report.
+  void report(const std::vector<Instance>& instances);
+  /// The router has sent a request, which the instance already expects.
+  void sent(const Request& request, std::size_t instance);
+  /// What the router sees of an instance now.
+  InstanceView view(const std::vector<Instance>& instances, std::size_t instance) const;
+
+ private:
+  Picoseconds interval_;
+  std::vector<InstanceView> last_;  ///< last reports and the requests sent since, by instance
+};
 
 /// Requests, the router that spreads them, and the instances that answer them, in time. One event
 /// for each arrival and for each iteration.
