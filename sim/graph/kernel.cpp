@@ -31,28 +31,6 @@ double weight_bytes(Precision precision, WeightFormat format) {
   return ((format.sparse ? (bits + kIndexBits) / 2 : bits) + format.scale_bits) / 8;
 }
 
-const char* to_string(Precision precision) {
-  switch (precision) {
-    case Precision::kFp32:
-      return "fp32";
-    case Precision::kTf32:
-      return "tf32";
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kFp16:
-      return "fp16";
-    case Precision::kFp8:
-      return "fp8";
-    case Precision::kFp8Block:
-      return "fp8_block";
-    case Precision::kNvfp4:
-      return "nvfp4";
-    case Precision::kInt8:
-      return "int8";
-  }
-  return "?";
-}
-
 ExpertLoad even_load(double active, double rows, double experts) {
   ExpertLoad load;
   load.active = active;

@@ -60,20 +60,6 @@ class TensorCheck {
 
 }  // namespace
 
-const char* to_string(TensorRole role) {
-  switch (role) {
-    case TensorRole::kActivation:
-      return "activations";
-    case TensorRole::kWorking:
-      return "working";
-    case TensorRole::kLogits:
-      return "logits";
-    case TensorRole::kGradient:
-      return "gradients";
-  }
-  return "?";
-}
-
 void MemoryProfile::Level::add(Bytes bytes) {
   left += bytes;
   peak = std::max(peak, left);

@@ -8,20 +8,6 @@
 
 namespace orrery {
 
-const char* to_string(LinkKind kind) {
-  switch (kind) {
-    case LinkKind::kOnPackage:
-      return "on_package";
-    case LinkKind::kScaleUp:
-      return "scale_up";
-    case LinkKind::kScaleOut:
-      return "scale_out";
-    case LinkKind::kHost:
-      return "host";
-  }
-  return "?";
-}
-
 /// "leaf" of "group0/leaf3".
 std::string_view end_class(std::string_view end) {
   end.remove_prefix(end.rfind('/') + 1);  // npos + 1 is 0

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/graph/verify_order.h"
+
+#include <fmt/core.h>
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "sim/graph/frozen_block.h"
-#include "sim/graph/verify_transfers.h"
 
 namespace orrery {
 namespace {
@@ -146,12 +148,11 @@ class OrderCheck {
         std::mismatch(a.begin(), a.end(), b.begin(), b.end(),
                       [](const Call& x, const Call& y) { return x.transfer == y.transfer; });
     const auto name = [this](std::uint32_t role, const Call& call) {
-      return "'" + program_.transfers[call.transfer].name + "' for " + role_name(program_, role) +
-             " (" + place_name(program_, call.block, call.op) + ")";
+      return fmt::format("'{}' for {} ({})", program_.transfers[call.transfer].name,
+                         role_name(program_, role), place_name(program_, call.block, call.op));
     };
-    return "members of a communicator call in different orders: call " +
-           std::to_string(at_a - a.begin() + 1) + " is " + name(role_a, *at_a) + ", but " +
-           name(role_b, *at_b);
+    return fmt::format("members of a communicator call in different orders: call {} is {}, but {}",
+                       at_a - a.begin() + 1, name(role_a, *at_a), name(role_b, *at_b));
   }
 
   const Program& program_;

@@ -26,14 +26,6 @@ struct TransferUse {
 /// Uses by transfer, ascending by role.
 using TransferUses = std::vector<std::vector<TransferUse>>;
 
-/// Counts the uses of every transfer, block by block. Adds a finding where a role uses one on
-/// several streams or both sends and receives it.
-TransferUses collect_uses(const Program& program, std::vector<std::string>& findings);
-
-/// Participants meet equally often; a message has one sender and one receiver.
-void check_counts(const Program& program, const TransferUses& uses,
-                  std::vector<std::string>& findings);
-
 /// All members of a communicator call its transfers in the same order. For a program with sound
 /// counts.
 void check_order(const Program& program, const TransferUses& uses,
