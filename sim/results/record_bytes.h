@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sim/results/run_record.h"
 
@@ -15,6 +17,11 @@ class ByteWriter {
   void add(std::uint64_t number);
   void add(double number);
   void add(std::string_view text);
+  /// The elements' own bytes, as one text.
+  template <class T>
+  void add_array(const std::vector<T>& values) {
+    add(std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)));
+  }
   const std::string& bytes() const { return bytes_; }
 
  private:
@@ -28,6 +35,13 @@ class ByteReader {
   std::uint64_t number();
   double real();
   std::string text();
+  template <class T>
+  std::vector<T> array() {
+    const std::string bytes = text();
+    std::vector<T> values(bytes.size() / sizeof(T));
+    if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+    return values;
+  }
   bool at_end() const { return rest_.empty(); }
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/results/run_record.h"
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -57,62 +58,46 @@ void add_metrics(ordered_json& json, const RunRecord& record) {
   json["breakdown"] = std::move(breakdown);
 }
 
-ordered_json classes_to_json(const std::vector<ClassBreakdown>& classes) {
-  ordered_json list = ordered_json::array();
-  for (const ClassBreakdown& c : classes) {
-    list.push_back({{"name", c.name},
-                    {"count", c.count},
-                    {"time_s", c.time_s},
-                    {"flops", c.flops},
-                    {"bytes", c.bytes}});
-  }
-  return list;
+ordered_json item_of(const ClassBreakdown& c) {
+  return {{"name", c.name},
+          {"count", c.count},
+          {"time_s", c.time_s},
+          {"flops", c.flops},
+          {"bytes", c.bytes}};
 }
 
-ordered_json components_to_json(const std::vector<ComponentUse>& components) {
-  ordered_json list = ordered_json::array();
-  for (const ComponentUse& c : components) {
-    list.push_back({{"name", c.name}, {"busy_share", c.busy_share}, {"sent_bytes", c.sent_bytes}});
-  }
-  return list;
+ordered_json item_of(const ComponentUse& use) {
+  return {{"name", use.name}, {"busy_share", use.busy_share}, {"sent_bytes", use.sent_bytes}};
 }
 
-ordered_json links_to_json(const std::vector<LinkUse>& links) {
-  ordered_json list = ordered_json::array();
-  for (const LinkUse& use : links) {
-    list.push_back({{"name", use.name},
-                    {"links", use.links},
-                    {"bytes", use.bytes},
-                    {"busy_share", use.busy_share},
-                    {"peak_share", use.peak_share}});
-  }
-  return list;
+ordered_json item_of(const LinkUse& use) {
+  return {{"name", use.name},
+          {"links", use.links},
+          {"bytes", use.bytes},
+          {"busy_share", use.busy_share},
+          {"peak_share", use.peak_share}};
 }
 
-ordered_json parameters_to_json(const std::vector<Parameter>& parameters) {
+ordered_json item_of(const Parameter& p) {
+  return {{"path", p.path},
+          {"text", p.text},
+          {"value", p.value ? ordered_json(*p.value) : ordered_json()},
+          {"unit", p.unit},
+          {"origin", p.origin}};
+}
+
+template <class Item>
+ordered_json list_of(const std::vector<Item>& items) {
   ordered_json list = ordered_json::array();
-  for (const Parameter& p : parameters) {
-    ordered_json item = {{"path", p.path}, {"text", p.text}, {"value", nullptr}};
-    if (p.value) item["value"] = *p.value;
-    item["unit"] = p.unit;
-    item["origin"] = p.origin;
-    list.push_back(std::move(item));
-  }
+  for (const Item& item : items) list.push_back(item_of(item));
   return list;
 }
 
 }  // namespace
 
 const char* to_string(RunStatus status) {
-  switch (status) {
-    case RunStatus::kOk:
-      return "ok";
-    case RunStatus::kInfeasible:
-      return "infeasible";
-    case RunStatus::kFailed:
-      return "failed";
-  }
-  throw std::logic_error("run status out of range");
+  constexpr std::array kNames = {"ok", "infeasible", "failed"};
+  return kNames.at(static_cast<std::size_t>(status));
 }
 
 RunStatus run_status_from(std::string_view word) {
@@ -181,13 +166,13 @@ ordered_json to_json(const RunRecord& record) {
                        {"status", to_string(record.status)},
                        {"reason", record.reason}};
   add_metrics(json, record);
-  json["classes"] = classes_to_json(record.classes);
-  json["components"] = components_to_json(record.components);
-  json["link_classes"] = links_to_json(record.link_classes);
-  json["links"] = links_to_json(record.links);
+  json["classes"] = list_of(record.classes);
+  json["components"] = list_of(record.components);
+  json["link_classes"] = list_of(record.link_classes);
+  json["links"] = list_of(record.links);
   json["provenance"] = record.provenance;
   json["configuration"] = record.configuration();
-  json["parameters"] = parameters_to_json(record.parameters());
+  json["parameters"] = list_of(record.parameters());
   return json;
 }
 

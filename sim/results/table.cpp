@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/results/table.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -86,16 +88,10 @@ std::size_t code_point_width(char32_t c) {
 }  // namespace
 
 std::string format_percent(double share, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f %%", digits, 100 * share);
-  return text.data();
+  return fmt::format("{:.{}f} %", 100 * share, digits);
 }
 
-std::string format_difference(double share) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%+.1f %%", 100 * share);
-  return text.data();
-}
+std::string format_difference(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 std::string format_si(double value, std::string_view unit) {
   if (unit == "ms") return format_si(value * 1e-3, "s");
@@ -151,8 +147,8 @@ Table Table::titled(std::string_view titles) {
 
 void Table::add_row(std::vector<std::string> cells) {
   if (cells.size() != columns_.size()) {
-    throw std::logic_error("a row of " + std::to_string(cells.size()) + " cells in a table of " +
-                           std::to_string(columns_.size()) + " columns");
+    throw std::logic_error(
+        fmt::format("a row of {} cells in a table of {} columns", cells.size(), columns_.size()));
   }
   for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));

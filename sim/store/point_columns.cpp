@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <set>
 #include <stdexcept>
@@ -38,21 +37,17 @@ bool coded(const std::vector<double>& numbers, std::vector<double>& different, s
   return true;
 }
 
-std::string raw(const void* data, std::size_t bytes) {
-  return {static_cast<const char*>(data), bytes};
-}
-
 std::string bytes_of_numbers(const std::vector<double>& numbers) {
   ByteWriter bytes;
   std::vector<double> different;
   std::string codes;
   if (!coded(numbers, different, codes)) {
     bytes.add(static_cast<std::uint64_t>(Layout::kPlain));
-    bytes.add(raw(numbers.data(), numbers.size() * sizeof(double)));
+    bytes.add_array(numbers);
     return bytes.bytes();
   }
   bytes.add(static_cast<std::uint64_t>(Layout::kCoded));
-  bytes.add(raw(different.data(), different.size() * sizeof(double)));
+  bytes.add_array(different);
   bytes.add(different.size() > 1 ? codes : std::string());
   return bytes.bytes();
 }
@@ -62,16 +57,8 @@ std::string bytes_of_words(const PointColumn& column) {
   bytes.add(static_cast<std::uint64_t>(Layout::kWords));
   bytes.add(std::uint64_t{column.words.size()});
   for (const std::string& word : column.words) bytes.add(word);
-  bytes.add(raw(column.codes.data(), column.codes.size() * sizeof(column.codes.front())));
+  bytes.add_array(column.codes);
   return bytes.bytes();
-}
-
-/// An array whose bytes those are.
-template <class T>
-std::vector<T> array_of(const std::string& bytes) {
-  std::vector<T> values(bytes.size() / sizeof(T));
-  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
-  return values;
 }
 
 void read_words(ByteReader& bytes, std::size_t first, std::size_t rows, ColumnBuilder& into) {
@@ -80,7 +67,7 @@ void read_words(ByteReader& bytes, std::size_t first, std::size_t rows, ColumnBu
     std::string word = bytes.text();
     if (i > 0) places[i] = into.code(std::move(word));
   }
-  const auto codes = array_of<std::uint32_t>(bytes.text());
+  const auto codes = bytes.array<std::uint32_t>();
   for (std::size_t row = 0; row < rows; ++row)
     if (codes.at(row) > 0) into.column().codes[first + row] = places.at(codes[row]);
 }
@@ -177,7 +164,7 @@ void from_bytes(std::string_view bytes, std::size_t first, std::size_t rows, Col
   if ((layout == Layout::kWords) != into.is_words())
     throw std::out_of_range("numbers are no words");
   if (layout == Layout::kWords) return read_words(reader, first, rows, into);
-  const auto numbers = array_of<double>(reader.text());
+  const auto numbers = reader.array<double>();
   const std::string codes = layout == Layout::kCoded ? reader.text() : std::string();
   for (std::size_t row = 0; row < rows; ++row) {
     std::size_t place = row;

@@ -3,7 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <cstring>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -41,21 +40,13 @@ std::string bytes_of(const RowGroup& group) {
     places.push_back(static_cast<std::uint16_t>(list.points[i] - group.range().first));
     kinds.push_back(static_cast<std::uint16_t>(list.group_of[i]));
   }
-  for (const auto* array : {&places, &kinds})
-    bytes.add(std::string_view(reinterpret_cast<const char*>(array->data()),
-                               array->size() * sizeof(std::uint16_t)));
+  for (const auto* array : {&places, &kinds}) bytes.add_array(*array);
   bytes.add(std::uint64_t{group.digests.size()});
   for (const auto& [name, digest] : group.digests) {
     bytes.add(name);
     bytes.add(digest);
   }
   return bytes.bytes();
-}
-
-std::vector<std::uint16_t> places_of(const std::string& bytes) {
-  std::vector<std::uint16_t> places(bytes.size() / sizeof(std::uint16_t));
-  if (!places.empty()) std::memcpy(places.data(), bytes.data(), bytes.size());
-  return places;
 }
 
 RowGroup group_of(std::int64_t number, const std::string& content) {
@@ -68,9 +59,9 @@ RowGroup group_of(std::int64_t number, const std::string& content) {
       *text = bytes.text();
     kind.base = static_cast<std::int64_t>(bytes.number());
   }
-  for (const std::uint16_t place : places_of(bytes.text()))
+  for (const std::uint16_t place : bytes.array<std::uint16_t>())
     list.points.push_back(group.range().first + place);
-  for (const std::uint16_t kind : places_of(bytes.text())) list.group_of.push_back(kind);
+  for (const std::uint16_t kind : bytes.array<std::uint16_t>()) list.group_of.push_back(kind);
   for (std::uint64_t columns = bytes.number(); columns > 0; --columns) {
     std::string name = bytes.text();
     group.digests.emplace(std::move(name), bytes.text());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/recurrent_reference.h"
+#include "host/reference.h"
 
 #include <gtest/gtest.h>
 

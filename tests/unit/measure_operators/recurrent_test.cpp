@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "device/convolution.cuh"
-#include "host/recurrent_reference.h"
 #include "host/recurrent_shapes.h"
 #include "host/reference.h"
 

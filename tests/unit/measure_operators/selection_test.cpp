@@ -9,7 +9,6 @@
 #include <set>
 #include <vector>
 
-#include "host/recurrent_reference.h"
 #include "host/reference.h"
 
 // The kernel's own code, compiled for the host.

@@ -10,7 +10,6 @@
 
 #include "host/attention_shapes.h"
 #include "host/gemm_shapes.h"
-#include "host/grouped_shapes.h"
 #include "host/names.h"
 
 namespace orrery::measure::shapes_test {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "device/gemm_data.cuh"
-#include "host/grouped_shapes.h"
+#include "host/gemm_shapes.h"
 #include "host/measurement.h"
 #include "host/names.h"
 

@@ -8,7 +8,7 @@
 
 #include "device/lt_gemm.cuh"
 #include "device/random.cuh"
-#include "host/grouped_shapes.h"
+#include "host/gemm_shapes.h"
 #include "host/measurement.h"
 #include "host/reference.h"
 #include "host/sampling.h"

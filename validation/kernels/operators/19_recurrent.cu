@@ -8,7 +8,6 @@
 #include "device/random.cuh"
 #include "device/recurrent.cuh"
 #include "host/measurement.h"
-#include "host/recurrent_reference.h"
 #include "host/recurrent_shapes.h"
 #include "host/reference.h"
 
