@@ -119,7 +119,13 @@ class TimelineWriter {
   TimelineWriter(const Timeline& timeline, std::ostream& out) : timeline_(timeline), out_(out) {}
 
   /// @throws std::logic_error when two spans of a stream overlap without one containing the other.
-  void write();
+  void write() {
+    const std::vector<Event> events = events_in_order();
+    write_names();
+    write_tracks();
+    for (const Event& event : events) write_event(event);
+    if (timeline_.left_out_ > 0) write_limit(events.empty() ? 0 : events.back().time);
+  }
 
  private:
   enum class EventKind : std::uint8_t { kBegin, kEnd, kSample };
@@ -129,179 +135,161 @@ class TimelineWriter {
     EventKind kind;
   };
 
-  std::vector<Event> events_in_order() const;
-  void nest(const std::vector<std::uint32_t>& spans, std::vector<Event>& events) const;
-  std::vector<bool> tracks_with_events() const;
-  void write_names();
-  void write_tracks();
-  void write_limit(Picoseconds end);
-  void write_event(const Event& event);
-  void write_packet(ProtobufMessage packet);
+  std::vector<Event> events_in_order() const {
+    const auto& spans = timeline_.spans_;
+    std::vector<std::vector<std::uint32_t>> by_track(timeline_.tracks_.size());
+    for (std::uint32_t i = 0; i < spans.size(); ++i) by_track[spans[i].track].push_back(i);
+    std::vector<Event> events;
+    events.reserve(2 * spans.size() + timeline_.samples_.size());
+    for (std::vector<std::uint32_t>& track : by_track) {
+      // A span before the spans in it. One without length goes before what begins when it ends.
+      const auto key = [&](std::uint32_t i) {
+        const auto& s = spans[i];
+        return std::tuple(s.begin, s.end != s.begin, ~s.end, i);
+      };
+      std::sort(track.begin(), track.end(),
+                [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
+      nest(track, events);
+    }
+    for (std::uint32_t i = 0; i < timeline_.samples_.size(); ++i) {
+      events.push_back({timeline_.samples_[i].time, i, EventKind::kSample});
+    }
+    // Stable, because at one instant the order within a track is what closes and opens its spans.
+    std::stable_sort(events.begin(), events.end(),
+                     [](const Event& a, const Event& b) { return a.time < b.time; });
+    return events;
+  }
+
+  void nest(const std::vector<std::uint32_t>& spans, std::vector<Event>& events) const {
+    std::vector<std::uint32_t> open;
+    const auto end_of = [&](std::uint32_t i) { return timeline_.spans_[i].end; };
+    const auto close_until = [&](Picoseconds time) {
+      while (!open.empty() && end_of(open.back()) <= time) {
+        events.push_back({end_of(open.back()), open.back(), EventKind::kEnd});
+        open.pop_back();
+      }
+    };
+    for (std::uint32_t i : spans) {
+      const Picoseconds begin = timeline_.spans_[i].begin;
+      close_until(begin);
+      if (!open.empty() && end_of(open.back()) < end_of(i)) {
+        const std::string& track = timeline_.tracks_[timeline_.spans_[i].track].name;
+        throw std::logic_error("two spans of track '" + track + "' overlap at " +
+                               std::to_string(begin) + " ps");
+      }
+      events.push_back({begin, i, EventKind::kBegin});
+      open.push_back(i);
+    }
+    close_until(kMaxTime);
+  }
+
+  void write_names() {
+    ProtobufMessage data;
+    for (const auto& [name, id] : timeline_.names_) {
+      data.message(interned::kEventNames, interned_entry(id, name));
+    }
+    for (const auto& [name, id] : timeline_.categories_) {
+      data.message(interned::kCategories, interned_entry(id, name));
+    }
+    data.message(interned::kAnnotationNames, interned_entry(kDurationAnnotation, "duration_ps"));
+    ProtobufMessage packet;
+    packet.integer(packet::kSequenceFlags, packet::kIncrementalStateCleared);
+    packet.message(packet::kInternedData, data);
+    write_packet(std::move(packet));
+  }
+
+  /// Tracks on which something happens, and the processes that they belong to.
+  std::vector<bool> tracks_with_events() const {
+    std::vector<bool> used(timeline_.tracks_.size());
+    for (const auto& span : timeline_.spans_) used[span.track] = true;
+    for (const auto& sample : timeline_.samples_) used[sample.track] = true;
+    for (std::uint32_t i = 0; i < used.size(); ++i)
+      if (used[i] && timeline_.tracks_[i].kind != Timeline::TrackKind::kProcess)
+        used[timeline_.tracks_[i].parent] = true;
+    return used;
+  }
+
+  void write_tracks() {
+    const std::vector<bool> used = tracks_with_events();
+    for (std::uint32_t i = 0; i < timeline_.tracks_.size(); ++i) {
+      const auto& track = timeline_.tracks_[i];
+      if (!used[i]) continue;
+      ProtobufMessage details;
+      ProtobufMessage descriptor;
+      descriptor.integer(descriptor::kUuid, id_of(i));
+      switch (track.kind) {
+        case Timeline::TrackKind::kProcess:
+          details.integer(descriptor::kPid, id_of(i)).text(descriptor::kProcessName, track.name);
+          descriptor.message(descriptor::kProcess, details);
+          break;
+        case Timeline::TrackKind::kThread:
+          details.integer(descriptor::kThreadPid, id_of(track.parent));
+          details.integer(descriptor::kTid, id_of(i)).text(descriptor::kThreadName, track.name);
+          descriptor.integer(descriptor::kParentUuid, id_of(track.parent));
+          descriptor.message(descriptor::kThread, details);
+          break;
+        case Timeline::TrackKind::kCounter:
+          descriptor.integer(descriptor::kParentUuid, id_of(track.parent));
+          descriptor.text(descriptor::kName, track.name);
+          descriptor.message(descriptor::kCounter, details);
+          break;
+      }
+      ProtobufMessage packet;
+      packet.message(packet::kTrackDescriptor, descriptor);
+      write_packet(std::move(packet));
+    }
+  }
+
+  void write_event(const Event& e) {
+    ProtobufMessage body;
+    if (e.kind == EventKind::kSample) {
+      const auto& sample = timeline_.samples_[e.index];
+      body.integer(event::kType, event::kCounter).integer(event::kTrackUuid, id_of(sample.track));
+      body.real(event::kDoubleCounterValue, sample.value);
+    } else {
+      const auto& span = timeline_.spans_[e.index];
+      const bool begins = e.kind == EventKind::kBegin;
+      body.integer(event::kType, begins ? event::kSliceBegin : event::kSliceEnd);
+      body.integer(event::kTrackUuid, id_of(span.track));
+      if (begins) {
+        ProtobufMessage duration;
+        duration.integer(event::kAnnotationNameId, kDurationAnnotation);
+        duration.integer(event::kAnnotationUint, span.end - span.begin);
+        body.integer(event::kNameId, span.name).integer(event::kCategoryIds, span.category);
+        body.message(event::kAnnotations, duration);
+        if (span.flow != 0) body.fixed(event::kFlowIds, span.flow);
+      }
+    }
+    ProtobufMessage packet;
+    packet.integer(packet::kTimestamp, nanoseconds(e.time));
+    packet.integer(packet::kSequenceFlags, packet::kNeedsIncrementalState);
+    packet.message(packet::kTrackEvent, body);
+    write_packet(std::move(packet));
+  }
+
+  void write_limit(Picoseconds end) {
+    // On the track of the whole trace (uuid 0), which needs no descriptor.
+    ProtobufMessage body;
+    body.integer(event::kType, event::kInstant).integer(event::kTrackUuid, 0);
+    body.text(event::kName, std::to_string(timeline_.left_out_) + " events left out (limit " +
+                                std::to_string(timeline_.limit_) + "), the first at " +
+                                std::to_string(nanoseconds(timeline_.first_left_out_)) + " ns");
+    ProtobufMessage packet;
+    packet.integer(packet::kTimestamp, nanoseconds(end));
+    packet.message(packet::kTrackEvent, body);
+    write_packet(std::move(packet));
+  }
+
+  void write_packet(ProtobufMessage packet) {
+    packet.integer(packet::kSequenceId, kSequence);
+    ProtobufMessage file;
+    file.message(trace::kPacket, packet);
+    out_.write(file.bytes().data(), static_cast<std::streamsize>(file.bytes().size()));
+  }
 
   const Timeline& timeline_;
   std::ostream& out_;
 };
-
-void TimelineWriter::write() {
-  const std::vector<Event> events = events_in_order();
-  write_names();
-  write_tracks();
-  for (const Event& event : events) write_event(event);
-  if (timeline_.left_out_ > 0) write_limit(events.empty() ? 0 : events.back().time);
-}
-
-std::vector<TimelineWriter::Event> TimelineWriter::events_in_order() const {
-  const auto& spans = timeline_.spans_;
-  std::vector<std::vector<std::uint32_t>> by_track(timeline_.tracks_.size());
-  for (std::uint32_t i = 0; i < spans.size(); ++i) by_track[spans[i].track].push_back(i);
-  std::vector<Event> events;
-  events.reserve(2 * spans.size() + timeline_.samples_.size());
-  for (std::vector<std::uint32_t>& track : by_track) {
-    // A span before the spans in it. One without length goes before what begins when it ends.
-    const auto key = [&](std::uint32_t i) {
-      const auto& s = spans[i];
-      return std::tuple(s.begin, s.end != s.begin, ~s.end, i);
-    };
-    std::sort(track.begin(), track.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return key(a) < key(b); });
-    nest(track, events);
-  }
-  for (std::uint32_t i = 0; i < timeline_.samples_.size(); ++i) {
-    events.push_back({timeline_.samples_[i].time, i, EventKind::kSample});
-  }
-  // Stable, because at one instant the order within a track is what closes and opens its spans.
-  std::stable_sort(events.begin(), events.end(),
-                   [](const Event& a, const Event& b) { return a.time < b.time; });
-  return events;
-}
-
-void TimelineWriter::nest(const std::vector<std::uint32_t>& spans,
-                          std::vector<Event>& events) const {
-  std::vector<std::uint32_t> open;
-  const auto end_of = [&](std::uint32_t i) { return timeline_.spans_[i].end; };
-  const auto close_until = [&](Picoseconds time) {
-    while (!open.empty() && end_of(open.back()) <= time) {
-      events.push_back({end_of(open.back()), open.back(), EventKind::kEnd});
-      open.pop_back();
-    }
-  };
-  for (std::uint32_t i : spans) {
-    const Picoseconds begin = timeline_.spans_[i].begin;
-    close_until(begin);
-    if (!open.empty() && end_of(open.back()) < end_of(i)) {
-      const std::string& track = timeline_.tracks_[timeline_.spans_[i].track].name;
-      throw std::logic_error("two spans of track '" + track + "' overlap at " +
-                             std::to_string(begin) + " ps");
-    }
-    events.push_back({begin, i, EventKind::kBegin});
-    open.push_back(i);
-  }
-  close_until(kMaxTime);
-}
-
-void TimelineWriter::write_names() {
-  ProtobufMessage data;
-  for (const auto& [name, id] : timeline_.names_) {
-    data.message(interned::kEventNames, interned_entry(id, name));
-  }
-  for (const auto& [name, id] : timeline_.categories_) {
-    data.message(interned::kCategories, interned_entry(id, name));
-  }
-  data.message(interned::kAnnotationNames, interned_entry(kDurationAnnotation, "duration_ps"));
-  ProtobufMessage packet;
-  packet.integer(packet::kSequenceFlags, packet::kIncrementalStateCleared);
-  packet.message(packet::kInternedData, data);
-  write_packet(std::move(packet));
-}
-
-/// Tracks on which something happens, and the processes that they belong to.
-std::vector<bool> TimelineWriter::tracks_with_events() const {
-  std::vector<bool> used(timeline_.tracks_.size());
-  for (const auto& span : timeline_.spans_) used[span.track] = true;
-  for (const auto& sample : timeline_.samples_) used[sample.track] = true;
-  for (std::uint32_t i = 0; i < used.size(); ++i)
-    if (used[i] && timeline_.tracks_[i].kind != Timeline::TrackKind::kProcess)
-      used[timeline_.tracks_[i].parent] = true;
-  return used;
-}
-
-void TimelineWriter::write_tracks() {
-  const std::vector<bool> used = tracks_with_events();
-  for (std::uint32_t i = 0; i < timeline_.tracks_.size(); ++i) {
-    const auto& track = timeline_.tracks_[i];
-    if (!used[i]) continue;
-    ProtobufMessage details;
-    ProtobufMessage descriptor;
-    descriptor.integer(descriptor::kUuid, id_of(i));
-    switch (track.kind) {
-      case Timeline::TrackKind::kProcess:
-        details.integer(descriptor::kPid, id_of(i)).text(descriptor::kProcessName, track.name);
-        descriptor.message(descriptor::kProcess, details);
-        break;
-      case Timeline::TrackKind::kThread:
-        details.integer(descriptor::kThreadPid, id_of(track.parent));
-        details.integer(descriptor::kTid, id_of(i)).text(descriptor::kThreadName, track.name);
-        descriptor.integer(descriptor::kParentUuid, id_of(track.parent));
-        descriptor.message(descriptor::kThread, details);
-        break;
-      case Timeline::TrackKind::kCounter:
-        descriptor.integer(descriptor::kParentUuid, id_of(track.parent));
-        descriptor.text(descriptor::kName, track.name);
-        descriptor.message(descriptor::kCounter, details);
-        break;
-    }
-    ProtobufMessage packet;
-    packet.message(packet::kTrackDescriptor, descriptor);
-    write_packet(std::move(packet));
-  }
-}
-
-void TimelineWriter::write_event(const Event& e) {
-  ProtobufMessage body;
-  if (e.kind == EventKind::kSample) {
-    const auto& sample = timeline_.samples_[e.index];
-    body.integer(event::kType, event::kCounter).integer(event::kTrackUuid, id_of(sample.track));
-    body.real(event::kDoubleCounterValue, sample.value);
-  } else {
-    const auto& span = timeline_.spans_[e.index];
-    const bool begins = e.kind == EventKind::kBegin;
-    body.integer(event::kType, begins ? event::kSliceBegin : event::kSliceEnd);
-    body.integer(event::kTrackUuid, id_of(span.track));
-    if (begins) {
-      ProtobufMessage duration;
-      duration.integer(event::kAnnotationNameId, kDurationAnnotation);
-      duration.integer(event::kAnnotationUint, span.end - span.begin);
-      body.integer(event::kNameId, span.name).integer(event::kCategoryIds, span.category);
-      body.message(event::kAnnotations, duration);
-      if (span.flow != 0) body.fixed(event::kFlowIds, span.flow);
-    }
-  }
-  ProtobufMessage packet;
-  packet.integer(packet::kTimestamp, nanoseconds(e.time));
-  packet.integer(packet::kSequenceFlags, packet::kNeedsIncrementalState);
-  packet.message(packet::kTrackEvent, body);
-  write_packet(std::move(packet));
-}
-
-void TimelineWriter::write_limit(Picoseconds end) {
-  // On the track of the whole trace (uuid 0), which needs no descriptor.
-  ProtobufMessage body;
-  body.integer(event::kType, event::kInstant).integer(event::kTrackUuid, 0);
-  body.text(event::kName, std::to_string(timeline_.left_out_) + " events left out (limit " +
-                              std::to_string(timeline_.limit_) + "), the first at " +
-                              std::to_string(nanoseconds(timeline_.first_left_out_)) + " ns");
-  ProtobufMessage packet;
-  packet.integer(packet::kTimestamp, nanoseconds(end));
-  packet.message(packet::kTrackEvent, body);
-  write_packet(std::move(packet));
-}
-
-void TimelineWriter::write_packet(ProtobufMessage packet) {
-  packet.integer(packet::kSequenceId, kSequence);
-  ProtobufMessage file;
-  file.message(trace::kPacket, packet);
-  out_.write(file.bytes().data(), static_cast<std::streamsize>(file.bytes().size()));
-}
 
 Timeline::Timeline(const std::string& path, std::size_t limit)
     : file_(std::make_unique<AtomicFile>(path)), out_(file_->stream()), limit_(limit) {}
