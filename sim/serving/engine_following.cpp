@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
@@ -95,8 +97,8 @@ void warn_of_version(const std::map<EngineVersion, std::string>& releases,
   const bool newer = version > EngineVersion{newest.major, newest.minor, 1 << 20};
   if (!older && !newer) return;
   const EngineVersion& nearest = older ? oldest : newest;
-  const std::string message = "defaults of " + engine + " " + version.text() +
-                              " are not known: those of " + nearest.text() + " are used";
+  const std::string message = fmt::format("defaults of {} {} are not known: those of {} are used",
+                                          engine, version.text(), nearest.text());
   for (const config::Diagnostic& said : diagnostics.all())
     if (said.message == message) return;
   diagnostics.warning(written.where(), written.length(), message,
@@ -112,10 +114,9 @@ std::optional<EngineVersion> release_with(const config::Node* value, const std::
 /// The text that follow_release() returns.
 std::string followed_text(const std::string& engine, const std::string& version,
                           const std::string& defaults, const config::Node& node) {
-  std::string text = engine + " " + version + ": defaults of " + defaults;
-  if (const auto times = release_with(node.at_path("host.request"), engine))
-    text += ", host times of " + times->text();
-  return text;
+  const auto times = release_with(node.at_path("host.request"), engine);
+  return fmt::format("{} {}: defaults of {}{}", engine, version, defaults,
+                     times ? ", host times of " + times->text() : "");
 }
 
 /// The rules of a release that a user wrote, whose mistakes go to `diagnostics`.
@@ -128,8 +129,9 @@ Cases own_cases(const std::string& file, const std::string& engine, const config
   }
   if (!std::filesystem::exists(file)) {
     diagnostics.error(written.where(), written.length(),
-                      "there is no version '" + written.text() + "' of " + engine + ": expected " +
-                          "one such as 0.11, or a file of your own, here " + file,
+                      fmt::format("there is no version '{}' of {}: expected one such as 0.11, or a "
+                                  "file of your own, here {}",
+                                  written.text(), engine, file),
                       {}, {"`orrery describe software " + engine + "` lists the versions"});
     return {};
   }
@@ -153,7 +155,7 @@ void lay_over(const Cases& rules, const EngineSite& site, const std::string& eng
     const auto first = std::find_if(cases.begin(), cases.end(),
                                     [&](const RuleCase& one) { return one.holds(site); });
     if (first != cases.end() && !set_open(node, key, first->value))
-      throw std::logic_error(std::string("no key of ").append(engine).append(" is called ") + key);
+      throw std::logic_error(fmt::format("no key of {} is called {}", engine, key));
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
+#include <utility>
 
 #include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
@@ -52,10 +52,8 @@ bool RuleCase::holds(const EngineSite& site) const {
 }
 
 std::string RuleCase::text() const {
-  std::string all;
-  const auto add = [&all](const std::string& condition) {
-    all += (all.empty() ? "" : ", ") + condition;
-  };
+  std::vector<std::string> all;
+  const auto add = [&all](std::string condition) { all.push_back(std::move(condition)); };
   const auto flag = [&add](const std::optional<bool>& asked, const std::string& what) {
     if (asked) add((*asked ? "" : "no ") + what);
   };
@@ -73,7 +71,7 @@ std::string RuleCase::text() const {
   if (!speculation.empty()) add("speculation by " + comma_joined(speculation));
   flag(recurrent, "recurrent layers");
   flag(experts, "experts");
-  return all;
+  return comma_joined(all);
 }
 
 const config::Schema<RuleCase>& RuleCase::schema() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/serving/engine_version.h"
 
+#include <fmt/core.h>
+
 #include <charconv>
 
 #include "sim/config/library.h"
@@ -8,8 +10,8 @@
 namespace orrery {
 
 std::string EngineVersion::text() const {
-  const std::string minors = std::to_string(major) + "." + std::to_string(minor);
-  return patch == 0 ? minors : minors + "." + std::to_string(patch);
+  return patch == 0 ? fmt::format("{}.{}", major, minor)
+                    : fmt::format("{}.{}.{}", major, minor, patch);
 }
 
 std::optional<EngineVersion> EngineVersion::of(const std::string& text) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/serving/instance.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -13,8 +15,15 @@ namespace orrery {
 namespace {
 
 std::string text_of(const Request& request) {
-  return "request " + std::to_string(request.id) + " of " + std::to_string(request.prompt) + " + " +
-         std::to_string(request.output) + " tokens";
+  return fmt::format("request {} of {} + {} tokens", request.id, request.prompt, request.output);
+}
+
+/// The sum of a number of all parts.
+template <class Part>
+std::int64_t sum_of(const std::vector<Part>& parts, std::int64_t (Part::*number)() const) {
+  std::int64_t sum = 0;
+  for (const Part& part : parts) sum += (part.*number)();
+  return sum;
 }
 
 }  // namespace
@@ -41,8 +50,8 @@ Instance::Instance(const SchedulerConfig& engine, IterationPricer& pricer,
 void Instance::require_room(const Request& request) const {
   const KvPool& pool = pools_.front();
   if (pool.fits_alone(request)) return;
-  throw std::overflow_error(text_of(request) + " does not fit in a cache of " +
-                            std::to_string(pool.blocks() * pool.block_tokens()) + " tokens");
+  throw std::overflow_error(fmt::format("{} does not fit in a cache of {} tokens", text_of(request),
+                                        pool.blocks() * pool.block_tokens()));
 }
 
 /// Those with the fewest requests first.
@@ -316,22 +325,10 @@ void Instance::look() {
   view_.running -= view_.waiting - expected_;
 }
 
-std::int64_t Instance::used_blocks() const {
-  std::int64_t sum = 0;
-  for (const KvPool& pool : pools_) sum += pool.used();
-  return sum;
-}
+std::int64_t Instance::used_blocks() const { return sum_of(pools_, &KvPool::used); }
 
-std::int64_t Instance::adapter_loads() const {
-  std::int64_t sum = 0;
-  for (const AdapterSlots& slots : adapters_) sum += slots.loads();
-  return sum;
-}
+std::int64_t Instance::adapter_loads() const { return sum_of(adapters_, &AdapterSlots::loads); }
 
-std::int64_t Instance::loaded_tokens() const {
-  std::int64_t sum = 0;
-  for (const KvPool& pool : pools_) sum += pool.loaded_tokens();
-  return sum;
-}
+std::int64_t Instance::loaded_tokens() const { return sum_of(pools_, &KvPool::loaded_tokens); }
 
 }  // namespace orrery

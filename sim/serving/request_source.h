@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "sim/config/declared.h"
 #include "sim/config/registered.h"
-#include "sim/serving/adapter_draws.h"
 #include "sim/serving/request.h"
 
 namespace orrery {
@@ -27,6 +29,32 @@ class RequestSource {
     return std::nullopt;
   }
 };
+
+/// How often adapters are asked for.
+enum class AdapterPopularity : std::uint8_t {
+  kUniform,  ///< all as often
+  kZipf      ///< the k-th as often as k to the power of -exponent
+};
+
+/// LoRA adapters that requests ask for. Draws have a sequence of their own: arrivals and lengths
+/// stay as they are.
+struct AdapterDraws {
+  std::int64_t count = 1;
+  AdapterPopularity popularity = AdapterPopularity::kUniform;
+  double exponent = 1;
+  std::int64_t seed = 0;
+  static const config::Schema<AdapterDraws>& schema();
+};
+
+namespace config {
+
+template <>
+struct EnumNames<AdapterPopularity> {
+  static constexpr std::pair<AdapterPopularity, const char*> values[] = {
+      {AdapterPopularity::kUniform, "uniform"}, {AdapterPopularity::kZipf, "zipf"}};
+};
+
+}  // namespace config
 
 /// Keys of a source of requests, chosen by `arrival`. A file adds one with an object
 /// `const config::Registered<RequestSourceConfig>::Add<Poisson>`.

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/serving/adapter_draws.h"
+#include "sim/serving/request_source.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "sim/serving/request_source.h"
 #include "sim/units/hash.h"
 
 namespace orrery {
