@@ -18,7 +18,6 @@
 #include "validation/calibration/operator_kernels.h"
 #include "validation/calibration/row_ratios.h"
 #include "validation/calibration/row_rules.h"
-#include "validation/calibration/shape_group.h"
 
 namespace orrery {
 namespace {

@@ -31,10 +31,10 @@ CalibrationInput read_calibration_input(const std::string& path, const std::stri
 using FitProgress = std::function<void(const std::string& what, std::size_t rows)>;
 
 /// Fits everything that the tables tell about an accelerator; rows belong to it by their `system`.
-/// Shape groups that are held out (shape_group.h) are only used to state errors and residuals; rows
-/// that a written rule leaves out (row_rules.h) are counted. A table of which more than one row in
-/// twenty of those beyond the L2 breaks physics tells nothing: the device takes the parameters of
-/// its sibling among `others`, and none where it has no sibling.
+/// Shape groups that are held out (operator_kernels.h) are only used to state errors and residuals;
+/// rows that a written rule leaves out (row_rules.h) are counted. A table of which more than one
+/// row in twenty of those beyond the L2 breaks physics tells nothing: the device takes the
+/// parameters of its sibling among `others`, and none where it has no sibling.
 /// @throws config::ConfigError when no row is of this accelerator.
 /// @param model "tiles" or "roofline"
 Calibration calibrate(const std::string& model, const AcceleratorConfig& accelerator,

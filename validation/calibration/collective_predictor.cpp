@@ -8,7 +8,7 @@
 
 #include "sim/config/diagnostics.h"
 #include "sim/config/load.h"
-#include "validation/calibration/shape_group.h"
+#include "validation/calibration/operator_kernels.h"
 
 namespace orrery {
 namespace {

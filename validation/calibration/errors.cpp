@@ -5,19 +5,13 @@
 #include <array>
 #include <cmath>
 
+#include "sim/serving/serving_log.h"
+
 namespace orrery {
 namespace {
 
 constexpr std::array<double, 4> kLimits = {10, 100, 1000, 10000};  // us
 constexpr std::size_t kFewest = 30;  // rows that a spread is worth stating of
-
-/// @param sorted ascending, not empty
-double quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const auto low = static_cast<std::size_t>(place);
-  const std::size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (place - static_cast<double>(low)) * (sorted[high] - sorted[low]);
-}
 
 std::size_t class_index(double time_us) {
   return static_cast<std::size_t>(std::upper_bound(kLimits.begin(), kLimits.end(), time_us) -

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 
 #include "sim/machine/precision_names.h"
+#include "sim/units/hash.h"
 #include "validation/calibration/routing.h"
 #include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
@@ -73,22 +75,12 @@ AttentionCore core_of(OperatorTableKind kind, const OperatorRow& row, Precision 
       kind == OperatorTableKind::kAttentionPrefill || kind == OperatorTableKind::kMlaPrefill;
   core.query = prompt ? row.q_len : 1;
   core.context = prompt ? row.kv_prefix_len + row.q_len : row.kv_len;
-  switch (kind) {
-    case OperatorTableKind::kAttentionDecode:
-      core.kind = KernelClass::kAttentionDecode;
-      break;
-    case OperatorTableKind::kMlaPrefill:
-      core.kind = KernelClass::kMlaPrefill;
-      core.new_bytes = core.cache_bytes = 2;  // expanded from the cache
-      be_latent(core);
-      break;
-    case OperatorTableKind::kMlaDecode:
-      core.kind = KernelClass::kMlaDecode;
-      be_latent(core);
-      break;
-    default:
-      break;
-  }
+  if (kind == OperatorTableKind::kAttentionDecode) core.kind = KernelClass::kAttentionDecode;
+  if (kind == OperatorTableKind::kMlaPrefill) core.kind = KernelClass::kMlaPrefill;
+  if (kind == OperatorTableKind::kMlaDecode) core.kind = KernelClass::kMlaDecode;
+  if (kind == OperatorTableKind::kMlaPrefill) core.new_bytes = core.cache_bytes = 2;  // expanded
+  if (kind == OperatorTableKind::kMlaPrefill || kind == OperatorTableKind::kMlaDecode)
+    be_latent(core);
   return core;
 }
 
@@ -186,6 +178,20 @@ Kernel selection_kernel(const OperatorRow& row) {
   return index_selection(seen, indexer, 1);
 }
 
+std::string joined(std::string name, std::initializer_list<std::int64_t> numbers) {
+  for (const std::int64_t number : numbers) name += "/" + std::to_string(number);
+  return name;
+}
+
+double time_us(const Kernel& kernel, KernelPrices& prices) {
+  return to_seconds(prices.cost(kernel).duration).base() * 1e6;
+}
+
+/// Whether a row is about the kernel, rather than has it beside what it is about.
+bool is_measured(const Kernel& kernel, const std::vector<Kernel>& row) {
+  return row.size() == 1 || kernel.matrix_flops.base() > 0;
+}
+
 }  // namespace
 
 std::optional<Precision> row_precision(OperatorTableKind kind, const OperatorRow& row) {
@@ -223,6 +229,67 @@ std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& 
       return {flash_attention(to_string(core.kind), core)};
     }
   }
+}
+
+std::string shape_group(OperatorTableKind kind, const OperatorRow& row) {
+  switch (kind) {
+    case OperatorTableKind::kGemm:
+      return joined("gemm", {row.n, row.k});
+    case OperatorTableKind::kAttentionPrefill:
+    case OperatorTableKind::kAttentionDecode:
+      return joined("attention", {row.heads, row.kv_heads, row.head_dim});
+    case OperatorTableKind::kMlaPrefill:
+    case OperatorTableKind::kMlaDecode:
+      return joined("mla", {row.batch, row.heads});
+    case OperatorTableKind::kMoe:
+      // Experts with narrow weights were timed for one model or two: each plan is a group.
+      if (row_weights(row).bits > 0)
+        return joined("moe",
+                      {row.hidden, row.expert_ffn, row.top_k, row.experts, row.moe_tp, row.moe_ep});
+      return joined("moe", {row.hidden, row.expert_ffn, row.top_k, row.experts});
+    case OperatorTableKind::kHbmStream:
+      return "hbm_stream/" + std::to_string(row.bytes);
+    case OperatorTableKind::kRowKernels:
+      return joined("row_kernels/" + row.kernel, {row.cols});
+    case OperatorTableKind::kLaunch:
+      return "launch/" + row.test + "/" + row.kernel;
+    case OperatorTableKind::kRecurrent:
+      return joined("recurrent/" + row.kernel,
+                    {row.heads, row.groups, row.key_dim, row.value_dim, row.channels, row.taps});
+    case OperatorTableKind::kSelection:
+      return joined("selection", {row.scores, row.chosen});
+  }
+  return "";
+}
+
+bool is_held_out(const std::string& group) {
+  // The salt was chosen by the sizes of the parts alone: with it, every table of seven or more
+  // groups has 15 to 31 % of its rows held out.
+  std::uint64_t state = stable_hash("9/" + group);
+  return next_random(state) % 4 == 0;
+}
+
+std::vector<MeasuredKernel> measured_kernels(const OperatorTable& table,
+                                             const AcceleratorConfig& accelerator,
+                                             const KernelModel& others) {
+  const auto prices = others.on(accelerator);
+  std::vector<MeasuredKernel> measured;
+  for (const OperatorRow& row : table.rows) {
+    if (table.systems[row.system] != accelerator.id) continue;
+    const auto precision = row_precision(table.kind, row);
+    if (!precision || find_precision(accelerator.compute.matrix, *precision) == nullptr) continue;
+    const std::vector<Kernel> kernels = operator_kernels(table.kind, row, *precision);
+    double about = 0, beside = 0;
+    for (const Kernel& kernel : kernels)
+      (is_measured(kernel, kernels) ? about : beside) += time_us(kernel, *prices);
+    // A row that is shorter than what goes beside it says nothing about the rest.
+    if (about <= 0 || row.latency_us <= beside) continue;
+    const double ratio = (row.latency_us - beside) / about;
+    for (const Kernel& kernel : kernels)
+      if (is_measured(kernel, kernels))
+        measured.push_back({kernel, ratio * time_us(kernel, *prices)});
+  }
+  return measured;
 }
 
 }  // namespace orrery

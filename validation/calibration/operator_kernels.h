@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "models/kernels/measured_model.h"
 #include "sim/graph/kernel.h"
 #include "validation/importers/operator_table.h"
 
@@ -23,5 +25,23 @@ WeightFormat row_weights(const OperatorRow& row);
 /// @param precision of row_precision()
 std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& row,
                                      Precision precision);
+
+/// The part of a row's shape that belongs to a model rather than to its load: (n, k) of a GEMM,
+/// (heads, kv_heads, head_dim) of attention, (batch, heads) of latent attention, (hidden,
+/// expert_ffn, top_k, experts) of a mixture of experts, the size of a stream, kernel and columns of
+/// row kernels. A fit sees some groups whole and is judged on the others, as a user's model is a
+/// group that nobody measured.
+std::string shape_group(OperatorTableKind kind, const OperatorRow& row);
+
+/// Whether fits leave the group out: one in four, by the hash of its name, so the same groups on
+/// every device.
+bool is_held_out(const std::string& group);
+
+/// The kernels of an accelerator that a table has measured. Where a row is several kernels, those
+/// it is about (the product behind a quantisation, both products of a mixture of experts) share
+/// what the `others` leave of the measured time, in proportion to what `others` says of them.
+std::vector<MeasuredKernel> measured_kernels(const OperatorTable& table,
+                                             const AcceleratorConfig& accelerator,
+                                             const KernelModel& others);
 
 }  // namespace orrery

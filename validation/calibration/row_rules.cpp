@@ -12,7 +12,6 @@
 #include "sim/graph/kernel.h"
 #include "sim/machine/kernel_model.h"
 #include "validation/calibration/operator_kernels.h"
-#include "validation/calibration/shape_group.h"
 
 namespace orrery {
 namespace {

@@ -13,7 +13,6 @@
 #include "sim/app/pricing/operator_power.h"
 #include "sim/config/load.h"
 #include "validation/calibration/operator_kernels.h"
-#include "validation/calibration/shape_group.h"
 
 namespace orrery {
 namespace {

@@ -20,7 +20,7 @@ struct KernelPower {
   double predicted_us = 0;
   std::string framework;  ///< column `framework`; empty: the table has none
   bool at_limit = false;  ///< measured at 0.97 of `power_limit_w` or above
-  bool held_out = false;  ///< whether fits leave its shape group out (shape_group.h)
+  bool held_out = false;  ///< whether fits leave its shape group out (operator_kernels.h)
 };
 
 /// Watts of kernels.

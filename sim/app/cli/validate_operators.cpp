@@ -22,7 +22,6 @@
 #include "validation/calibration/errors.h"
 #include "validation/calibration/operator_kernels.h"
 #include "validation/calibration/row_rules.h"
-#include "validation/calibration/shape_group.h"
 
 namespace orrery {
 namespace {

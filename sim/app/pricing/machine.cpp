@@ -11,7 +11,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/machine/collective_start.h"
 #include "sim/machine/draws.h"
-#include "validation/calibration/measured_kernels.h"
+#include "validation/calibration/operator_kernels.h"
 
 namespace orrery {
 namespace {

@@ -13,7 +13,7 @@
 #include "models/kernels/device/roofline.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/load.h"
-#include "validation/calibration/shape_group.h"
+#include "validation/calibration/operator_kernels.h"
 
 namespace orrery::calibrate_test {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/calibration/measured_kernels.h"
+#include "validation/calibration/operator_kernels.h"
 
 #include <gtest/gtest.h>
 

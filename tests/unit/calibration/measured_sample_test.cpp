@@ -10,7 +10,6 @@
 #include "sim/config/load.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/operator_kernels.h"
-#include "validation/calibration/shape_group.h"
 
 namespace orrery::measured_sample_test {
 namespace {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "validation/calibration/routing.h"
-#include "validation/calibration/shape_group.h"
 
 namespace orrery::operator_kernels_test {
 namespace {

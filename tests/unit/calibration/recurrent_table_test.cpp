@@ -15,9 +15,7 @@
 #include "tests/unit/importers/scratch.h"
 #include "tests/unit/machine/shipped_library.h"
 #include "validation/calibration/calibrate.h"
-#include "validation/calibration/measured_kernels.h"
 #include "validation/calibration/operator_kernels.h"
-#include "validation/calibration/shape_group.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
 #include "workloads/operators/operator.h"
 

@@ -14,7 +14,6 @@
 #include "sim/config/load.h"
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/operator_kernels.h"
-#include "validation/calibration/shape_group.h"
 
 namespace orrery::row_ratios_test {
 namespace {
