@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "sim/machine/network_calibration.h"
-#include "validation/importers/collective_table.h"
+#include "validation/importers/operator_table.h"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 
 #include "models/transfers/flow_model.h"
 #include "sim/machine/system_config.h"
-#include "validation/importers/collective_table.h"
+#include "validation/importers/operator_table.h"
 
 namespace orrery {
 

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <optional>
@@ -142,20 +143,13 @@ bool is_kernel(const OperatorTable& table, const OperatorRow& row, std::int64_t 
 }  // namespace
 
 const char* to_string(RowRule rule) {
-  switch (rule) {
-    case RowRule::kMemory:
-      return "faster than the memory";
-    case RowRule::kPeak:
-      return "faster than the matrix peak";
-    case RowRule::kFellBack:
-      return "a tactic fell back";
-    case RowRule::kResident:
-      return "weights stayed in the L2";
-    case RowRule::kTable:
-      return "of kernels that break physics elsewhere in the table";
-    default:
-      return "kept";
-  }
+  constexpr std::array kNames = {"kept",
+                                 "faster than the memory",
+                                 "faster than the matrix peak",
+                                 "a tactic fell back",
+                                 "weights stayed in the L2",
+                                 "of kernels that break physics elsewhere in the table"};
+  return kNames.at(static_cast<std::size_t>(rule));
 }
 
 std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem& device) {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "validation/checks/serving_targets.h"
 #include "validation/checks/serving_validation.h"
 
 namespace orrery {

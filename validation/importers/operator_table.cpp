@@ -1,14 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/importers/operator_table.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 
+#include "sim/config/csv.h"
 #include "sim/config/packed_file.h"
-#include "validation/importers/table_cells.h"
+#include "sim/units/spelling.h"
+#include "validation/importers/numbers.h"
 
 namespace orrery {
 namespace {
+
+/// The columns of those names, in their order; the missing ones are errors of the header.
+/// @throws config::ConfigError when there are missing ones
+std::vector<std::size_t> require_columns(config::CsvReader& reader,
+                                         const std::vector<std::string>& names) {
+  std::vector<std::size_t> places;
+  for (const std::string& name : names) {
+    const auto place = reader.find(name);
+    if (!place) {
+      const std::string meant = nearest_name(name, reader.columns());
+      reader.error(0, "there is no column '" + name + "'" +
+                          (meant.empty() ? "" : "; is it '" + meant + "'?"));
+    }
+    places.push_back(place.value_or(0));
+  }
+  reader.throw_if_errors();
+  return places;
+}
+
+/// Says that a cell of the current record is not as expected. @return 0, its value from then on
+int refuse(config::CsvReader& reader, std::size_t cell, const char* expected) {
+  reader.error(cell, fmt::format("'{}' is {}, not '{}'", reader.columns()[cell], expected,
+                                 reader.cell(cell)));
+  return 0;
+}
+
+std::int64_t read_count(config::CsvReader& reader, std::size_t cell) {
+  const auto count = parse_count(reader.cell(cell));
+  return count ? *count : refuse(reader, cell, "a whole number from 0 on");
+}
+
+double read_latency(config::CsvReader& reader, std::size_t cell) {
+  const auto latency = parse_real(reader.cell(cell));
+  return latency && *latency > 0 ? *latency : refuse(reader, cell, "a finite number above 0");
+}
+
+double read_share(config::CsvReader& reader, std::size_t cell) {
+  const auto share = parse_real(reader.cell(cell));
+  return share && *share >= 0 && *share <= 1 ? *share
+                                             : refuse(reader, cell, "a number from 0 to 1");
+}
+
+std::string read_name(config::CsvReader& reader, std::size_t cell) {
+  if (reader.cell(cell).empty()) reader.error(cell, "'" + reader.columns()[cell] + "' is empty");
+  return std::string(reader.cell(cell));
+}
 
 template <class Value>
 struct Column {
@@ -203,6 +253,35 @@ OperatorTable read_operator_table(const std::string& path) {
   const KindColumns& columns = columns_of(table.kind);
   const std::vector<std::size_t> places = find_places(reader, columns);
   while (reader.next()) table.rows.push_back(read_row(reader, columns, places, table));
+  reader.throw_if_errors();
+  return table;
+}
+
+const char* to_string(CollectiveTableKind kind) {
+  return kind == CollectiveTableKind::kNccl ? "collective_nccl" : "all_reduce_custom";
+}
+
+CollectiveTable read_collective_table(const std::string& path) {
+  config::CsvReader reader(path, read_input(path));
+  CollectiveTable table;
+  table.path = path;
+  table.header = reader.row();
+  const auto collective = reader.find("collective");
+  table.kind = collective ? CollectiveTableKind::kNccl : CollectiveTableKind::kAllReduceCustom;
+  const std::vector<std::size_t> places =
+      require_columns(reader, {"system", "precision", "ranks", "bytes", "latency_us", "source"});
+  while (reader.next()) {
+    CollectiveRow& row = table.rows.emplace_back();
+    row.line = static_cast<std::size_t>(reader.line());
+    row.system = read_name(reader, places[0]);
+    row.collective = collective ? read_name(reader, *collective) : "all_reduce";
+    row.precision = read_name(reader, places[1]);
+    row.ranks = read_count(reader, places[2]);
+    row.bytes = read_count(reader, places[3]);
+    row.latency_us = read_latency(reader, places[4]);
+    row.source = reader.cell(places[5]);
+    row.text = reader.row();
+  }
   reader.throw_if_errors();
   return table;
 }

@@ -11,7 +11,6 @@
 #include "sim/app/questions/base/question.h"
 #include "validation/calibration/errors.h"
 #include "validation/checks/serving_order.h"
-#include "validation/checks/serving_targets.h"
 #include "validation/checks/serving_validation.h"
 
 namespace orrery {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/checks/serving_targets.h"
+#include "validation/checks/serving_validation.h"
 
 #include <gtest/gtest.h>
 

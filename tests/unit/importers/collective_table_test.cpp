@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "validation/importers/collective_table.h"
+#include "validation/importers/operator_table.h"
 
 #include <gmock/gmock.h>
 

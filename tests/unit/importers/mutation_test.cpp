@@ -9,7 +9,6 @@
 
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
-#include "validation/importers/collective_table.h"
 #include "validation/importers/operator_table.h"
 
 namespace orrery::mutation_test {

@@ -3,7 +3,7 @@
 
 #include "tests/unit/importers/samples.h"
 #include "tests/unit/importers/scratch.h"
-#include "validation/importers/collective_table.h"
+#include "validation/importers/operator_table.h"
 
 namespace orrery::nccl_tests_test {
 namespace {
