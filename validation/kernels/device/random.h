@@ -16,11 +16,6 @@ ORRERY_HD constexpr std::uint64_t random_bits(std::uint64_t seed, std::uint64_t 
   return z ^ (z >> 31);
 }
 
-/// Uniform in [0, 1), a multiple of 2^-24: exact in float.
-ORRERY_HD constexpr float random_uniform(std::uint64_t seed, std::uint64_t index) {
-  return static_cast<float>(random_bits(seed, index) >> 40) * 5.9604644775390625e-8f;
-}
-
 /// Mean 0, variance 1, |x| < 3.5: the sum of four 16-bit uniform numbers (Irwin-Hall), which needs
 /// no function that host and device would round differently.
 ORRERY_HD constexpr float normal_from_bits(std::uint64_t bits) {
