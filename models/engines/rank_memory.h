@@ -2,7 +2,7 @@
 // Keys of engines for the GPU memory of CUDA, NCCL, captured graphs and sampling.
 #pragma once
 
-#include "sim/serving/engine_overheads.h"
+#include "sim/serving/engine_costs.h"
 
 namespace orrery {
 

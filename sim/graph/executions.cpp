@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/graph/executions.h"
 
+#include <algorithm>
+#include <set>
+
 namespace orrery {
 namespace {
 
@@ -20,6 +23,14 @@ void each_kernel(const Program& program, Visit visit) {
       visit(program.kernels[id], static_cast<double>(runs) * ranks);
     });
   }
+}
+
+/// Kernels of a block, a time for each operator.
+std::vector<KernelId> kernels_of(const OperatorGraph& block) {
+  std::vector<KernelId> kernels;
+  for (OperatorId id = 0; id < block.size(); ++id)
+    if (block[id].kind == OperatorKind::kCompute) kernels.push_back(block[id].work);
+  return kernels;
 }
 
 }  // namespace
@@ -58,6 +69,28 @@ Flops executed_recurrence_flops(const Program& program) {
     if (on_lanes) flops += kernel.vector_flops * runs;
   });
   return flops;
+}
+
+void set_reuse(Program& program) {
+  std::vector<std::vector<KernelId>> kernels;
+  std::vector<Bytes> touched;
+  for (const OperatorGraph& block : program.blocks) {
+    kernels.push_back(kernels_of(block));
+    Bytes bytes;
+    for (const KernelId id : kernels.back())
+      bytes += program.kernels[id].read + program.kernels[id].written;
+    touched.push_back(bytes);
+  }
+  for (const Role& role : program.roles) {
+    Bytes step;
+    for (const BlockId block : role.calls) step += touched[block];
+    for (const BlockId block : std::set<BlockId>(role.calls.begin(), role.calls.end())) {
+      for (const KernelId id : kernels[block]) {
+        Bytes& reuse = program.kernels[id].reuse;
+        reuse = reuse.base() == 0 ? step : std::min(reuse, step);
+      }
+    }
+  }
 }
 
 }  // namespace orrery

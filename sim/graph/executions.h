@@ -34,4 +34,9 @@ std::map<Precision, Flops> executed_matrix_flops(const Program& program);
 /// FLOPs of recurrences that run on vector lanes whole, over all ranks of all roles.
 Flops executed_recurrence_flops(const Program& program);
 
+/// Sets Kernel::reuse of all kernels of a program: weights and cached tokens are touched once a
+/// step, so between two times lies all that the role reads and writes in it. Of roles that share a
+/// kernel, the one that touches least counts.
+void set_reuse(Program& program);
+
 }  // namespace orrery

@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-void add_metric(ByteWriter& bytes, const Metric& metric) {
+void add(ByteWriter& bytes, const Metric& metric) {
   bytes.add(metric.name);
   bytes.add(metric.unit);
   bytes.add(metric.value);
@@ -22,76 +22,82 @@ void add_metric(ByteWriter& bytes, const Metric& metric) {
   bytes.add(metric.interval->second);
 }
 
-Metric read_metric(ByteReader& bytes) {
-  Metric metric;
+void read(ByteReader& bytes, Metric& metric) {
   metric.name = bytes.text();
   metric.unit = bytes.text();
   metric.value = bytes.real();
-  if (bytes.number() == 0) return metric;
+  if (bytes.number() == 0) return;
   const double p10 = bytes.real();
   metric.interval = {p10, bytes.real()};
-  return metric;
 }
 
-void add_label(ByteWriter& bytes, const Label& label) {
+void add(ByteWriter& bytes, const Label& label) {
   bytes.add(label.name);
   bytes.add(label.value);
 }
 
-void add_classes(ByteWriter& bytes, const std::vector<ClassBreakdown>& classes) {
-  bytes.add(std::uint64_t{classes.size()});
-  for (const ClassBreakdown& c : classes) {
-    bytes.add(c.name);
-    bytes.add(c.count);
-    for (const double number : {c.time_s, c.flops, c.bytes}) bytes.add(number);
-  }
+void read(ByteReader& bytes, Label& label) {
+  label.name = bytes.text();
+  label.value = bytes.text();
 }
 
-std::vector<ClassBreakdown> read_classes(ByteReader& bytes) {
-  std::vector<ClassBreakdown> classes(bytes.number());
-  for (ClassBreakdown& c : classes) {
-    c.name = bytes.text();
-    c.count = bytes.number();
-    for (double* number : {&c.time_s, &c.flops, &c.bytes}) *number = bytes.real();
-  }
-  return classes;
+void add(ByteWriter& bytes, const ClassBreakdown& c) {
+  bytes.add(c.name);
+  bytes.add(c.count);
+  for (const double number : {c.time_s, c.flops, c.bytes}) bytes.add(number);
 }
 
-void add_links(ByteWriter& bytes, const std::vector<LinkUse>& links) {
-  bytes.add(std::uint64_t{links.size()});
-  for (const LinkUse& use : links) {
-    bytes.add(use.name);
-    bytes.add(use.links);
-    for (const double number : {use.bytes, use.busy_share, use.peak_share}) bytes.add(number);
-  }
+void read(ByteReader& bytes, ClassBreakdown& c) {
+  c.name = bytes.text();
+  c.count = bytes.number();
+  for (double* number : {&c.time_s, &c.flops, &c.bytes}) *number = bytes.real();
 }
 
-std::vector<LinkUse> read_links(ByteReader& bytes) {
-  std::vector<LinkUse> links(bytes.number());
-  for (LinkUse& use : links) {
-    use.name = bytes.text();
-    use.links = bytes.number();
-    for (double* number : {&use.bytes, &use.busy_share, &use.peak_share}) *number = bytes.real();
-  }
-  return links;
+void add(ByteWriter& bytes, const ComponentUse& use) {
+  bytes.add(use.name);
+  for (const double number : {use.busy_share, use.sent_bytes}) bytes.add(number);
 }
 
-void add_rows(ByteWriter& bytes, const std::vector<ResultRows>& tables) {
-  for (const ResultRows& rows : tables) {
-    bytes.add(rows.name);
-    bytes.add(std::uint64_t{rows.values.size()});
-    for (const double value : rows.values) bytes.add(value);
-  }
+void read(ByteReader& bytes, ComponentUse& use) {
+  use.name = bytes.text();
+  for (double* number : {&use.busy_share, &use.sent_bytes}) *number = bytes.real();
 }
 
-std::vector<ResultRows> read_rows(ByteReader& bytes) {
-  std::vector<ResultRows> tables(bytes.number());
-  for (ResultRows& rows : tables) {
-    rows.name = bytes.text();
-    rows.values.resize(bytes.number());
-    for (double& value : rows.values) value = bytes.real();
-  }
-  return tables;
+void add(ByteWriter& bytes, const LinkUse& use) {
+  bytes.add(use.name);
+  bytes.add(use.links);
+  for (const double number : {use.bytes, use.busy_share, use.peak_share}) bytes.add(number);
+}
+
+void read(ByteReader& bytes, LinkUse& use) {
+  use.name = bytes.text();
+  use.links = bytes.number();
+  for (double* number : {&use.bytes, &use.busy_share, &use.peak_share}) *number = bytes.real();
+}
+
+void add(ByteWriter& bytes, const ResultRows& rows) {
+  bytes.add(rows.name);
+  bytes.add(std::uint64_t{rows.values.size()});
+  for (const double value : rows.values) bytes.add(value);
+}
+
+void read(ByteReader& bytes, ResultRows& rows) {
+  rows.name = bytes.text();
+  rows.values.resize(bytes.number());
+  for (double& value : rows.values) value = bytes.real();
+}
+
+/// Their number, then each.
+template <class Item>
+void add_all(ByteWriter& bytes, const std::vector<Item>& items) {
+  bytes.add(std::uint64_t{items.size()});
+  for (const Item& item : items) add(bytes, item);
+}
+
+template <class Item>
+void read_all(ByteReader& bytes, std::vector<Item>& items) {
+  items.resize(bytes.number());
+  for (Item& item : items) read(bytes, item);
 }
 
 template <class Item>
@@ -156,21 +162,13 @@ void add(ByteWriter& bytes, const RunRecord& record) {
     bytes.add(*text);
   bytes.add(static_cast<std::uint64_t>(record.status));
   bytes.add(record.reason);
-  bytes.add(std::uint64_t{record.metrics.size()});
-  for (const Metric& metric : record.metrics) add_metric(bytes, metric);
-  bytes.add(std::uint64_t{record.labels.size()});
-  for (const Label& label : record.labels) add_label(bytes, label);
-  add_classes(bytes, record.classes);
-  bytes.add(std::uint64_t{record.components.size()});
-  for (const ComponentUse& use : record.components) {
-    bytes.add(use.name);
-    bytes.add(use.busy_share);
-    bytes.add(use.sent_bytes);
-  }
-  add_links(bytes, record.link_classes);
-  add_links(bytes, record.links);
-  bytes.add(std::uint64_t{record.rows.size()});
-  add_rows(bytes, record.rows);
+  add_all(bytes, record.metrics);
+  add_all(bytes, record.labels);
+  add_all(bytes, record.classes);
+  add_all(bytes, record.components);
+  add_all(bytes, record.link_classes);
+  add_all(bytes, record.links);
+  add_all(bytes, record.rows);
   bytes.add(record.provenance.dump());
 }
 
@@ -180,23 +178,13 @@ RunRecord read_record(ByteReader& bytes) {
     *text = bytes.text();
   record.status = static_cast<RunStatus>(bytes.number());
   record.reason = bytes.text();
-  record.metrics.resize(bytes.number());
-  for (Metric& metric : record.metrics) metric = read_metric(bytes);
-  record.labels.resize(bytes.number());
-  for (Label& label : record.labels) {
-    label.name = bytes.text();
-    label.value = bytes.text();
-  }
-  record.classes = read_classes(bytes);
-  record.components.resize(bytes.number());
-  for (ComponentUse& use : record.components) {
-    use.name = bytes.text();
-    use.busy_share = bytes.real();
-    use.sent_bytes = bytes.real();
-  }
-  record.link_classes = read_links(bytes);
-  record.links = read_links(bytes);
-  record.rows = read_rows(bytes);
+  read_all(bytes, record.metrics);
+  read_all(bytes, record.labels);
+  read_all(bytes, record.classes);
+  read_all(bytes, record.components);
+  read_all(bytes, record.link_classes);
+  read_all(bytes, record.links);
+  read_all(bytes, record.rows);
   record.provenance = nlohmann::ordered_json::parse(bytes.text());
   return record;
 }
@@ -206,12 +194,12 @@ std::string result_digest(const RunRecord& record) {
   bytes.add(std::string_view(to_string(record.status)));
   bytes.add(record.reason);
   for (const Metric* metric : by_name(record.metrics))
-    if (metric->name != kWallTimeMetric) add_metric(bytes, *metric);
-  for (const Label* label : by_name(record.labels)) add_label(bytes, *label);
-  add_classes(bytes, record.classes);
-  add_links(bytes, record.link_classes);
-  add_links(bytes, record.links);
-  add_rows(bytes, record.rows);
+    if (metric->name != kWallTimeMetric) add(bytes, *metric);
+  for (const Label* label : by_name(record.labels)) add(bytes, *label);
+  add_all(bytes, record.classes);
+  add_all(bytes, record.link_classes);
+  add_all(bytes, record.links);
+  for (const ResultRows& rows : record.rows) add(bytes, rows);
   bytes.add(canonical_json(record.provenance));
   return sha256_hex(bytes.bytes());
 }

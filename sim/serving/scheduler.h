@@ -11,8 +11,7 @@
 
 #include "sim/config/registered.h"
 #include "sim/serving/adapter_slots.h"
-#include "sim/serving/engine_all_reduce.h"
-#include "sim/serving/engine_overheads.h"
+#include "sim/serving/engine_costs.h"
 #include "sim/serving/engine_version.h"
 #include "sim/serving/iteration.h"
 #include "sim/serving/kernel_rules.h"

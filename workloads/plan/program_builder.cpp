@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "sim/graph/reuse.h"
+#include "sim/graph/executions.h"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 #include "models/transfers/flow_model.h"
 #include "sim/machine/network.h"
 #include "sim/machine/system_config.h"
-#include "sim/serving/engine_all_reduce.h"
+#include "sim/serving/engine_costs.h"
 
 namespace orrery {
 

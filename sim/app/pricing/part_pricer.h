@@ -13,7 +13,7 @@
 #include "sim/graph/transfer.h"
 #include "sim/machine/kernel_model.h"
 #include "sim/machine/network.h"
-#include "sim/serving/engine_all_reduce.h"
+#include "sim/serving/engine_costs.h"
 #include "workloads/ops/step_list.h"
 #include "workloads/plan/parallel_config.h"
 

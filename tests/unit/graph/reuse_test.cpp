@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/graph/reuse.h"
+#include "sim/graph/executions.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include "sim/app/experiments/keys/link_keys.h"
 #include "sim/app/experiments/keys/rank_noise.h"
 #include "sim/graph/program.h"
-#include "sim/serving/engine_all_reduce.h"
+#include "sim/serving/engine_costs.h"
 
 namespace orrery {
 
