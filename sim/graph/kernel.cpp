@@ -2,26 +2,15 @@
 #include "sim/graph/kernel.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace orrery {
 
 double element_bytes(Precision precision) {
-  switch (precision) {
-    case Precision::kFp32:
-    case Precision::kTf32:
-      return 4;
-    case Precision::kBf16:
-    case Precision::kFp16:
-      return 2;
-    case Precision::kFp8:
-    case Precision::kFp8Block:
-    case Precision::kInt8:
-      return 1;
-    case Precision::kNvfp4:
-      return 0.5;
-  }
-  return 0;
+  // fp32, tf32, bf16, fp16, fp8, fp8_block, nvfp4, int8
+  constexpr std::array<double, 8> kBytes = {4, 4, 2, 2, 1, 1, 0.5, 1};
+  return kBytes.at(static_cast<std::size_t>(precision));
 }
 
 double weight_bytes(Precision precision, WeightFormat format) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Why a replay stopped before its end: what each stream waits for, and the cycle if there is one.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <sstream>
 
@@ -56,8 +58,8 @@ class DeadlockReport {
 
   std::string name_of(std::uint32_t actor) const {
     const auto [role, rank] = replayer_.actors_[actor];
-    const std::string name = "role '" + replayer_.program_.roles[role].name + "'";
-    return rank < 0 ? name : name + " rank " + std::to_string(rank);
+    return fmt::format("role '{}'{}", replayer_.program_.roles[role].name,
+                       rank < 0 ? "" : fmt::format(" rank {}", rank));
   }
 
   /// "role 'pp 0', stream 'compute', call 2 (block 'forward'): operator 'send'"
@@ -65,27 +67,24 @@ class DeadlockReport {
     const Program& program = replayer_.program_;
     const ProgramReplayer::Cursor& cursor = replayer_.cursors_[index];
     std::string text = name_of(cursor.actor) + ", stream '" + program.streams[cursor.stream] + "'";
-    if (cursor.position == ProgramReplayer::kEnd) {
-      return text + ": at its end";
-    }
-    const std::uint64_t call = cursor.position >> 32;
+    if (cursor.position == ProgramReplayer::kEnd) return text + ": at its end";
     const BlockId block = replayer_.block_of(cursor);
-    if (block < program.block_names.size()) {
-      text += ", call " + std::to_string(call) + " (block '" + program.block_names[block] + "')";
-    }
+    if (block < program.block_names.size())
+      text +=
+          fmt::format(", call {} (block '{}')", cursor.position >> 32, program.block_names[block]);
     return text + ": operator '" + program.blocks[block][cursor.head->id].name + "'";
   }
 
   std::string reason(CursorIndex index) const {
     const ProgramReplayer::Cursor& cursor = replayer_.cursors_[index];
-    if (cursor.state == ProgramReplayer::State::kBlocked) {
-      return "waits for stream '" + replayer_.program_.streams[cursor.awaits] + "' of its role";
-    }
+    const Program& program = replayer_.program_;
+    if (cursor.state == ProgramReplayer::State::kBlocked)
+      return fmt::format("waits for stream '{}' of its role", program.streams[cursor.awaits]);
     const std::uint32_t meeting = replayer_.meeting_of(cursor);
-    return "waits in transfer '" + replayer_.program_.transfers[cursor.head->work].name + "' (" +
-           std::to_string(replayer_.meetings_[meeting].participants) +
-           " participants), posted by " + names_of_roles(posted(meeting)) + ", not by " +
-           names_of_roles(missing(meeting));
+    return fmt::format("waits in transfer '{}' ({} participants), posted by {}, not by {}",
+                       program.transfers[cursor.head->work].name,
+                       replayer_.meetings_[meeting].participants, names_of_roles(posted(meeting)),
+                       names_of_roles(missing(meeting)));
   }
 
   std::string names_of_roles(const std::vector<CursorIndex>& cursors) const {
@@ -105,13 +104,11 @@ class DeadlockReport {
   /// The streams that use the transfer and have not posted it.
   std::vector<CursorIndex> missing(std::uint32_t meeting) const {
     const std::vector<CursorIndex> here = posted(meeting);
-    std::vector<CursorIndex> result;
-    for (const CursorIndex user : users_[meeting]) {
-      if (std::find(here.begin(), here.end(), user) == here.end()) {
-        result.push_back(user);
-      }
-    }
-    return result;
+    std::vector<CursorIndex> others = users_[meeting];
+    std::erase_if(others, [&](CursorIndex user) {
+      return std::find(here.begin(), here.end(), user) != here.end();
+    });
+    return others;
   }
 
   std::vector<CursorIndex> waits_for(CursorIndex index) const {

@@ -13,6 +13,7 @@
 #include "sim/config/input_files.h"
 #include "sim/config/json_text.h"
 #include "sim/config/load.h"
+#include "validation/importers/log_text.h"
 
 namespace orrery {
 namespace {
@@ -107,10 +108,7 @@ struct SystemFile {
 
   /// "file:line:column" of a key.
   std::string place(const std::string& key) const {
-    const std::string before = text.substr(0, text.find('"' + key + '"'));
-    const auto lines = std::count(before.begin(), before.end(), '\n');
-    const std::size_t column = before.size() - (before.rfind('\n') + 1) + 1;
-    return path + ":" + std::to_string(lines + 1) + ":" + std::to_string(column);
+    return place_behind(path, text.substr(0, text.find('"' + key + '"'))).text();
   }
   double number(const char* key, double other) const {
     const auto found = keys.find(key);

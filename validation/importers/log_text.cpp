@@ -2,6 +2,7 @@
 #include "validation/importers/log_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "sim/config/packed_file.h"
@@ -13,22 +14,11 @@ constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kSpaces = " \t\r";
 
 void append_utf8(std::uint32_t code, std::string& out) {
-  const auto put = [&out](std::uint32_t byte) { out += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0U | code >> 6U);
-    put(0x80U | (code & 0x3FU));
-  } else if (code < 0x10000) {
-    put(0xE0U | code >> 12U);
-    put(0x80U | (code >> 6U & 0x3FU));
-    put(0x80U | (code & 0x3FU));
-  } else {
-    put(0xF0U | code >> 18U);
-    put(0x80U | (code >> 12U & 0x3FU));
-    put(0x80U | (code >> 6U & 0x3FU));
-    put(0x80U | (code & 0x3FU));
-  }
+  constexpr std::array<std::uint32_t, 4> kMarks = {0, 0xC0, 0xE0,
+                                                   0xF0};  // by the bytes that follow
+  unsigned following = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  out += static_cast<char>(kMarks[following] | code >> 6 * following);
+  while (following-- > 0) out += static_cast<char>(0x80 | (code >> 6 * following & 0x3F));
 }
 
 /// What is no character becomes U+FFFD, as in RFC 2781.
@@ -137,6 +127,12 @@ std::vector<LogWord> split_words(std::string_view line, int number) {
     at = end;
   }
   return words;
+}
+
+config::Location place_behind(const std::string& path, std::string_view before) {
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
+  return {path, static_cast<int>(line), static_cast<int>(before.size() - start + 1)};
 }
 
 LogTag tag_of(std::string_view line) {

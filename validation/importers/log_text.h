@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/config/location.h"
+
 namespace orrery {
 
 /// A text as programs printed it: in UTF-8 without a byte order mark (PowerShell writes UTF-16),
@@ -18,6 +20,9 @@ std::string read_log(const std::string& path);
 
 /// The lines of a text, without their ends.
 std::vector<std::string_view> lines_of(std::string_view text);
+
+/// Where a file goes on behind what it begins with.
+config::Location place_behind(const std::string& path, std::string_view before);
 
 /// A word of a text, and where it stands.
 struct LogWord {

@@ -291,11 +291,7 @@ class ServingReader {
 
   void error(std::size_t at, int length, std::string message) {
     if (!diagnostics_.has_errors()) diagnostics_.add_source(path_, text_);
-    const std::string_view before = std::string_view(text_).substr(0, at);
-    const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-    const std::size_t line_end = before.rfind('\n');
-    const std::size_t column = line_end == before.npos ? at : at - line_end - 1;
-    diagnostics_.error({path_, static_cast<int>(line), static_cast<int>(column) + 1}, length,
+    diagnostics_.error(place_behind(path_, std::string_view(text_).substr(0, at)), length,
                        std::move(message));
   }
 

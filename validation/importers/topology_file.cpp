@@ -100,10 +100,7 @@ void TopologyFile::note(const std::string& text) { notes_.push_back(path_ + ": "
 void TopologyFile::fail(std::ptrdiff_t offset, const std::string& what) const {
   const auto end = static_cast<std::size_t>(std::max<std::ptrdiff_t>(offset, 0));
   const std::string_view before = std::string_view(text_).substr(0, std::min(end, text_.size()));
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
-  config::throw_error(
-      text_, {path_, static_cast<int>(line), static_cast<int>(before.size() - start + 1)}, 1, what);
+  config::throw_error(text_, place_behind(path_, before), 1, what);
 }
 
 void TopologyFile::fail(const pugi::xml_node& node, const std::string& what) const {
