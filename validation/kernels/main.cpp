@@ -11,7 +11,6 @@
 #include "host/environment.h"
 #include "host/files.h"
 #include "host/isolate.h"
-#include "host/listing.h"
 #include "host/options.h"
 #include "host/runner.h"
 

@@ -4,8 +4,8 @@
 
 #include <stdexcept>
 
-#include "host/listing.h"
 #include "host/measurement.h"
+#include "host/runner.h"
 
 namespace orrery::measure::registry_test {
 namespace {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/runner.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <exception>
 #include <fstream>
+#include <iomanip>
+#include <sstream>
 #include <stdexcept>
 
 #include "host/files.h"
 #include "host/isolate.h"
-#include "host/listing.h"
 #include "host/table.h"
 
 namespace orrery::measure {
@@ -105,6 +108,20 @@ void report(std::ostream* log, const Outcome& outcome, const std::string& place,
   *log << std::endl;
 }
 
+std::string seconds(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.0f s", value);
+  return text.data();
+}
+
+std::string line(const std::array<std::string, 5>& cells, std::size_t name_width) {
+  std::ostringstream out;
+  out << std::setw(3) << cells[0] << "  " << std::left << std::setw(static_cast<int>(name_width))
+      << cells[1] << std::right << "  " << std::setw(6) << cells[2] << "  " << std::setw(6)
+      << cells[3] << "  " << cells[4] << '\n';
+  return out.str();
+}
+
 }  // namespace
 
 std::vector<Outcome> run_all(const std::vector<const Measurement*>& selected, const Run& run) {
@@ -121,6 +138,34 @@ std::vector<Outcome> run_all(const std::vector<const Measurement*>& selected, co
            left_s);
   }
   return outcomes;
+}
+
+double budget_s(const Measurement& measurement, Depth depth) {
+  return depth == Depth::kQuick ? measurement.quick_s : measurement.full_s;
+}
+
+std::string listing(const std::vector<Measurement>& all) {
+  std::size_t width = 4;
+  double quick = 0, full = 0;
+  for (const Measurement& measurement : all) {
+    width = std::max(width, measurement.name.size());
+    quick += measurement.quick_s;
+    full += measurement.full_s;
+  }
+  std::string text = line({"#", "name", "quick", "full", "what it measures"}, width);
+  for (const Measurement& measurement : all) {
+    std::string what = measurement.what;
+    if (measurement.capability > 8) {
+      what += " (needs compute capability " + std::to_string(measurement.capability) + ")";
+    }
+    text += line({std::to_string(measurement.number), measurement.name,
+                  seconds(measurement.quick_s), seconds(measurement.full_s), what},
+                 width);
+  }
+  const bool within = quick < kQuickLimit_s && full < kFullLimit_s;
+  return text +
+         line({"", "sum", seconds(quick), seconds(full), within ? "within budget" : "over budget"},
+              width);
 }
 
 }  // namespace orrery::measure
