@@ -21,8 +21,7 @@ void FlowSink::exchange_parts(const Collective& collective) {
     for (int to = 0; to < n; ++to) {
       const Bytes bytes = collective.between(from, to);
       if (from == to || bytes.base() == 0) continue;
-      add(collective.group[static_cast<std::size_t>(from)],
-          collective.group[static_cast<std::size_t>(to)], bytes);
+      add(collective.rank(from), collective.rank(to), bytes);
     }
   }
 }
@@ -57,21 +56,9 @@ bool Collective::spans_systems() const {
   });
 }
 
-Bytes Collective::between(int from, int to) const {
-  return pair_bytes[static_cast<std::size_t>(from) * group.size() + static_cast<std::size_t>(to)];
-}
-
-bool Collective::crosses(int member, int other) const {
-  return layout.system(group[static_cast<std::size_t>(member)]) !=
-         layout.system(group[static_cast<std::size_t>(other)]);
-}
-
 StepCount Collective::step(int from, int to) const {
   StepCount step = step_after({}, crosses(from, to));
-  if (routes != nullptr) {
-    step.links = routes->beyond_shortest(group[static_cast<std::size_t>(from)],
-                                         group[static_cast<std::size_t>(to)]);
-  }
+  if (routes != nullptr) step.links = routes->beyond_shortest(rank(from), rank(to));
   return step;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,6 +56,10 @@ StepCount operator+(StepCount a, StepCount b);
 /// A chain without one that it begins with.
 StepCount operator-(StepCount a, StepCount b);
 
+inline bool is_any(TransferKind kind, std::initializer_list<TransferKind> kinds) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
 /// One group of a transfer: at least two different ranks.
 struct Collective {
   TransferKind kind = TransferKind::kAllReduce;
@@ -78,13 +84,22 @@ struct Collective {
   std::span<const Bytes> pair_bytes = {};
 
   int size() const { return static_cast<int>(group.size()); }
+  bool is_any(std::initializer_list<TransferKind> kinds) const {
+    return orrery::is_any(kind, kinds);
+  }
+  /// The rank of a member (position in the group).
+  int rank(int member) const { return group[static_cast<std::size_t>(member)]; }
   bool spans_systems() const;
   /// Whether two members (positions in the group) are in different systems.
-  bool crosses(int member, int other) const;
+  bool crosses(int member, int other) const {
+    return layout.system(rank(member)) != layout.system(rank(other));
+  }
   /// One step, from one member (position in the group) to another.
   StepCount step(int from, int to) const;
   /// What an all_to_all with pair_bytes moves from one member to another.
-  Bytes between(int from, int to) const;
+  Bytes between(int from, int to) const {
+    return pair_bytes[static_cast<std::size_t>(from) * group.size() + static_cast<std::size_t>(to)];
+  }
 };
 
 /// How a collective is carried out: who sends how much to whom, and in how many dependent steps.

@@ -16,15 +16,8 @@ namespace {
 class BinomialAlgorithm final : public RoundAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    switch (collective.kind) {
-      case TransferKind::kBroadcast:
-      case TransferKind::kReduce:
-      case TransferKind::kScatter:
-      case TransferKind::kGather:
-        return true;
-      default:
-        return false;
-    }
+    using enum TransferKind;
+    return collective.is_any({kBroadcast, kReduce, kScatter, kGather});
   }
   bool automatic() const override { return false; }
 
@@ -37,8 +30,7 @@ class BinomialAlgorithm final : public RoundAlgorithm {
               const std::function<void(const Message&)>& tell) const override {
     const int n = collective.size();
     const int last = doubling_rounds(n) - 1;
-    const bool to_root =
-        collective.kind == TransferKind::kReduce || collective.kind == TransferKind::kGather;
+    const bool to_root = collective.is_any({TransferKind::kReduce, TransferKind::kGather});
     const ChunkOp op = collective.kind == TransferKind::kReduce ? ChunkOp::kReduce : ChunkOp::kCopy;
     for (int step = 0; step <= last; ++step) {
       const int reach = 1 << (to_root ? step : last - step);  // members below a receiver
@@ -53,7 +45,7 @@ class BinomialAlgorithm final : public RoundAlgorithm {
 
  private:
   static bool in_parts(const Collective& collective) {
-    return collective.kind == TransferKind::kScatter || collective.kind == TransferKind::kGather;
+    return collective.is_any({TransferKind::kScatter, TransferKind::kGather});
   }
 };
 

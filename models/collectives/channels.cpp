@@ -29,8 +29,6 @@ Channels::Channels(const Collective& collective)
   for (int system = 1; system < systems(); ++system) count_ = std::min(count_, part_size(system));
 }
 
-int Channels::part_size(int system) const { return static_cast<int>(part(system).size()); }
-
 std::span<const int> Channels::part(int system) const {
   const auto index = static_cast<std::size_t>(system);
   return std::span(members_).subspan(first_[index], first_[index + 1] - first_[index]);
@@ -63,19 +61,11 @@ RailGroups::RailGroups(const Collective& collective, const Channels& channels)
   for (std::size_t system = 0; system < systems_; ++system) {
     const std::span<const int> members = channels.part(static_cast<int>(system));
     for (std::size_t rail = 0; rail < rails_; ++rail) {
-      const int rank = collective.group[static_cast<std::size_t>(members[rail])];
+      const int rank = collective.rank(members[rail]);
       by_system_.push_back(rank);
       by_rail_[rail * systems_ + system] = rank;
     }
   }
-}
-
-std::span<const int> RailGroups::system(int system) const {
-  return std::span(by_system_).subspan(static_cast<std::size_t>(system) * rails_, rails_);
-}
-
-std::span<const int> RailGroups::rail(int rail) const {
-  return std::span(by_rail_).subspan(static_cast<std::size_t>(rail) * systems_, systems_);
 }
 
 }  // namespace orrery

@@ -23,7 +23,7 @@ class Channels {
   int count() const { return count_; }
   int systems() const { return static_cast<int>(first_.size()) - 1; }
   /// Members in one system.
-  int part_size(int system) const;
+  int part_size(int system) const { return static_cast<int>(part(system).size()); }
   /// Members of one system, by rank.
   std::span<const int> part(int system) const;
   /// The member that a channel visits as the `index`-th of a system, from the entry of the channel
@@ -47,9 +47,13 @@ class RailGroups {
   RailGroups(const Collective& collective, const Channels& channels);
 
   /// The ranks of one system.
-  std::span<const int> system(int system) const;
+  std::span<const int> system(int system) const {
+    return std::span(by_system_).subspan(static_cast<std::size_t>(system) * rails_, rails_);
+  }
   /// The `rail`-th rank of every system.
-  std::span<const int> rail(int rail) const;
+  std::span<const int> rail(int rail) const {
+    return std::span(by_rail_).subspan(static_cast<std::size_t>(rail) * systems_, systems_);
+  }
 
  private:
   std::size_t systems_, rails_;

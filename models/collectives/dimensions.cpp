@@ -63,14 +63,9 @@ Schedule line_schedule(const Collective& line, const DimensionConfig& dimension)
 class DimensionAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    switch (collective.kind) {
-      case TransferKind::kAllReduce:
-      case TransferKind::kAllGather:
-      case TransferKind::kReduceScatter:
-        return !collective.dimensions.empty();
-      default:
-        return false;
-    }
+    using enum TransferKind;
+    return collective.is_any({kAllReduce, kAllGather, kReduceScatter}) &&
+           !collective.dimensions.empty();
   }
 
   bool counts_links() const override { return true; }
@@ -107,8 +102,7 @@ class DimensionAlgorithm final : public CollectiveAlgorithm {
     for (int member = 0; member < grid.members(); ++member) {
       const int here = grid.coordinate(member, d);
       const auto add = [&](int hops, Bytes part) {
-        sink.add(collective.group[index(member)],
-                 collective.group[index(grid.moved(member, d, hops))], part);
+        sink.add(collective.rank(member), collective.rank(grid.moved(member, d, hops)), part);
       };
       switch (collective.dimensions[index(d)]->algorithm) {
         case LineAlgorithm::kRing:

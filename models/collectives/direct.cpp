@@ -21,19 +21,10 @@ namespace {
 class DirectAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    switch (collective.kind) {
-      case TransferKind::kAllToAll:
-      case TransferKind::kGather:
-      case TransferKind::kScatter:
-        return true;
-      case TransferKind::kAllReduce:
-      case TransferKind::kAllGather:
-      case TransferKind::kReduceScatter:
-      case TransferKind::kBarrier:
-        return !collective.spans_systems();
-      default:
-        return false;
-    }
+    using enum TransferKind;
+    if (collective.is_any({kAllToAll, kGather, kScatter})) return true;
+    return collective.is_any({kAllReduce, kAllGather, kReduceScatter, kBarrier}) &&
+           !collective.spans_systems();
   }
 
   StepCount run(const Collective& collective, FlowSink& sink) const override {

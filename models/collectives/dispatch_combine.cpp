@@ -196,8 +196,7 @@ class TokenFlows {
 class DispatchCombineAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    return (collective.kind == TransferKind::kDispatch ||
-            collective.kind == TransferKind::kCombine) &&
+    return collective.is_any({TransferKind::kDispatch, TransferKind::kCombine}) &&
            collective.routing != nullptr;
   }
 

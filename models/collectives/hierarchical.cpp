@@ -109,16 +109,10 @@ void all_to_all(const Rails& rails, Schedule& schedule) {
 class HierarchicalAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    switch (collective.kind) {
-      case TransferKind::kAllReduce:
-      case TransferKind::kAllGather:
-      case TransferKind::kReduceScatter:
-      case TransferKind::kAllToAll:
-        break;
-      default:
-        return false;
-    }
-    if (!collective.spans_systems() || !collective.pair_bytes.empty()) return false;
+    using enum TransferKind;
+    if (!collective.is_any({kAllReduce, kAllGather, kReduceScatter, kAllToAll}) ||
+        !collective.spans_systems() || !collective.pair_bytes.empty())
+      return false;
     const Channels channels(collective);
     return channels.even() && channels.part_size(0) > 1;
   }

@@ -52,7 +52,7 @@ Bytes least_bytes(const Collective& collective, const Part& part) {
     case TransferKind::kBarrier:
       break;
   }
-  return Bytes(0);
+  return {};
 }
 
 /// The most that leaves or enters a part of an all_to_all with parts of different sizes; a single
@@ -61,9 +61,9 @@ template <class PartOf>
 Bytes most_across(const Collective& collective, PartOf part_of) {
   std::map<int, Bytes> out, in;
   for (int from = 0; from < collective.size(); ++from) {
-    const int source = part_of(collective.group[static_cast<std::size_t>(from)]);
+    const int source = part_of(collective.rank(from));
     for (int to = 0; to < collective.size(); ++to) {
-      const int destination = part_of(collective.group[static_cast<std::size_t>(to)]);
+      const int destination = part_of(collective.rank(to));
       if (source == destination) continue;
       out[source] += collective.between(from, to);
       in[destination] += collective.between(from, to);

@@ -18,14 +18,9 @@ namespace {
 class NvlsAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    switch (collective.kind) {
-      case TransferKind::kAllReduce:
-      case TransferKind::kAllGather:
-      case TransferKind::kReduceScatter:
-        return collective.switches_reduce && !collective.spans_systems();
-      default:
-        return false;
-    }
+    using enum TransferKind;
+    return collective.is_any({kAllReduce, kAllGather, kReduceScatter}) &&
+           collective.switches_reduce && !collective.spans_systems();
   }
 
   StepCount run(const Collective& collective, FlowSink& sink) const override {

@@ -19,8 +19,7 @@ namespace {
 class PatAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    return collective.kind == TransferKind::kAllGather ||
-           collective.kind == TransferKind::kReduceScatter;
+    return collective.is_any({TransferKind::kAllGather, TransferKind::kReduceScatter});
   }
   bool automatic() const override { return false; }  // NCCL's tuner: library_adds()
 

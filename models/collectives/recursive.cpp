@@ -59,15 +59,8 @@ void scatter(int n, const Tell& tell) {
 class RecursiveAlgorithm final : public RoundAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    switch (collective.kind) {
-      case TransferKind::kAllReduce:
-      case TransferKind::kAllGather:
-      case TransferKind::kReduceScatter:
-      case TransferKind::kBarrier:
-        return true;
-      default:
-        return false;
-    }
+    using enum TransferKind;
+    return collective.is_any({kAllReduce, kAllGather, kReduceScatter, kBarrier});
   }
   bool automatic() const override { return false; }
 

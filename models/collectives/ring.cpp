@@ -59,16 +59,8 @@ StepCount slowest_chain(const Collective& collective, const std::vector<int>& or
 class RingAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    switch (collective.kind) {
-      case TransferKind::kAllReduce:
-      case TransferKind::kAllGather:
-      case TransferKind::kReduceScatter:
-      case TransferKind::kBroadcast:
-      case TransferKind::kReduce:
-        return true;
-      default:
-        return false;
-    }
+    using enum TransferKind;
+    return collective.is_any({kAllReduce, kAllGather, kReduceScatter, kBroadcast, kReduce});
   }
 
   bool counts_links() const override { return true; }
@@ -85,7 +77,7 @@ class RingAlgorithm final : public CollectiveAlgorithm {
       ring_order(channels, channel, rooted, order);
       const std::size_t first = first_hop(collective);
       for (std::size_t i = first; i < first + (rooted ? n - 1 : n); ++i) {
-        sink.add(rank(collective, order[i % n]), rank(collective, order[(i + 1) % n]), per_link);
+        sink.add(collective.rank(order[i % n]), collective.rank(order[(i + 1) % n]), per_link);
       }
       if (rooted) {
         steps = longer(steps, chain(collective, order, first, n - 1));
@@ -118,15 +110,11 @@ class RingAlgorithm final : public CollectiveAlgorithm {
   };
 
   static bool has_root(const Collective& collective) {
-    return collective.kind == TransferKind::kBroadcast || collective.kind == TransferKind::kReduce;
+    return collective.is_any({TransferKind::kBroadcast, TransferKind::kReduce});
   }
   static std::size_t first_hop(const Collective& collective) {
     return collective.kind == TransferKind::kReduce ? 1 : 0;
   }
-  static int rank(const Collective& collective, int member) {
-    return collective.group[static_cast<std::size_t>(member)];
-  }
-
   static void add_chain(const Collective& collective, const std::vector<int>& order, int channel,
                         Schedule& schedule) {
     const std::size_t n = order.size();

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/collectives/rounds.h"
 
+#include <bit>
+
 namespace orrery {
 
 int doubling_rounds(int n) {
-  int rounds = 0;
-  while ((std::int64_t{1} << rounds) < n) ++rounds;
-  return rounds;
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1)));
 }
 
 RoundWalk::RoundWalk(const Collective& collective, FlowSink& sink)
@@ -18,10 +18,10 @@ RoundWalk::RoundWalk(const Collective& collective, FlowSink& sink)
 void RoundWalk::send(int round, int from, int to, Bytes bytes) {
   if (round != round_) before_ = after_;
   round_ = round;
-  const auto sender = static_cast<std::size_t>(from), receiver = static_cast<std::size_t>(to);
-  sink_.add(collective_.group[sender], collective_.group[receiver], bytes);
-  const StepCount chain = before_[sender] + collective_.step(from, to);
-  after_[receiver] = longer(after_[receiver], chain);
+  sink_.add(collective_.rank(from), collective_.rank(to), bytes);
+  const StepCount chain = before_[static_cast<std::size_t>(from)] + collective_.step(from, to);
+  StepCount& received = after_[static_cast<std::size_t>(to)];
+  received = longer(received, chain);
 }
 
 StepCount RoundWalk::longest() const {

@@ -8,18 +8,9 @@
 
 namespace orrery {
 
-void Schedule::copy(int step, int from, int to, ChunkRange range) {
-  messages.push_back({step, from, to, range, ChunkOp::kCopy});
-}
-
-void Schedule::reduce(int step, int from, int to, ChunkRange range) {
-  messages.push_back({step, from, to, range, ChunkOp::kReduce});
-}
-
 Bytes chunk_bytes(const Collective& collective, int chunks) {
-  const bool all_pairs = collective.kind == TransferKind::kAllToAll ||
-                         collective.kind == TransferKind::kDispatch ||
-                         collective.kind == TransferKind::kCombine;
+  using enum TransferKind;
+  const bool all_pairs = collective.is_any({kAllToAll, kDispatch, kCombine});
   return collective.bytes * (static_cast<double>(all_pairs ? collective.size() : 1) / chunks);
 }
 

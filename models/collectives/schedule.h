@@ -68,8 +68,12 @@ struct Schedule {
 
   int cells() const { return places ? places->cells : chunks; }
 
-  void copy(int step, int from, int to, ChunkRange range);
-  void reduce(int step, int from, int to, ChunkRange range);
+  void copy(int step, int from, int to, ChunkRange range) {
+    messages.push_back({step, from, to, range, ChunkOp::kCopy});
+  }
+  void reduce(int step, int from, int to, ChunkRange range) {
+    messages.push_back({step, from, to, range, ChunkOp::kReduce});
+  }
 };
 
 /// Bytes of one of `chunks` chunks.

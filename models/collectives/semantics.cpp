@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The symbolic run of a schedule: chunks hold sets of contributions instead of numbers.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -25,6 +27,8 @@ constexpr Content kAll{Content::Kind::kAll, 0};
 
 /// What a collective promises, chunk by chunk.
 class Promise {
+  using enum TransferKind;
+
  public:
   Promise(TransferKind kind, int members, int chunks)
       : kind_(kind), members_(members), chunks_(chunks) {}
@@ -32,15 +36,15 @@ class Promise {
   /// Chunks come in so many equal parts.
   int parts() const {
     switch (kind_) {
-      case TransferKind::kAllToAll:
-      case TransferKind::kDispatch:
-      case TransferKind::kCombine:
+      case kAllToAll:
+      case kDispatch:
+      case kCombine:
         return members_ * members_;
-      case TransferKind::kAllGather:
-      case TransferKind::kReduceScatter:
-      case TransferKind::kGather:
-      case TransferKind::kScatter:
-      case TransferKind::kBarrier:
+      case kAllGather:
+      case kReduceScatter:
+      case kGather:
+      case kScatter:
+      case kBarrier:
         return members_;
       default:
         return 1;
@@ -50,21 +54,21 @@ class Promise {
   Content at_first(int member, int chunk) const {
     const bool root = member == 0;
     switch (kind_) {
-      case TransferKind::kAllReduce:
-      case TransferKind::kReduceScatter:
-      case TransferKind::kReduce:
+      case kAllReduce:
+      case kReduceScatter:
+      case kReduce:
         return one(member);
-      case TransferKind::kAllGather:
-      case TransferKind::kGather:
-      case TransferKind::kBarrier:
+      case kAllGather:
+      case kGather:
+      case kBarrier:
         return part(chunk) == member ? one(member) : kNothing;
-      case TransferKind::kBroadcast:
-      case TransferKind::kScatter:
-      case TransferKind::kSendReceive:
+      case kBroadcast:
+      case kScatter:
+      case kSendReceive:
         return root ? one(0) : kNothing;
-      case TransferKind::kAllToAll:
-      case TransferKind::kDispatch:
-      case TransferKind::kCombine:
+      case kAllToAll:
+      case kDispatch:
+      case kCombine:
         return part(chunk) / members_ == member ? one(member) : kNothing;
     }
     return kNothing;
@@ -74,26 +78,26 @@ class Promise {
   Content at_last(int member, int chunk) const {
     const bool root = member == 0;
     switch (kind_) {
-      case TransferKind::kAllReduce:
+      case kAllReduce:
         return kAll;
-      case TransferKind::kReduceScatter:
+      case kReduceScatter:
         return part(chunk) == member ? kAll : kNothing;
-      case TransferKind::kReduce:
+      case kReduce:
         return root ? kAll : kNothing;
-      case TransferKind::kAllGather:
-      case TransferKind::kBarrier:
+      case kAllGather:
+      case kBarrier:
         return one(part(chunk));
-      case TransferKind::kGather:
+      case kGather:
         return root ? one(part(chunk)) : kNothing;
-      case TransferKind::kBroadcast:
+      case kBroadcast:
         return one(0);
-      case TransferKind::kScatter:
+      case kScatter:
         return part(chunk) == member ? one(0) : kNothing;
-      case TransferKind::kSendReceive:
+      case kSendReceive:
         return member == members_ - 1 ? one(0) : kNothing;
-      case TransferKind::kAllToAll:
-      case TransferKind::kDispatch:
-      case TransferKind::kCombine:
+      case kAllToAll:
+      case kDispatch:
+      case kCombine:
         return part(chunk) % members_ == member ? one(part(chunk) / members_) : kNothing;
     }
     return kNothing;
@@ -120,11 +124,11 @@ class SymbolicRun {
 
   std::optional<ScheduleFault> run() {
     if (schedule_.chunks < 1 || schedule_.chunks % promise_.parts() != 0) {
-      return ScheduleFault{{},
-                           std::to_string(schedule_.chunks) + " chunks cannot be shared out; " +
-                               to_string(collective_.kind) + " among " +
-                               std::to_string(collective_.size()) + " ranks needs a multiple of " +
-                               std::to_string(promise_.parts())};
+      return ScheduleFault{
+          {},
+          fmt::format("{} chunks cannot be shared out; {} among {} ranks needs a multiple of {}",
+                      schedule_.chunks, to_string(collective_.kind), collective_.size(),
+                      promise_.parts())};
     }
     fill();
     std::map<int, std::vector<std::size_t>> steps;  // indices of messages
@@ -179,14 +183,14 @@ class SymbolicRun {
   }
 
   std::string name(int end) const {
-    if (is_switches(end)) return "switches " + std::to_string(-1 - end);
-    return "rank " + std::to_string(collective_.group[static_cast<std::size_t>(end)]);
+    if (is_switches(end)) return fmt::format("switches {}", -1 - end);
+    return fmt::format("rank {}", collective_.rank(end));
   }
 
   void fail(std::size_t message, const std::string& text) {
     if (fault_) return;
     const int step = schedule_.messages[message].step;
-    fault_ = ScheduleFault{message, "step " + std::to_string(step) + ": " + text};
+    fault_ = ScheduleFault{message, fmt::format("step {}: {}", step, text)};
   }
 
   bool in_range(std::size_t index) {
@@ -198,12 +202,12 @@ class SymbolicRun {
     const int first = std::min(m.chunks.first, m.target());
     const int last = std::max(m.chunks.first, m.target());
     if (!exists(m.from) || !exists(m.to)) {
-      fail(index, "the group has no member " + std::to_string(exists(m.from) ? m.to : m.from));
+      fail(index, fmt::format("the group has no member {}", exists(m.from) ? m.to : m.from));
     } else if ((m.from == m.to && first == last) || (is_switches(m.from) && is_switches(m.to))) {
       fail(index, name(m.from) + " sends to itself");
     } else if (first < 0 || m.chunks.count < 1 || m.chunks.count > schedule_.cells() - last) {
-      fail(index, "there is no chunk " + std::to_string(std::max(0, last + m.chunks.count - 1)) +
-                      " of " + std::to_string(schedule_.cells()));
+      fail(index, fmt::format("there is no chunk {} of {}", std::max(0, last + m.chunks.count - 1),
+                              schedule_.cells()));
     }
     return !fault_;
   }
@@ -229,7 +233,7 @@ class SymbolicRun {
       const Cell& source = cell(m.from, chunk);
       const Contributions& content = source.has;
       if (empty(content)) {
-        fail(index, name(m.from) + " sends chunk " + std::to_string(chunk) + " before it has it");
+        fail(index, fmt::format("{} sends chunk {} before it has it", name(m.from), chunk));
         return;
       }
       if (!is_switches(m.to)) {
@@ -239,7 +243,7 @@ class SymbolicRun {
       Contributions& sum = switched[{m.to, chunk}];
       sum.resize(content.size());
       if (m.op == ChunkOp::kCopy && !empty(sum)) {
-        fail(index, name(m.to) + " get two copies of chunk " + std::to_string(chunk));
+        fail(index, fmt::format("{} get two copies of chunk {}", name(m.to), chunk));
       }
       add(index, chunk, content, sum);
     }
@@ -251,8 +255,8 @@ class SymbolicRun {
     for (int chunk = m.chunks.first; chunk < m.chunks.first + m.chunks.count; ++chunk) {
       const auto sum = switched.find({m.from, chunk});
       if (sum == switched.end()) {
-        fail(index, name(m.from) + " send chunk " + std::to_string(chunk) + " to " + name(m.to) +
-                        " without having it");
+        fail(index, fmt::format("{} send chunk {} to {} without having it", name(m.from), chunk,
+                                name(m.to)));
         return;
       }
       arrivals.push_back({index, chunk, chunk, sum->second});
@@ -265,8 +269,8 @@ class SymbolicRun {
     for (std::size_t member = 0; member < content.size(); ++member) {
       sum[member] += content[member];
       if (sum[member] <= 1) continue;
-      fail(index, name(m.to) + " gets the contribution of " + name(static_cast<int>(member)) +
-                      " to chunk " + std::to_string(chunk) + " twice (from " + name(m.from) + ")");
+      fail(index, fmt::format("{} gets the contribution of {} to chunk {} twice (from {})",
+                              name(m.to), name(static_cast<int>(member)), chunk, name(m.from)));
     }
   }
 
@@ -274,17 +278,18 @@ class SymbolicRun {
     const Message& m = schedule_.messages[arrival.message];
     Cell& target = cell(m.to, arrival.cell);
     const bool copy = m.op == ChunkOp::kCopy;
-    const std::string chunk = "chunk " + std::to_string(arrival.cell);
     if (target.written == m.step && (copy || target.copied)) {
-      fail(arrival.message, chunk + " of " + name(m.to) + " is written twice in one step");
+      fail(arrival.message,
+           fmt::format("chunk {} of {} is written twice in one step", arrival.cell, name(m.to)));
     } else if (copy) {
       target.has = arrival.content;
       target.chunk = arrival.chunk;
     } else if (empty(target.has)) {
-      fail(arrival.message, name(m.to) + " adds to " + chunk + ", which it does not have");
+      fail(arrival.message,
+           fmt::format("{} adds to chunk {}, which it does not have", name(m.to), arrival.cell));
     } else if (target.chunk != arrival.chunk) {
-      fail(arrival.message, name(m.to) + " adds chunk " + std::to_string(arrival.chunk) +
-                                " to chunk " + std::to_string(target.chunk));
+      fail(arrival.message,
+           fmt::format("{} adds chunk {} to chunk {}", name(m.to), arrival.chunk, target.chunk));
     } else {
       add(arrival.message, arrival.chunk, arrival.content, target.has);
     }
@@ -309,11 +314,11 @@ class SymbolicRun {
       if (wanted == there) continue;
       const std::string when = result.written < 0
                                    ? "no step wrote it"
-                                   : "last written in step " + std::to_string(result.written);
-      fault_ = ScheduleFault{{},
-                             name(member) + " ends with chunk " + std::to_string(chunk) +
-                                 (wanted ? " without" : " with") + " the contribution of " +
-                                 name(other) + " (" + when + ")"};
+                                   : fmt::format("last written in step {}", result.written);
+      fault_ = ScheduleFault{
+          {},
+          fmt::format("{} ends with chunk {} {} the contribution of {} ({})", name(member), chunk,
+                      wanted ? "without" : "with", name(other), when)};
       return;
     }
   }

@@ -98,15 +98,10 @@ StepCount longest_pass(const Collective& collective, const Grid& grid) {
 class TorusAlgorithm final : public CollectiveAlgorithm {
  public:
   bool serves(const Collective& collective) const override {
-    switch (collective.kind) {
-      case TransferKind::kAllReduce:
-      case TransferKind::kAllGather:
-      case TransferKind::kReduceScatter:
-        return !collective.torus.empty() && !collective.spans_systems() &&
-               Grid(collective.torus).members() == collective.size();
-      default:
-        return false;
-    }
+    using enum TransferKind;
+    return collective.is_any({kAllReduce, kAllGather, kReduceScatter}) &&
+           !collective.torus.empty() && !collective.spans_systems() &&
+           Grid(collective.torus).members() == collective.size();
   }
 
   bool counts_links() const override { return true; }
@@ -127,9 +122,7 @@ class TorusAlgorithm final : public CollectiveAlgorithm {
       for (int axis = 0; axis < grid.axes(); ++axis) {
         if (grid.size(axis) == 1) continue;
         for (const int way : {1, -1}) {
-          const int next = grid.moved(member, axis, way);
-          sink.add(collective.group[static_cast<std::size_t>(member)],
-                   collective.group[static_cast<std::size_t>(next)],
+          sink.add(collective.rank(member), collective.rank(grid.moved(member, axis, way)),
                    per_link[static_cast<std::size_t>(axis)]);
         }
       }

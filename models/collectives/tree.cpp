@@ -56,10 +56,8 @@ class TreeAlgorithm final : public CollectiveAlgorithm {
     const DoubleTree trees(channels.systems());
     const Bytes share = collective.bytes / channels.count();
     const auto exchange = [&](int a, int b, Bytes bytes) {
-      const int first = collective.group[static_cast<std::size_t>(a)];
-      const int second = collective.group[static_cast<std::size_t>(b)];
-      sink.add(first, second, bytes);
-      sink.add(second, first, bytes);
+      sink.add(collective.rank(a), collective.rank(b), bytes);
+      sink.add(collective.rank(b), collective.rank(a), bytes);
     };
     for (int channel = 0; channel < channels.count(); ++channel) {
       const ChannelTree on{channels, trees, channel};

@@ -28,9 +28,6 @@ namespace {
 struct LlamaCpp final : WholeAnswers {
   LlamaCpp() : WholeAnswers("llama_cpp", 0) {}
 
-  std::unique_ptr<Scheduler> make() const override {
-    return std::make_unique<IterationScheduler>(max_num_seqs);
-  }
   /// Graphs are captured for single tokens alone (pull request 6766).
   bool runs_graph(std::int64_t tokens, bool decodes) const override {
     return decodes && tokens == 1;

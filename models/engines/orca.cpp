@@ -9,10 +9,6 @@ namespace {
 struct Orca final : WholeAnswers {
   Orca() : WholeAnswers("orca", 128) {}
 
-  std::unique_ptr<Scheduler> make() const override {
-    return std::make_unique<IterationScheduler>(max_num_seqs);
-  }
-
   static const config::Schema<Orca>& schema() {
     static const config::Schema<Orca> schema = whole_answers_schema<Orca>(
         "orca", "iteration-level batching with whole prompts and room for all output tokens");

@@ -23,16 +23,13 @@ enum class SchedulePolicy : std::uint8_t {
 namespace config {
 template <>
 struct EnumNames<SchedulePolicy> {
+  using enum SchedulePolicy;
   static constexpr std::pair<SchedulePolicy, const char*> values[] = {
-      {SchedulePolicy::kFcfs, "fcfs"},
-      {SchedulePolicy::kLpm, "lpm"},
-      {SchedulePolicy::kLof, "lof"}};
+      {kFcfs, "fcfs"}, {kLpm, "lpm"}, {kLof, "lof"}};
 };
 }  // namespace config
 
 namespace {
-
-struct Sglang;
 
 /// How SGLang reserves the cache for output tokens, and when it looks for shared prefixes. Values
 /// of versions are in configs/software/sglang_*.yaml.
@@ -72,33 +69,6 @@ struct SglangAdmission {
   }
 };
 
-/// The scheduler of SGLang (srt/managers/scheduler.py, schedule_policy.py): an iteration is either
-/// of prompts or of decodes, prompts first; with `enable_mixed_chunk` decodes ride along. A request
-/// joins where the cache has room for it and for what those that run are likely to produce yet: a
-/// share of their answers, `new_token_ratio`, that falls while nothing goes wrong. Where decodes
-/// find no room, requests with the shortest answers are retracted, and the ratio rises. Those that
-/// wait are ordered by `schedule_policy` before each iteration.
-class SglangScheduler final : public Scheduler {
- public:
-  explicit SglangScheduler(const Sglang& rules);
-  void admit(Queue& queue, KvPool& pool, Batch& out) override;
-
- private:
-  double reserved(const Queue& queue) const;
-  void sort(Queue& queue, const KvPool& pool) const;
-  void go_on_with_chunk(Queue& queue, KvPool& pool, Batch& out);
-  void join(Queue& queue, KvPool& pool, Batch& out);
-  void retract(Queue& queue, KvPool& pool);
-  void decode(Queue& queue, KvPool& pool, Batch& out);
-
-  const Sglang& rules_;
-  double first_ratio_, ratio_;
-  /// Requests that ran when one found no room: nobody joins until one of them leaves
-  /// (batch_is_full). 0: all that asked found room.
-  std::size_t full_at_ = 0;
-  std::int64_t chunk_left_ = 0, prefill_left_ = 0;
-};
-
 /// Keys of SGLang. Its defaults are in configs/software/sglang_*.yaml; 0 and 1 stand for them here.
 struct Sglang final : SchedulerConfig {
   Sglang() {
@@ -106,9 +76,7 @@ struct Sglang final : SchedulerConfig {
     version = "0.5.5";
   }
 
-  std::unique_ptr<Scheduler> make() const override {
-    return std::make_unique<SglangScheduler>(*this);
-  }
+  std::unique_ptr<Scheduler> make() const override;
   EngineOverheads overheads() const override { return rank_memory; }
   EngineMemory memory() const override {
     const std::int64_t chunk = chunked_prefill_size > 0 ? chunked_prefill_size : max_prefill_tokens;
@@ -205,21 +173,6 @@ struct Sglang final : SchedulerConfig {
   }
 };
 
-SglangScheduler::SglangScheduler(const Sglang& rules)
-    : rules_(rules),
-      first_ratio_(
-          std::min(rules.admission.init_new_token_ratio * rules.schedule_conservativeness, 1.0)),
-      ratio_(first_ratio_) {}
-
-/// Tokens that those that run are reckoned to need yet.
-double SglangScheduler::reserved(const Queue& queue) const {
-  std::int64_t left = 0;
-  for (const RequestState& p : queue.running)
-    left +=
-        std::min(p.request.output - p.produced, rules_.admission.clip_max_new_tokens_estimation);
-  return ratio_ * static_cast<double>(left);
-}
-
 /// Whether two prompts begin with so many tokens in common.
 bool begin_alike(const Request& a, const Request& b, std::int64_t tokens) {
   if (a.prefix == nullptr || b.prefix == nullptr) return false;
@@ -249,43 +202,6 @@ std::vector<std::int64_t> kept_of(const std::deque<RequestState>& waiting, const
   return kept;
 }
 
-/// Puts those that wait in the order of the policy; equals stay as they were.
-void SglangScheduler::sort(Queue& queue, const KvPool& pool) const {
-  std::deque<RequestState>& waiting = queue.waiting;
-  if (waiting.size() < 2) return;
-  if (rules_.schedule_policy == SchedulePolicy::kLof) {
-    std::stable_sort(waiting.begin(), waiting.end(),
-                     [](const RequestState& a, const RequestState& b) {
-                       return a.request.output > b.request.output;
-                     });
-  }
-  if (rules_.schedule_policy != SchedulePolicy::kLpm ||
-      waiting.size() > static_cast<std::size_t>(rules_.admission.lpm_queue_limit))
-    return;
-  const std::vector<std::int64_t> kept =
-      kept_of(waiting, pool, rules_.admission.in_batch_prefix_caching_threshold);
-  std::vector<std::size_t> order(waiting.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return kept[a] > kept[b]; });
-  std::deque<RequestState> sorted;
-  for (const std::size_t i : order) sorted.push_back(std::move(waiting[i]));
-  waiting = std::move(sorted);
-}
-
-/// A prompt that has begun to enter goes on first.
-void SglangScheduler::go_on_with_chunk(Queue& queue, KvPool& pool, Batch& out) {
-  for (std::size_t i = 0; i < queue.running.size(); ++i) {
-    RequestState& p = queue.running[i];
-    if (p.decodes()) continue;
-    const std::int64_t tokens = std::min(p.missing(), chunk_left_);
-    if (tokens == 0 || !pool.grow(p, tokens)) continue;
-    out.shares.push_back({i, tokens});
-    chunk_left_ -= tokens;
-    prefill_left_ -= tokens;
-  }
-}
-
 /// Whether a failed admission counts in later iterations, too: the flag is that of the decodes, and
 /// taken back where a prompt of the iteration leaves it half done (get_next_batch_to_run).
 bool stays_full(const Queue& queue, const Batch& batch) {
@@ -296,98 +212,169 @@ bool stays_full(const Queue& queue, const Batch& batch) {
                                 [](const RequestState& p) { return p.decodes(); });
 }
 
-void SglangScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
-  const auto most = static_cast<std::size_t>(rules_.max_running_requests);
-  const auto room = [&] { return static_cast<double>(pool.available() * pool.block_tokens()); };
-  double reckoned = reserved(queue);
-  while (!queue.waiting.empty() && chunk_left_ > 0 && prefill_left_ > 0 &&
-         queue.running.size() < most) {
-    RequestState& first = queue.waiting.front();
-    pool.find_prefix(first);
-    const std::int64_t output = std::min(first.request.output - first.produced,
-                                         rules_.admission.clip_max_new_tokens_estimation);
-    const auto needed = static_cast<double>(first.missing() + output);
-    const std::int64_t tokens = std::min(first.missing(), chunk_left_);
-    const bool whole =
-        rules_.chunked_prefill_size > 0 || out.shares.empty() || first.missing() <= prefill_left_;
-    // Alone it may have all that there is, which SGLang would let wait for ever.
-    const bool room_for = needed + reckoned < room() || queue.running.empty();
-    if (!whole || !room_for || !pool.grow(first, tokens)) {
-      pool.put_back(first);
-      if (whole && stays_full(queue, out)) full_at_ = queue.running.size();
+/// The scheduler of SGLang (srt/managers/scheduler.py, schedule_policy.py): an iteration is either
+/// of prompts or of decodes, prompts first; with `enable_mixed_chunk` decodes ride along. A request
+/// joins where the cache has room for it and for what those that run are likely to produce yet: a
+/// share of their answers, `new_token_ratio`, that falls while nothing goes wrong. Where decodes
+/// find no room, requests with the shortest answers are retracted, and the ratio rises. Those that
+/// wait are ordered by `schedule_policy` before each iteration.
+class SglangScheduler final : public Scheduler {
+ public:
+  explicit SglangScheduler(const Sglang& rules)
+      : rules_(rules),
+        first_ratio_(
+            std::min(rules.admission.init_new_token_ratio * rules.schedule_conservativeness, 1.0)),
+        ratio_(first_ratio_) {}
+
+  void admit(Queue& queue, KvPool& pool, Batch& out) override {
+    out.shares.clear();
+    const bool chunks = rules_.chunked_prefill_size > 0;
+    prefill_left_ = rules_.max_prefill_tokens;
+    chunk_left_ = chunks ? rules_.chunked_prefill_size : INT64_MAX;
+    // Prompts are in the tree once they are computed, before any decode (cache_unfinished_req).
+    for (RequestState& p : queue.running) pool.publish(p);
+    if (queue.running.size() < full_at_) full_at_ = 0;
+    go_on_with_chunk(queue, pool, out);
+    sort(queue, pool);
+    if (full_at_ == 0) join(queue, pool, out);
+    if (!out.shares.empty() && !rules_.enable_mixed_chunk) return;
+    if (out.shares.empty()) retract(queue, pool);
+    decode(queue, pool, out);
+  }
+
+ private:
+  /// Tokens that those that run are reckoned to need yet.
+  double reserved(const Queue& queue) const {
+    std::int64_t left = 0;
+    for (const RequestState& p : queue.running)
+      left +=
+          std::min(p.request.output - p.produced, rules_.admission.clip_max_new_tokens_estimation);
+    return ratio_ * static_cast<double>(left);
+  }
+
+  /// Puts those that wait in the order of the policy; equals stay as they were.
+  void sort(Queue& queue, const KvPool& pool) const {
+    std::deque<RequestState>& waiting = queue.waiting;
+    if (waiting.size() < 2) return;
+    if (rules_.schedule_policy == SchedulePolicy::kLof) {
+      std::stable_sort(waiting.begin(), waiting.end(),
+                       [](const RequestState& a, const RequestState& b) {
+                         return a.request.output > b.request.output;
+                       });
+    }
+    if (rules_.schedule_policy != SchedulePolicy::kLpm ||
+        waiting.size() > static_cast<std::size_t>(rules_.admission.lpm_queue_limit))
+      return;
+    const std::vector<std::int64_t> kept =
+        kept_of(waiting, pool, rules_.admission.in_batch_prefix_caching_threshold);
+    std::vector<std::size_t> order(waiting.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return kept[a] > kept[b]; });
+    std::deque<RequestState> sorted;
+    for (const std::size_t i : order) sorted.push_back(std::move(waiting[i]));
+    waiting = std::move(sorted);
+  }
+
+  /// A prompt that has begun to enter goes on first.
+  void go_on_with_chunk(Queue& queue, KvPool& pool, Batch& out) {
+    for (std::size_t i = 0; i < queue.running.size(); ++i) {
+      RequestState& p = queue.running[i];
+      if (p.decodes()) continue;
+      const std::int64_t tokens = std::min(p.missing(), chunk_left_);
+      if (tokens == 0 || !pool.grow(p, tokens)) continue;
+      out.shares.push_back({i, tokens});
+      chunk_left_ -= tokens;
+      prefill_left_ -= tokens;
+    }
+  }
+
+  void join(Queue& queue, KvPool& pool, Batch& out) {
+    const auto most = static_cast<std::size_t>(rules_.max_running_requests);
+    const auto room = [&] { return static_cast<double>(pool.available() * pool.block_tokens()); };
+    double reckoned = reserved(queue);
+    while (!queue.waiting.empty() && chunk_left_ > 0 && prefill_left_ > 0 &&
+           queue.running.size() < most) {
+      RequestState& first = queue.waiting.front();
+      pool.find_prefix(first);
+      const std::int64_t output = std::min(first.request.output - first.produced,
+                                           rules_.admission.clip_max_new_tokens_estimation);
+      const auto needed = static_cast<double>(first.missing() + output);
+      const std::int64_t tokens = std::min(first.missing(), chunk_left_);
+      const bool whole =
+          rules_.chunked_prefill_size > 0 || out.shares.empty() || first.missing() <= prefill_left_;
+      // Alone it may have all that there is, which SGLang would let wait for ever.
+      const bool room_for = needed + reckoned < room() || queue.running.empty();
+      if (!whole || !room_for || !pool.grow(first, tokens)) {
+        pool.put_back(first);
+        if (whole && stays_full(queue, out)) full_at_ = queue.running.size();
+        return;
+      }
+      reckoned += static_cast<double>(first.missing() - tokens) + static_cast<double>(output);
+      out.shares.push_back({queue.running.size(), tokens});
+      chunk_left_ -= tokens;
+      prefill_left_ -= tokens;
+      queue.running.push_back(std::move(first));
+      queue.waiting.pop_front();
+    }
+  }
+
+  /// Sends those with the shortest answers, and of them those with the longest prompts, to the end
+  /// of the queue until all others have room for a token more (scheduler.py,
+  /// _add_request_to_queue).
+  void retract(Queue& queue, KvPool& pool) {
+    const auto needed = [&] {
+      std::int64_t blocks = 0;
+      for (const RequestState& p : queue.running)
+        if (p.decodes()) blocks += std::max<std::int64_t>(0, pool.lacking(p, 1));
+      return blocks;
+    };
+    bool retracted = false;
+    while (queue.running.size() > 1 && needed() > pool.available()) {
+      const auto least = std::min_element(queue.running.begin(), queue.running.end(),
+                                          [](const RequestState& a, const RequestState& b) {
+                                            return std::pair(a.produced, -a.request.prompt) <
+                                                   std::pair(b.produced, -b.request.prompt);
+                                          });
+      std::rotate(least, least + 1, queue.running.end());
+      preempt_last(queue, pool);
+      queue.waiting.push_back(std::move(queue.waiting.front()));
+      queue.waiting.pop_front();
+      retracted = true;
+    }
+    const SglangAdmission& admission = rules_.admission;
+    if (!retracted) {
+      const double least = admission.min_new_token_ratio_factor;
+      const auto steps = static_cast<double>(admission.new_token_ratio_decay_steps);
+      ratio_ = std::max(ratio_ - first_ratio_ * (1 - least) / steps, first_ratio_ * least);
       return;
     }
-    reckoned += static_cast<double>(first.missing() - tokens) + static_cast<double>(output);
-    out.shares.push_back({queue.running.size(), tokens});
-    chunk_left_ -= tokens;
-    prefill_left_ -= tokens;
-    queue.running.push_back(std::move(first));
-    queue.waiting.pop_front();
+    double produced = 0, all = 0;
+    for (const RequestState& p : queue.running) {
+      produced += static_cast<double>(p.produced);
+      all += static_cast<double>(p.request.output);
+    }
+    const auto count = static_cast<double>(queue.running.size());
+    ratio_ = std::min(
+        1.0, (produced + static_cast<double>(admission.retract_decode_steps) * count) / (all + 1));
   }
-}
 
-/// Sends those with the shortest answers, and of them those with the longest prompts, to the end of
-/// the queue until all others have room for a token more (scheduler.py,
-/// _add_request_to_queue).
-void SglangScheduler::retract(Queue& queue, KvPool& pool) {
-  const auto needed = [&] {
-    std::int64_t blocks = 0;
-    for (const RequestState& p : queue.running)
-      if (p.decodes()) blocks += std::max<std::int64_t>(0, pool.lacking(p, 1));
-    return blocks;
-  };
-  bool retracted = false;
-  while (queue.running.size() > 1 && needed() > pool.available()) {
-    const auto least = std::min_element(queue.running.begin(), queue.running.end(),
-                                        [](const RequestState& a, const RequestState& b) {
-                                          return std::pair(a.produced, -a.request.prompt) <
-                                                 std::pair(b.produced, -b.request.prompt);
-                                        });
-    std::rotate(least, least + 1, queue.running.end());
-    preempt_last(queue, pool);
-    queue.waiting.push_back(std::move(queue.waiting.front()));
-    queue.waiting.pop_front();
-    retracted = true;
+  void decode(Queue& queue, KvPool& pool, Batch& out) {
+    for (std::size_t i = 0; i < queue.running.size(); ++i) {
+      RequestState& p = queue.running[i];
+      if (p.decodes() && pool.grow(p, 1)) out.shares.push_back({i, 1});
+    }
   }
-  const SglangAdmission& admission = rules_.admission;
-  if (!retracted) {
-    const double least = admission.min_new_token_ratio_factor;
-    const auto steps = static_cast<double>(admission.new_token_ratio_decay_steps);
-    ratio_ = std::max(ratio_ - first_ratio_ * (1 - least) / steps, first_ratio_ * least);
-    return;
-  }
-  double produced = 0, all = 0;
-  for (const RequestState& p : queue.running) {
-    produced += static_cast<double>(p.produced);
-    all += static_cast<double>(p.request.output);
-  }
-  const auto count = static_cast<double>(queue.running.size());
-  ratio_ = std::min(
-      1.0, (produced + static_cast<double>(admission.retract_decode_steps) * count) / (all + 1));
-}
 
-void SglangScheduler::decode(Queue& queue, KvPool& pool, Batch& out) {
-  for (std::size_t i = 0; i < queue.running.size(); ++i) {
-    RequestState& p = queue.running[i];
-    if (p.decodes() && pool.grow(p, 1)) out.shares.push_back({i, 1});
-  }
-}
+  const Sglang& rules_;
+  double first_ratio_, ratio_;
+  /// Requests that ran when one found no room: nobody joins until one of them leaves
+  /// (batch_is_full). 0: all that asked found room.
+  std::size_t full_at_ = 0;
+  std::int64_t chunk_left_ = 0, prefill_left_ = 0;
+};
 
-void SglangScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
-  out.shares.clear();
-  const bool chunks = rules_.chunked_prefill_size > 0;
-  prefill_left_ = rules_.max_prefill_tokens;
-  chunk_left_ = chunks ? rules_.chunked_prefill_size : INT64_MAX;
-  // Prompts are in the tree once they are computed, before any decode (cache_unfinished_req).
-  for (RequestState& p : queue.running) pool.publish(p);
-  if (queue.running.size() < full_at_) full_at_ = 0;
-  go_on_with_chunk(queue, pool, out);
-  sort(queue, pool);
-  if (full_at_ == 0) join(queue, pool, out);
-  if (!out.shares.empty() && !rules_.enable_mixed_chunk) return;
-  if (out.shares.empty()) retract(queue, pool);
-  decode(queue, pool, out);
-}
+std::unique_ptr<Scheduler> Sglang::make() const { return std::make_unique<SglangScheduler>(*this); }
 
 const config::Registered<SchedulerConfig>::Add<Sglang> added_sglang(
     "sglang", "batches of prompts or of decodes, as SGLang makes them");

@@ -28,29 +28,6 @@ struct EnumNames<CapacityPolicy> {
 
 namespace {
 
-struct TensorrtLlm;
-
-/// In-flight batching of TensorRT-LLM (capacityScheduler.cpp, microBatchScheduler.cpp): the policy
-/// says who is in the cache; of those, tokens of answers go into the iteration first, then prompts
-/// as far as max_num_tokens reaches.
-class TensorrtLlmScheduler final : public Scheduler {
- public:
-  explicit TensorrtLlmScheduler(const TensorrtLlm& rules) : rules_(rules) {}
-  void admit(Queue& queue, KvPool& pool, Batch& out) override;
-
- private:
-  std::int64_t unheld(const RequestState& p, const KvPool& pool) const;
-  bool may_join(const RequestState& first, const Queue& queue, const KvPool& pool) const;
-  void decode(Queue& queue, KvPool& pool, Batch& out);
-  void go_on(Queue& queue, KvPool& pool, Batch& out);
-  void prompts(Queue& queue, KvPool& pool, Batch& out);
-  std::int64_t piece(const RequestState& p) const;
-
-  const TensorrtLlm& rules_;
-  std::int64_t left_ = 0;
-  std::set<std::uint64_t> filled_;  ///< next pieces of the prompts of the iteration
-};
-
 /// Prompts of data parallel ranks that go into iterations together (AttentionDpConfig).
 struct AttentionDpConfig {
   bool enable_balance = false;
@@ -92,24 +69,6 @@ struct CudaGraphConfig {
   }
 };
 
-/// When prompts wait for others (pyexecutor/scheduler, _balance_adp_context_requests and
-/// _apply_batch_waiting): with several ranks until all have some, with one until an iteration is
-/// full enough.
-class TensorrtLlmWaits final : public RanksPolicy {
- public:
-  explicit TensorrtLlmWaits(const TensorrtLlm& rules) : rules_(rules) {}
-  bool puts_off_prompts(std::span<const BatchShape> ranks) override {
-    return ranks.size() > 1 ? balances(ranks) : waits(ranks.front());
-  }
-
- private:
-  bool balances(std::span<const BatchShape> ranks);
-  bool waits(const BatchShape& shape);
-
-  const TensorrtLlm& rules_;
-  std::int64_t waited_ = 0, waited_for_more_ = 0;
-};
-
 /// Keys of TensorRT-LLM. Its defaults are in configs/software/tensorrt_llm_*.yaml; 0, 1 and false
 /// stand for them here.
 struct TensorrtLlm final : SchedulerConfig {
@@ -118,15 +77,9 @@ struct TensorrtLlm final : SchedulerConfig {
     version = "1.2";
   }
 
-  std::unique_ptr<RanksPolicy> ranks_policy() const override {
-    const bool waits = batch_wait_timeout_iters > 0 || batch_wait_max_tokens_ratio > 0;
-    if (!waits && !attention_dp_config.enable_balance) return nullptr;
-    return std::make_unique<TensorrtLlmWaits>(*this);
-  }
+  std::unique_ptr<RanksPolicy> ranks_policy() const override;
 
-  std::unique_ptr<Scheduler> make() const override {
-    return std::make_unique<TensorrtLlmScheduler>(*this);
-  }
+  std::unique_ptr<Scheduler> make() const override;
   EngineOverheads overheads() const override { return rank_memory; }
   EngineMemory memory() const override {
     return {EngineMemory::Of::kLeftOver,
@@ -139,8 +92,21 @@ struct TensorrtLlm final : SchedulerConfig {
             mamba_state_cache_interval};
   }
 
-  std::int64_t padded(std::int64_t tokens, bool decodes) const override;
-  bool runs_graph(std::int64_t tokens, bool decodes) const override;
+  /// The least graph that holds a batch (pyexecutor/model_engine.py,
+  /// _filter_cuda_graph_batch_sizes); as it is where there is none.
+  std::int64_t padded(std::int64_t tokens, bool decodes) const override {
+    const std::vector<int>& sizes = cuda_graph_config.batch_sizes;
+    if (!decodes || !cuda_graph_config.enable_padding || tokens > max_batch_size) return tokens;
+    const auto least = std::lower_bound(sizes.begin(), sizes.end(), tokens);
+    return least == sizes.end() ? tokens : std::min<std::int64_t>(*least, max_batch_size);
+  }
+
+  bool runs_graph(std::int64_t tokens, bool decodes) const override {
+    const std::vector<int>& sizes = cuda_graph_config.batch_sizes;
+    if (!decodes || sizes.empty()) return decodes;
+    const std::int64_t run = padded(tokens, decodes);
+    return run == max_batch_size || std::binary_search(sizes.begin(), sizes.end(), run);
+  }
 
   TensorrtLlmMemory rank_memory;
   CapacityPolicy capacity_scheduler_policy = CapacityPolicy::kGuaranteedNoEvict;
@@ -207,137 +173,160 @@ struct TensorrtLlm final : SchedulerConfig {
   }
 };
 
-/// The least graph that holds a batch (pyexecutor/model_engine.py, _filter_cuda_graph_batch_sizes);
-/// as it is where there is none.
-std::int64_t TensorrtLlm::padded(std::int64_t tokens, bool decodes) const {
-  const std::vector<int>& sizes = cuda_graph_config.batch_sizes;
-  if (!decodes || !cuda_graph_config.enable_padding || tokens > max_batch_size) return tokens;
-  const auto least = std::lower_bound(sizes.begin(), sizes.end(), tokens);
-  return least == sizes.end() ? tokens : std::min<std::int64_t>(*least, max_batch_size);
-}
+/// In-flight batching of TensorRT-LLM (capacityScheduler.cpp, microBatchScheduler.cpp): the policy
+/// says who is in the cache; of those, tokens of answers go into the iteration first, then prompts
+/// as far as max_num_tokens reaches.
+class TensorrtLlmScheduler final : public Scheduler {
+ public:
+  explicit TensorrtLlmScheduler(const TensorrtLlm& rules) : rules_(rules) {}
 
-bool TensorrtLlm::runs_graph(std::int64_t tokens, bool decodes) const {
-  const std::vector<int>& sizes = cuda_graph_config.batch_sizes;
-  if (!decodes || sizes.empty()) return decodes;
-  const std::int64_t run = padded(tokens, decodes);
-  return run == max_batch_size || std::binary_search(sizes.begin(), sizes.end(), run);
-}
-
-/// Blocks that a request needs yet until its end.
-std::int64_t TensorrtLlmScheduler::unheld(const RequestState& p, const KvPool& pool) const {
-  const std::int64_t tokens = p.request.prompt + p.request.output - 1;
-  return pool.blocks_of(tokens) - pool.blocks_of(p.cached) + pool.windows_of(tokens, 1) - p.windows;
-}
-
-bool TensorrtLlmScheduler::may_join(const RequestState& first, const Queue& queue,
-                                    const KvPool& pool) const {
-  if (rules_.capacity_scheduler_policy == CapacityPolicy::kMaxUtilization) return true;
-  std::int64_t needed = unheld(first, pool);
-  for (const RequestState& p : queue.running) needed += unheld(p, pool);
-  return needed <= pool.available();
-}
-
-void TensorrtLlmScheduler::decode(Queue& queue, KvPool& pool, Batch& out) {
-  for (std::size_t i = 0; i < queue.running.size(); ++i) {
-    if (!queue.running[i].decodes()) continue;
-    while (i < queue.running.size() && !pool.grow(queue.running[i], 1)) preempt_last(queue, pool);
-    if (i == queue.running.size()) return;
-    if (left_ == 0) continue;
-    out.shares.push_back({i, 1});
-    left_ = std::max<std::int64_t>(0, left_ - 1 - pool.draft_tokens());
+  void admit(Queue& queue, KvPool& pool, Batch& out) override {
+    out.shares.clear();
+    left_ = rules_.max_num_tokens;
+    const std::size_t before = queue.running.size();
+    decode(queue, pool, out);
+    const bool paused = queue.running.size() < before;
+    if (!paused || out.shares.empty()) prompts(queue, pool, out);
   }
-}
 
-/// Tokens of a prompt that may enter now; 0: none.
-std::int64_t TensorrtLlmScheduler::piece(const RequestState& p) const {
-  if (rules_.enable_chunked_prefill) return std::min(p.missing(), left_);
-  // A cache that was dropped may need more at once than any prompt.
-  const bool alone = left_ == rules_.max_num_tokens && p.produced > 0;
-  return p.missing() <= left_ || alone ? p.missing() : 0;
-}
-
-/// Prompts that have begun to enter go on.
-void TensorrtLlmScheduler::go_on(Queue& queue, KvPool& pool, Batch& out) {
-  for (std::size_t i = 0; i < queue.running.size(); ++i) {
-    RequestState& p = queue.running[i];
-    if (p.decodes()) continue;
-    const std::int64_t tokens = piece(p);
-    if (tokens == 0 || !pool.grow(p, tokens)) continue;
-    out.shares.push_back({i, tokens});
-    left_ -= std::min(tokens, left_);
-    if (const auto next = pool.next_piece(p)) filled_.insert(*next);
+ private:
+  /// Blocks that a request needs yet until its end.
+  std::int64_t unheld(const RequestState& p, const KvPool& pool) const {
+    const std::int64_t tokens = p.request.prompt + p.request.output - 1;
+    return pool.blocks_of(tokens) - pool.blocks_of(p.cached) + pool.windows_of(tokens, 1) -
+           p.windows;
   }
-}
 
-/// A prompt whose next piece another one fills in this iteration is passed over, so that it finds
-/// the piece later (capacityScheduler.cpp, beneficialToSkip).
-void TensorrtLlmScheduler::prompts(Queue& queue, KvPool& pool, Batch& out) {
-  filled_.clear();
-  go_on(queue, pool, out);
-  const auto most = static_cast<std::size_t>(rules_.max_batch_size);
-  std::vector<RequestState> passed_over;
-  while (!queue.waiting.empty() && queue.running.size() < most) {
-    RequestState& first = queue.waiting.front();
-    pool.find_prefix(first);
-    const auto next = pool.next_piece(first);
-    if (next && filled_.contains(*next)) {
-      pool.put_back(first);
-      passed_over.push_back(std::move(first));
+  bool may_join(const RequestState& first, const Queue& queue, const KvPool& pool) const {
+    if (rules_.capacity_scheduler_policy == CapacityPolicy::kMaxUtilization) return true;
+    std::int64_t needed = unheld(first, pool);
+    for (const RequestState& p : queue.running) needed += unheld(p, pool);
+    return needed <= pool.available();
+  }
+
+  void decode(Queue& queue, KvPool& pool, Batch& out) {
+    for (std::size_t i = 0; i < queue.running.size(); ++i) {
+      if (!queue.running[i].decodes()) continue;
+      while (i < queue.running.size() && !pool.grow(queue.running[i], 1)) preempt_last(queue, pool);
+      if (i == queue.running.size()) return;
+      if (left_ == 0) continue;
+      out.shares.push_back({i, 1});
+      left_ = std::max<std::int64_t>(0, left_ - 1 - pool.draft_tokens());
+    }
+  }
+
+  /// Prompts that have begun to enter go on.
+  void go_on(Queue& queue, KvPool& pool, Batch& out) {
+    for (std::size_t i = 0; i < queue.running.size(); ++i) {
+      RequestState& p = queue.running[i];
+      if (p.decodes()) continue;
+      const std::int64_t tokens = piece(p);
+      if (tokens == 0 || !pool.grow(p, tokens)) continue;
+      out.shares.push_back({i, tokens});
+      left_ -= std::min(tokens, left_);
+      if (const auto next = pool.next_piece(p)) filled_.insert(*next);
+    }
+  }
+
+  /// A prompt whose next piece another one fills in this iteration is passed over, so that it finds
+  /// the piece later (capacityScheduler.cpp, beneficialToSkip).
+  void prompts(Queue& queue, KvPool& pool, Batch& out) {
+    filled_.clear();
+    go_on(queue, pool, out);
+    const auto most = static_cast<std::size_t>(rules_.max_batch_size);
+    std::vector<RequestState> passed_over;
+    while (!queue.waiting.empty() && queue.running.size() < most) {
+      RequestState& first = queue.waiting.front();
+      pool.find_prefix(first);
+      const auto next = pool.next_piece(first);
+      if (next && filled_.contains(*next)) {
+        pool.put_back(first);
+        passed_over.push_back(std::move(first));
+        queue.waiting.pop_front();
+        continue;
+      }
+      const std::int64_t tokens = piece(first);
+      if (tokens == 0 || !may_join(first, queue, pool) || !pool.grow(first, tokens)) {
+        pool.put_back(first);
+        break;
+      }
+      out.shares.push_back({queue.running.size(), tokens});
+      left_ -= std::min(tokens, left_);
+      queue.running.push_back(std::move(first));
       queue.waiting.pop_front();
-      continue;
+      if (next) filled_.insert(*next);
     }
-    const std::int64_t tokens = piece(first);
-    if (tokens == 0 || !may_join(first, queue, pool) || !pool.grow(first, tokens)) {
-      pool.put_back(first);
-      break;
-    }
-    out.shares.push_back({queue.running.size(), tokens});
-    left_ -= std::min(tokens, left_);
-    queue.running.push_back(std::move(first));
-    queue.waiting.pop_front();
-    if (next) filled_.insert(*next);
+    queue.waiting.insert(queue.waiting.begin(), std::make_move_iterator(passed_over.begin()),
+                         std::make_move_iterator(passed_over.end()));
   }
-  queue.waiting.insert(queue.waiting.begin(), std::make_move_iterator(passed_over.begin()),
-                       std::make_move_iterator(passed_over.end()));
-}
 
-void TensorrtLlmScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
-  out.shares.clear();
-  left_ = rules_.max_num_tokens;
-  const std::size_t before = queue.running.size();
-  decode(queue, pool, out);
-  const bool paused = queue.running.size() < before;
-  if (!paused || out.shares.empty()) prompts(queue, pool, out);
-}
+  /// Tokens of a prompt that may enter now; 0: none.
+  std::int64_t piece(const RequestState& p) const {
+    if (rules_.enable_chunked_prefill) return std::min(p.missing(), left_);
+    // A cache that was dropped may need more at once than any prompt.
+    const bool alone = left_ == rules_.max_num_tokens && p.produced > 0;
+    return p.missing() <= left_ || alone ? p.missing() : 0;
+  }
 
-bool TensorrtLlmWaits::balances(std::span<const BatchShape> ranks) {
-  const AttentionDpConfig& rules = rules_.attention_dp_config;
-  if (!rules.enable_balance) return false;
-  const auto all = [&](auto has) { return std::all_of(ranks.begin(), ranks.end(), has); };
-  const bool decodes = all([](const BatchShape& s) { return s.sequences > 0; });
-  const bool prompts = all([](const BatchShape& s) { return !s.chunks.empty(); });
-  const bool free = all([&](const BatchShape& s) { return s.sequences < rules_.max_batch_size; });
-  if (prompts && free) {
+  const TensorrtLlm& rules_;
+  std::int64_t left_ = 0;
+  std::set<std::uint64_t> filled_;  ///< next pieces of the prompts of the iteration
+};
+
+/// When prompts wait for others (pyexecutor/scheduler, _balance_adp_context_requests and
+/// _apply_batch_waiting): with several ranks until all have some, with one until an iteration is
+/// full enough.
+class TensorrtLlmWaits final : public RanksPolicy {
+ public:
+  explicit TensorrtLlmWaits(const TensorrtLlm& rules) : rules_(rules) {}
+  bool puts_off_prompts(std::span<const BatchShape> ranks) override {
+    return ranks.size() > 1 ? balances(ranks) : waits(ranks.front());
+  }
+
+ private:
+  bool balances(std::span<const BatchShape> ranks) {
+    const AttentionDpConfig& rules = rules_.attention_dp_config;
+    if (!rules.enable_balance) return false;
+    const auto all = [&](auto has) { return std::all_of(ranks.begin(), ranks.end(), has); };
+    const bool decodes = all([](const BatchShape& s) { return s.sequences > 0; });
+    const bool prompts = all([](const BatchShape& s) { return !s.chunks.empty(); });
+    const bool free = all([&](const BatchShape& s) { return s.sequences < rules_.max_batch_size; });
+    if (prompts && free) {
+      waited_ = 0;
+      if (!decodes) return false;
+      const bool more = waited_for_more_ < rules.batching_wait_iters;
+      waited_for_more_ = more ? waited_for_more_ + 1 : 0;
+      return more;
+    }
+    if (++waited_ < rules.timeout_iters && decodes) return true;
     waited_ = 0;
-    if (!decodes) return false;
-    const bool more = waited_for_more_ < rules.batching_wait_iters;
-    waited_for_more_ = more ? waited_for_more_ + 1 : 0;
+    return false;
+  }
+
+  bool waits(const BatchShape& shape) {
+    if (shape.chunks.empty() || shape.sequences == 0) return false;
+    std::int64_t tokens = shape.tokens();
+    for (const Chunk& chunk : shape.chunks) tokens += chunk.context;
+    const double full =
+        rules_.batch_wait_max_tokens_ratio * static_cast<double>(rules_.max_num_tokens);
+    const bool more =
+        waited_ < rules_.batch_wait_timeout_iters && static_cast<double>(tokens) < full;
+    waited_ = more ? waited_ + 1 : 0;
     return more;
   }
-  if (++waited_ < rules.timeout_iters && decodes) return true;
-  waited_ = 0;
-  return false;
+
+  const TensorrtLlm& rules_;
+  std::int64_t waited_ = 0, waited_for_more_ = 0;
+};
+
+std::unique_ptr<Scheduler> TensorrtLlm::make() const {
+  return std::make_unique<TensorrtLlmScheduler>(*this);
 }
 
-bool TensorrtLlmWaits::waits(const BatchShape& shape) {
-  if (shape.chunks.empty() || shape.sequences == 0) return false;
-  std::int64_t tokens = shape.tokens();
-  for (const Chunk& chunk : shape.chunks) tokens += chunk.context;
-  const double full =
-      rules_.batch_wait_max_tokens_ratio * static_cast<double>(rules_.max_num_tokens);
-  const bool more = waited_ < rules_.batch_wait_timeout_iters && static_cast<double>(tokens) < full;
-  waited_ = more ? waited_ + 1 : 0;
-  return more;
+std::unique_ptr<RanksPolicy> TensorrtLlm::ranks_policy() const {
+  const bool waits = batch_wait_timeout_iters > 0 || batch_wait_max_tokens_ratio > 0;
+  if (!waits && !attention_dp_config.enable_balance) return nullptr;
+  return std::make_unique<TensorrtLlmWaits>(*this);
 }
 
 const config::Registered<SchedulerConfig>::Add<TensorrtLlm> added_tensorrt_llm(

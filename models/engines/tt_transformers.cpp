@@ -17,9 +17,6 @@ namespace {
 struct TtTransformers final : WholeAnswers {
   TtTransformers() : WholeAnswers("tt_transformers", 0) {}
 
-  std::unique_ptr<Scheduler> make() const override {
-    return std::make_unique<IterationScheduler>(max_num_seqs);
-  }
   std::int64_t padded(std::int64_t tokens, bool decodes) const override {
     return next_size(decodes ? decode_sizes : prefill_sizes, tokens);
   }

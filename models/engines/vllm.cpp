@@ -21,10 +21,9 @@ enum class SchedulingPolicy : std::uint8_t { kFcfs, kPriority };
 namespace config {
 template <>
 struct EnumNames<AsyncScheduling> {
+  using enum AsyncScheduling;
   static constexpr std::pair<AsyncScheduling, const char*> values[] = {
-      {AsyncScheduling::kAuto, "auto"},
-      {AsyncScheduling::kOn, "true"},
-      {AsyncScheduling::kOff, "false"}};
+      {kAuto, "auto"}, {kOn, "true"}, {kOff, "false"}};
 };
 template <>
 struct EnumNames<SchedulingPolicy> {
@@ -35,32 +34,6 @@ struct EnumNames<SchedulingPolicy> {
 
 namespace {
 
-struct Vllm;
-
-/// The scheduler of vLLM's V1 engine (vllm/v1/core/sched/scheduler.py): a budget of new tokens goes
-/// first to requests that run, in order of their coming, then to those that wait. Where no block is
-/// left, the request that came last is dropped and computes its cache again later; nobody joins in
-/// such an iteration. By priority, those that wait join in its order, and who comes last in it is
-/// dropped.
-class VllmScheduler final : public Scheduler {
- public:
-  explicit VllmScheduler(const Vllm& rules) : rules_(rules) {}
-  void admit(Queue& queue, KvPool& pool, Batch& out) override;
-
- private:
-  std::int64_t capped(std::int64_t tokens) const;
-  bool run(Queue& queue, KvPool& pool, Batch& out);
-  void join(Queue& queue, KvPool& pool, Batch& out);
-  bool join_first(Queue& queue, KvPool& pool, Batch& out);
-  bool has_room(const RequestState& first, std::int64_t tokens, const Queue& queue,
-                const KvPool& pool) const;
-  std::size_t drop_one(Queue& queue, KvPool& pool, Batch& out);
-  void bring_first(Queue& queue) const;
-
-  const Vllm& rules_;
-  std::int64_t budget_ = 0;
-};
-
 /// Keys of vLLM. Defaults that depend on its version are in configs/software/vllm_*.yaml, those of
 /// the device and its use among them; 0 and 1 stand for them here.
 struct Vllm final : SchedulerConfig {
@@ -69,9 +42,7 @@ struct Vllm final : SchedulerConfig {
     version = "0.11";
   }
 
-  std::unique_ptr<Scheduler> make() const override {
-    return std::make_unique<VllmScheduler>(*this);
-  }
+  std::unique_ptr<Scheduler> make() const override;
   EngineOverheads overheads() const override { return rank_memory; }
   EngineMemory memory() const override {
     return {EngineMemory::Of::kDevice,
@@ -191,123 +162,139 @@ bool Vllm::runs_graph(std::int64_t tokens, bool /*decodes*/) const {
   return !enforce_eager && tokens <= most;
 }
 
-std::int64_t VllmScheduler::capped(std::int64_t tokens) const {
-  const std::int64_t threshold = rules_.long_prefill_token_threshold;
-  return std::min(threshold > 0 ? std::min(tokens, threshold) : tokens, budget_);
-}
+/// The scheduler of vLLM's V1 engine (vllm/v1/core/sched/scheduler.py): a budget of new tokens goes
+/// first to requests that run, in order of their coming, then to those that wait. Where no block is
+/// left, the request that came last is dropped and computes its cache again later; nobody joins in
+/// such an iteration. By priority, those that wait join in its order, and who comes last in it is
+/// dropped.
+class VllmScheduler final : public Scheduler {
+ public:
+  explicit VllmScheduler(const Vllm& rules) : rules_(rules) {}
 
-/// Drops who has the last turn: its cache, and what it was to do in this iteration.
-/// @return its place
-std::size_t VllmScheduler::drop_one(Queue& queue, KvPool& pool, Batch& out) {
-  auto victim = queue.running.end() - 1;
-  if (rules_.scheduling_policy == SchedulingPolicy::kPriority)
-    victim = std::max_element(queue.running.begin(), queue.running.end(),
-                              [](const RequestState& a, const RequestState& b) {
-                                return goes_before(a.request, b.request);
-                              });
-  const auto place = static_cast<std::size_t>(victim - queue.running.begin());
-  std::rotate(victim, victim + 1, queue.running.end());
-  preempt_last(queue, pool);
-  std::erase_if(out.shares, [&](const Batch::Share& share) {
-    if (share.running == place) budget_ += share.tokens;
-    return share.running == place;
-  });
-  for (Batch::Share& share : out.shares)
-    if (share.running > place) --share.running;
-  return place;
-}
+  void admit(Queue& queue, KvPool& pool, Batch& out) override {
+    out.shares.clear();
+    budget_ = rules_.max_num_batched_tokens;
+    if (run(queue, pool, out)) join(queue, pool, out);
+  }
 
-/// Whether all that run found room.
-bool VllmScheduler::run(Queue& queue, KvPool& pool, Batch& out) {
-  bool all = true;
-  std::size_t i = 0;
-  while (i < queue.running.size() && budget_ > 0) {
-    const std::int64_t tokens = capped(queue.running[i].missing());
-    bool there = true;
-    while (there && !pool.grow(queue.running[i], tokens)) {
-      const std::size_t dropped = drop_one(queue, pool, out);
-      there = dropped != i;
-      if (dropped < i) --i;
-      all = false;
+ private:
+  std::int64_t capped(std::int64_t tokens) const {
+    const std::int64_t threshold = rules_.long_prefill_token_threshold;
+    return std::min(threshold > 0 ? std::min(tokens, threshold) : tokens, budget_);
+  }
+
+  /// Whether all that run found room.
+  bool run(Queue& queue, KvPool& pool, Batch& out) {
+    bool all = true;
+    std::size_t i = 0;
+    while (i < queue.running.size() && budget_ > 0) {
+      const std::int64_t tokens = capped(queue.running[i].missing());
+      bool there = true;
+      while (there && !pool.grow(queue.running[i], tokens)) {
+        const std::size_t dropped = drop_one(queue, pool, out);
+        there = dropped != i;
+        if (dropped < i) --i;
+        all = false;
+      }
+      if (!there) continue;
+      out.shares.push_back({i, tokens});
+      budget_ -= tokens + (queue.running[i].decodes() ? pool.draft_tokens() : 0);
+      ++i;
     }
-    if (!there) continue;
-    out.shares.push_back({i, tokens});
-    budget_ -= tokens + (queue.running[i].decodes() ? pool.draft_tokens() : 0);
-    ++i;
+    return all;
   }
-  return all;
-}
 
-/// Brings the waiting request whose turn it is to the front.
-void VllmScheduler::bring_first(Queue& queue) const {
-  if (rules_.scheduling_policy == SchedulingPolicy::kFcfs) return;
-  const auto first = std::min_element(queue.waiting.begin(), queue.waiting.end(),
-                                      [](const RequestState& a, const RequestState& b) {
-                                        return goes_before(a.request, b.request);
-                                      });
-  std::rotate(queue.waiting.begin(), first, first + 1);
-}
-
-/// Whether the cache has room for the next piece of the first that waits, and, as the rules ask,
-/// for all that it has to compute (v1/core/kv_cache_manager.py, allocate_slots). Prefix blocks that
-/// it found are held already; kept blocks that nobody holds count as free.
-bool VllmScheduler::has_room(const RequestState& first, std::int64_t tokens, const Queue& queue,
-                             const KvPool& pool) const {
-  const double kept_free = queue.running.empty() ? 0 : rules_.watermark;
-  const auto spare = static_cast<std::int64_t>(kept_free * static_cast<double>(pool.blocks()));
-  const std::int64_t room = pool.available() - spare;
-  if (pool.lacking(first, tokens) > room) return false;
-  if (!rules_.scheduler_reserve_full_isl) return true;
-  const std::int64_t all = first.missing();
-  const std::int64_t step = rules_.reserve_whole_windows ? all : rules_.max_num_batched_tokens;
-  return pool.lacking(first, all, std::min(all, step)) <= room;
-}
-
-/// The first that waits joins. False: it cannot.
-bool VllmScheduler::join_first(Queue& queue, KvPool& pool, Batch& out) {
-  RequestState& first = queue.waiting.front();
-  pool.find_prefix(first);
-  const std::int64_t tokens = capped(first.missing());
-  const bool whole = rules_.enable_chunked_prefill || tokens == first.missing();
-  if (!whole || !has_room(first, tokens, queue, pool) || !pool.grow(first, tokens)) {
-    pool.put_back(first);
-    return false;
-  }
-  out.shares.push_back({queue.running.size(), tokens});
-  queue.running.push_back(std::move(first));
-  queue.waiting.pop_front();
-  budget_ -= tokens;
-  return true;
-}
-
-/// Who has an adapter that would be one too many for the iteration is passed over, and waits on in
-/// front of the others (0.11: scheduled_loras, skipped_waiting_requests).
-void VllmScheduler::join(Queue& queue, KvPool& pool, Batch& out) {
-  const auto most = static_cast<std::size_t>(rules_.max_num_seqs);
-  AdapterSet adapters;
-  for (const Batch::Share& share : out.shares)
-    adapters.add(queue.running[share.running].request.adapter);
-  std::vector<RequestState> passed_over;
-  while (!queue.waiting.empty() && budget_ > 0 && queue.running.size() < most) {
-    bring_first(queue);
-    const std::int32_t adapter = queue.waiting.front().request.adapter;
-    if (adapter >= 0 && adapters.size() >= queue.max_loras && !adapters.contains(adapter)) {
-      passed_over.push_back(std::move(queue.waiting.front()));
-      queue.waiting.pop_front();
-      continue;
+  /// Who has an adapter that would be one too many for the iteration is passed over, and waits on
+  /// in front of the others (0.11: scheduled_loras, skipped_waiting_requests).
+  void join(Queue& queue, KvPool& pool, Batch& out) {
+    const auto most = static_cast<std::size_t>(rules_.max_num_seqs);
+    AdapterSet adapters;
+    for (const Batch::Share& share : out.shares)
+      adapters.add(queue.running[share.running].request.adapter);
+    std::vector<RequestState> passed_over;
+    while (!queue.waiting.empty() && budget_ > 0 && queue.running.size() < most) {
+      bring_first(queue);
+      const std::int32_t adapter = queue.waiting.front().request.adapter;
+      if (adapter >= 0 && adapters.size() >= queue.max_loras && !adapters.contains(adapter)) {
+        passed_over.push_back(std::move(queue.waiting.front()));
+        queue.waiting.pop_front();
+        continue;
+      }
+      if (!join_first(queue, pool, out)) break;
+      adapters.add(adapter);
     }
-    if (!join_first(queue, pool, out)) break;
-    adapters.add(adapter);
+    queue.waiting.insert(queue.waiting.begin(), std::make_move_iterator(passed_over.begin()),
+                         std::make_move_iterator(passed_over.end()));
   }
-  queue.waiting.insert(queue.waiting.begin(), std::make_move_iterator(passed_over.begin()),
-                       std::make_move_iterator(passed_over.end()));
-}
 
-void VllmScheduler::admit(Queue& queue, KvPool& pool, Batch& out) {
-  out.shares.clear();
-  budget_ = rules_.max_num_batched_tokens;
-  if (run(queue, pool, out)) join(queue, pool, out);
-}
+  /// The first that waits joins. False: it cannot.
+  bool join_first(Queue& queue, KvPool& pool, Batch& out) {
+    RequestState& first = queue.waiting.front();
+    pool.find_prefix(first);
+    const std::int64_t tokens = capped(first.missing());
+    const bool whole = rules_.enable_chunked_prefill || tokens == first.missing();
+    if (!whole || !has_room(first, tokens, queue, pool) || !pool.grow(first, tokens)) {
+      pool.put_back(first);
+      return false;
+    }
+    out.shares.push_back({queue.running.size(), tokens});
+    queue.running.push_back(std::move(first));
+    queue.waiting.pop_front();
+    budget_ -= tokens;
+    return true;
+  }
+
+  /// Whether the cache has room for the next piece of the first that waits, and, as the rules ask,
+  /// for all that it has to compute (v1/core/kv_cache_manager.py, allocate_slots). Prefix blocks
+  /// that it found are held already; kept blocks that nobody holds count as free.
+  bool has_room(const RequestState& first, std::int64_t tokens, const Queue& queue,
+                const KvPool& pool) const {
+    const double kept_free = queue.running.empty() ? 0 : rules_.watermark;
+    const auto spare = static_cast<std::int64_t>(kept_free * static_cast<double>(pool.blocks()));
+    const std::int64_t room = pool.available() - spare;
+    if (pool.lacking(first, tokens) > room) return false;
+    if (!rules_.scheduler_reserve_full_isl) return true;
+    const std::int64_t all = first.missing();
+    const std::int64_t step = rules_.reserve_whole_windows ? all : rules_.max_num_batched_tokens;
+    return pool.lacking(first, all, std::min(all, step)) <= room;
+  }
+
+  /// Drops who has the last turn: its cache, and what it was to do in this iteration.
+  /// @return its place
+  std::size_t drop_one(Queue& queue, KvPool& pool, Batch& out) {
+    auto victim = queue.running.end() - 1;
+    if (rules_.scheduling_policy == SchedulingPolicy::kPriority)
+      victim = std::max_element(queue.running.begin(), queue.running.end(),
+                                [](const RequestState& a, const RequestState& b) {
+                                  return goes_before(a.request, b.request);
+                                });
+    const auto place = static_cast<std::size_t>(victim - queue.running.begin());
+    std::rotate(victim, victim + 1, queue.running.end());
+    preempt_last(queue, pool);
+    std::erase_if(out.shares, [&](const Batch::Share& share) {
+      if (share.running == place) budget_ += share.tokens;
+      return share.running == place;
+    });
+    for (Batch::Share& share : out.shares)
+      if (share.running > place) --share.running;
+    return place;
+  }
+
+  /// Brings the waiting request whose turn it is to the front.
+  void bring_first(Queue& queue) const {
+    if (rules_.scheduling_policy == SchedulingPolicy::kFcfs) return;
+    const auto first = std::min_element(queue.waiting.begin(), queue.waiting.end(),
+                                        [](const RequestState& a, const RequestState& b) {
+                                          return goes_before(a.request, b.request);
+                                        });
+    std::rotate(queue.waiting.begin(), first, first + 1);
+  }
+
+  const Vllm& rules_;
+  std::int64_t budget_ = 0;
+};
+
+std::unique_ptr<Scheduler> Vllm::make() const { return std::make_unique<VllmScheduler>(*this); }
 
 const config::Registered<SchedulerConfig>::Add<Vllm> added_vllm(
     "vllm", "continuous batching of vLLM's V1 engine");

@@ -14,6 +14,7 @@ namespace orrery {
 struct WholeAnswers : SchedulerConfig {
   WholeAnswers(std::string of, std::int64_t seqs) : max_num_seqs(seqs) { kind = std::move(of); }
 
+  std::unique_ptr<Scheduler> make() const override;
   EngineMemory memory() const override {
     return {EngineMemory::Of::kDevice,
             memory_share,
@@ -42,23 +43,30 @@ inline bool join_for_good(Queue& queue, KvPool& pool) {
   return true;
 }
 
-/// Iteration-level scheduling (Yu et al. 2022, "Orca", algorithm 1): requests join and leave
-/// between iterations, first come first served, with their prompts whole and with room for whole
-/// answers.
+/// Requests join between iterations, first come first served, with their prompts whole and with
+/// room for whole answers (Yu et al. 2022, "Orca", algorithm 1), or only once all have left.
 class IterationScheduler final : public Scheduler {
  public:
-  explicit IterationScheduler(std::int64_t most) : most_(static_cast<std::size_t>(most)) {}
+  /// @param closed nobody joins a batch that runs
+  explicit IterationScheduler(std::int64_t most, bool closed = false)
+      : most_(static_cast<std::size_t>(most)), closed_(closed) {}
 
   void admit(Queue& queue, KvPool& pool, Batch& out) override {
     out.shares.clear();
-    while (queue.running.size() < most_ && join_for_good(queue, pool)) continue;
+    const bool open = !closed_ || queue.running.empty();
+    while (open && queue.running.size() < most_ && join_for_good(queue, pool)) continue;
     for (std::size_t i = 0; i < queue.running.size(); ++i)
       out.shares.push_back({i, queue.running[i].missing()});
   }
 
  private:
   std::size_t most_;
+  bool closed_;
 };
+
+inline std::unique_ptr<Scheduler> WholeAnswers::make() const {
+  return std::make_unique<IterationScheduler>(max_num_seqs);
+}
 
 template <class T>
 config::Schema<T> whole_answers_schema(const std::string& kind, const std::string& help) {

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "models/kernels/calibrated_prices.h"
-#include "models/kernels/device_numbers.h"
 #include "models/kernels/parameter_limits.h"
 #include "models/kernels/same_machine.h"
 #include "models/kernels/tile_model.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/kernels/device/family.h"
-#include "models/kernels/device_numbers.h"
+#include "models/kernels/same_machine.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
 

@@ -4,10 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/kernels/cholesky.h"
 #include "models/kernels/device/cache_parts.h"
 #include "models/kernels/same_machine.h"
-#include "models/kernels/smaller_kernels.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/draws.h"
 #include "sim/machine/limits.h"
@@ -35,6 +33,23 @@ constexpr double kOtherDevice = 0.2;
 /// forward 0.33 and -0.01, backward 0.78 and 0.07) and backward on GB300 (KernelAgent 133, 2026:
 /// 1.04 and 0.60), Adam on H100 (PyTorch 119842, 2024: 0.14 and -0.09).
 constexpr double kStreams = 0.55;
+
+/// Lower triangle L of the covariance C = L L^T; a pivot that rounding made negative is 0.
+std::vector<std::vector<double>> cholesky(const std::vector<std::vector<double>>& c) {
+  std::vector<std::vector<double>> l(c.size(), std::vector<double>(c.size()));
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    for (std::size_t j = 0; j <= i; ++j) {
+      double rest = c[i][j];
+      for (std::size_t k = 0; k < j; ++k) rest -= l[i][k] * l[j][k];
+      if (i == j) {
+        l[i][j] = std::sqrt(std::max(0.0, rest));
+      } else {
+        l[i][j] = l[j][j] > 0 ? rest / l[j][j] : 0;
+      }
+    }
+  }
+  return l;
+}
 
 const ResidualClass& residuals_at(const KernelFit& fit, double time_us) {
   for (const ResidualClass& residuals : fit.residuals)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of CalibratedModel, for its own files.
 #pragma once
 
+// The parts of CalibratedModel, for its own files.
 #include <memory>
 #include <optional>
 #include <utility>
@@ -9,6 +9,7 @@
 
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/residual_table.h"
+#include "sim/graph/kernel.h"
 #include "sim/machine/precision_names.h"
 
 namespace orrery {
@@ -82,5 +83,11 @@ class CalibratedModel::Prices final : public CalibratedPrices {
   std::optional<AcceleratorConfig> slower_;
   std::unique_ptr<CalibratedPrices> at_clock_as_sold_;
 };
+
+/// The same kernel over half of its sequences, of its cached tokens (new tokens over a cache) and
+/// of its rows (products, those of experts too, which stay active), a quarter, an eighth, ..., in
+/// all combinations: what can take no longer. None for kernels whose size is something else, and
+/// for caches of unequal lengths.
+std::vector<Kernel> smaller_kernels(const Kernel& kernel);
 
 }  // namespace orrery

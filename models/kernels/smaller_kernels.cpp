@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/smaller_kernels.h"
+#include "models/kernels/calibrated_prices.h"
 
 #include <algorithm>
 #include <cmath>

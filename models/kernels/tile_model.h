@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/device/block_plan.h"
+#include "models/kernels/device/block_schedule.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/dimension_config.h"
 
+#include <bit>
+
 #include "sim/config/schema.h"
 
 namespace orrery {
@@ -11,8 +13,6 @@ using config::Schema;
 
 const config::Bounds kDimensionRate = between(BytesPerSecond(0), BytesPerSecond(1e15));
 const config::Bounds kDimensionTime = between(Seconds(0), Seconds(1));
-
-bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 
 }  // namespace
 
@@ -44,7 +44,8 @@ const Schema<DimensionConfig>& DimensionConfig::schema() {
           .check(
               "halving_doubling needs a size that is a power of two",
               [](const C& c) {
-                return c.algorithm != LineAlgorithm::kHalvingDoubling || is_power_of_two(c.size);
+                return c.algorithm != LineAlgorithm::kHalvingDoubling ||
+                       std::has_single_bit(static_cast<unsigned>(c.size));
               },
               "size");
   return schema;

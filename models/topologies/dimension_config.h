@@ -32,8 +32,6 @@ struct DimensionConfig {
   Fact<BytesPerSecond> bandwidth;  ///< line rate of one link, one way
   Fact<Seconds> latency;           ///< latency of one link
   LineAlgorithm algorithm = LineAlgorithm::kRing;
-  /// Rate at which a rank sums the bytes that a reduction brings it, before it sends on; 0: sums
-  /// are free.
   Fact<BytesPerSecond> sum_rate;
   static const config::Schema<DimensionConfig>& schema();
 
@@ -64,28 +62,23 @@ namespace config {
 
 template <>
 struct EnumNames<DimensionShape> {
+  using enum DimensionShape;
   static constexpr std::pair<DimensionShape, const char*> values[] = {
-      {DimensionShape::kRing, "ring"},
-      {DimensionShape::kMesh, "mesh"},
-      {DimensionShape::kSwitch, "switch"},
-  };
+      {kRing, "ring"}, {kMesh, "mesh"}, {kSwitch, "switch"}};
 };
 
 template <>
 struct EnumNames<LineAlgorithm> {
+  using enum LineAlgorithm;
   static constexpr std::pair<LineAlgorithm, const char*> values[] = {
-      {LineAlgorithm::kRing, "ring"},
-      {LineAlgorithm::kDirect, "direct"},
-      {LineAlgorithm::kHalvingDoubling, "halving_doubling"},
-  };
+      {kRing, "ring"}, {kDirect, "direct"}, {kHalvingDoubling, "halving_doubling"}};
 };
 
 template <>
 struct EnumNames<AllReduceOrder> {
+  using enum AllReduceOrder;
   static constexpr std::pair<AllReduceOrder, const char*> values[] = {
-      {AllReduceOrder::kHierarchical, "hierarchical"},
-      {AllReduceOrder::kEachDimension, "each_dimension"},
-  };
+      {kHierarchical, "hierarchical"}, {kEachDimension, "each_dimension"}};
 };
 
 }  // namespace config

@@ -8,10 +8,11 @@
 // way round, half each way where both are equal. A ring of two is one link.
 #include "models/topologies/dimensions.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 
-#include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 #include "sim/units/text.h"
 
@@ -171,7 +172,7 @@ class DimensionFabric final : public Fabric {
     const DimensionConfig& dimension = grid_.dimensions()[d];
     first_switch_.push_back(topology.vertices());
     const auto switch_name = [&](int number) {
-      return "dimension" + std::to_string(d) + "/switch" + std::to_string(number);
+      return fmt::format("dimension{}/switch{}", d, number);
     };
     const bool star = is_star(d) && dimension.size > 1;
     for (int i = 0; star && i < layout_.ranks() / dimension.size; ++i)
@@ -218,19 +219,15 @@ config::Fault DimensionsTopology::fault(const SystemConfig& system) const {
   constexpr double kRounding = 1e-6;
   if (!count.text.empty() || !port.present() || needed <= port.bandwidth.value * (1 + kRounding))
     return count;
-  return {"the links of a package in all dimensions have " + print(needed) +
-              " one way, its ports have " + print(port.bandwidth.value),
+  return {fmt::format("the links of a package in all dimensions have {} one way, its ports have {}",
+                      print(needed), print(port.bandwidth.value)),
           {"scale_up.dimensions.axes", "accelerator.scale_up.bandwidth", "scale_up.kind"}};
 }
 
 std::unique_ptr<Fabric> DimensionsTopology::build(const SystemConfig& /*system*/,
                                                   const RankLayout& layout,
                                                   Topology& topology) const {
-  if (layout.dies != 1) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},
-        "topology dimensions connects packages; dies must be 1");
-  }
+  require_one_die("dimensions", layout);
   return std::make_unique<DimensionFabric>(dimensions, layout, topology);
 }
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/fabric.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "models/topologies/host_links.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
@@ -17,15 +18,14 @@ RankLayout rank_layout(const SystemConfig& system, int systems) {
   if (systems < 1 || system.accelerators.value < 1 || system.packages_per_node() < 1 ||
       system.accelerator.dies < 1) {
     throw config::KeyError(
-        std::vector<std::string>{"nodes", "system.accelerators", "system.accelerators_per_node",
-                                 "system.accelerator.dies"},
+        {"nodes", "system.accelerators", "system.accelerators_per_node", "system.accelerator.dies"},
         "nodes, accelerators, accelerators_per_node and dies must be positive");
   }
   if (system.accelerators.value % system.packages_per_node() != 0) {
     throw config::KeyError(
-        std::vector<std::string>{"system.accelerators_per_node", "system.accelerators"},
-        "accelerators_per_node (" + std::to_string(system.packages_per_node()) +
-            ") does not divide accelerators (" + std::to_string(system.accelerators.value) + ")");
+        {"system.accelerators_per_node", "system.accelerators"},
+        fmt::format("accelerators_per_node ({}) does not divide accelerators ({})",
+                    system.packages_per_node(), system.accelerators.value));
   }
   return {.dies = system.accelerator.dies,
           .ranks_per_node = system.ranks_per_node(),
@@ -35,14 +35,13 @@ RankLayout rank_layout(const SystemConfig& system, int systems) {
 
 std::string node_name(const RankLayout& layout, int node) {
   const int nodes = layout.ranks_per_system / layout.ranks_per_node;
-  return "system" + std::to_string(node / nodes) + "/node" + std::to_string(node % nodes);
+  return fmt::format("system{}/node{}", node / nodes, node % nodes);
 }
 
 std::string rank_name(const RankLayout& layout, int rank) {
-  std::string name =
-      node_name(layout, layout.node(rank)) + "/accelerator" + std::to_string(layout.rail(rank));
-  if (layout.dies > 1) name += "/die" + std::to_string(rank % layout.dies);
-  return name;
+  const std::string name =
+      fmt::format("{}/accelerator{}", node_name(layout, layout.node(rank)), layout.rail(rank));
+  return layout.dies > 1 ? fmt::format("{}/die{}", name, rank % layout.dies) : name;
 }
 
 void Fabric::append_host_route(int /*rank*/, HostEnd /*end*/, bool /*outward*/,
@@ -85,8 +84,17 @@ std::vector<int> Fabric::torus(std::span<const int> /*group*/) const { return {}
 
 RingOrders Fabric::rings(std::span<const int> /*group*/) const { return {}; }
 
-void Fabric::degrade(BundleId bundle, double share, Topology& topology) {
-  topology.scale(bundle, share);
+void require_one_die(const char* topology, const RankLayout& layout) {
+  if (layout.dies == 1) return;
+  throw config::KeyError({"system.scale_up.kind", "system.accelerator.dies"},
+                         fmt::format("topology {} connects packages; dies must be 1", topology));
+}
+
+void require_die_links(const SystemConfig& system) {
+  const AcceleratorConfig& package = system.accelerator;
+  if (package.dies == 1 || package.die_to_die.value.base() > 0) return;
+  throw config::KeyError({"system.accelerator.dies", "system.accelerator.die_to_die"},
+                         "an accelerator of several dies needs die_to_die bandwidth");
 }
 
 config::Fault package_fault(const std::string& what, std::span<const int> sizes,
@@ -95,8 +103,8 @@ config::Fault package_fault(const std::string& what, std::span<const int> sizes,
   double packages = 1;
   for (const int size : sizes) packages = std::min(packages * size, kMost);
   if (packages == system.accelerators.value) return {};
-  return {what + " " + std::to_string(static_cast<std::int64_t>(packages)) +
-              " packages, the system " + std::to_string(system.accelerators.value),
+  return {fmt::format("{} {} packages, the system {}", what, static_cast<std::int64_t>(packages),
+                      system.accelerators.value),
           {"scale_up." + key, "accelerators", "scale_up.kind"}};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -97,7 +98,9 @@ class Fabric {
   /// Leaves a bundle of this fabric a share of its capacity. Messages go around one that is down
   /// where the fabric has another way; where it has none (by default) they keep theirs, and stand
   /// still on it.
-  virtual void degrade(BundleId bundle, double share, Topology& topology);
+  virtual void degrade(BundleId bundle, double share, Topology& topology) {
+    topology.scale(bundle, share);
+  }
 
   /// Adds every physical link to the topology of the constructor, or a copy of it.
   virtual void draw(Topology& topology) const = 0;
@@ -135,6 +138,11 @@ struct ScaleUpTopology : ScaleUpKeys {
                                         Topology& topology) const = 0;
 };
 
+/// @throws config::KeyError where packages are several ranks, which a topology does not join
+void require_one_die(const char* topology, const RankLayout& layout);
+/// @throws config::KeyError where packages are several ranks and their dies have no links
+void require_die_links(const SystemConfig& system);
+
 /// A fault if the keys of a topology count other packages than its system has.
 /// @param what "the torus has"
 /// @param key of the fabric, that counts them
@@ -152,5 +160,17 @@ using ScaleOutRegistry = Registry<ScaleOutBuilder>;
 /// @throws config::ConfigError for an unknown kind, and sizes that do not fit together.
 std::unique_ptr<Fabric> build_fabric(const SystemConfig& system, const RankLayout& layout,
                                      Topology& topology);
+
+/// Adds the accelerators' links to their host boards, and those of the boards to storage, to a
+/// machine whose other links `fabric` has; the fabric returned has both. Dies share the link of
+/// their package equally.
+///
+/// Behind a PCIe switch packages share its link to the board (DGX A100: 4 switches with 2 GPUs
+/// each). NICs behind the same switch reach GPUs without that link; what they take of the GPU's own
+/// is left out.
+/// @throws config::ConfigError where the accelerator has no host_link, or packages_per_switch does
+///         not divide accelerators_per_node.
+std::unique_ptr<Fabric> add_host_links(const SystemConfig& system, const RankLayout& layout,
+                                       std::unique_ptr<Fabric> fabric, Topology& topology);
 
 }  // namespace orrery

@@ -11,22 +11,21 @@ namespace orrery {
 namespace {
 
 struct GraphTopology final : WiredTopology {
-  static const config::Schema<GraphTopology>& schema();
+  static const config::Schema<GraphTopology>& schema() {
+    static const auto schema =
+        config::Schema<GraphTopology>("graph", "any graph of accelerators and switches")
+            .required("wires",
+                      static_cast<std::vector<WireConfig> GraphTopology::*>(&WiredTopology::wires),
+                      "links between packages and switches");
+    return schema;
+  }
+
   bool links_hosts() const override { return true; }
   std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
                                 Topology& topology) const override {
     return build_graph(system.name, layout, configured_graph(wires, system, layout), topology);
   }
 };
-
-const config::Schema<GraphTopology>& GraphTopology::schema() {
-  static const auto schema =
-      config::Schema<GraphTopology>("graph", "any graph of accelerators and switches")
-          .required("wires",
-                    static_cast<std::vector<WireConfig> GraphTopology::*>(&WiredTopology::wires),
-                    "links between packages and switches");
-  return schema;
-}
 
 const RegisterScaleUp<GraphTopology> registered_graph(
     "graph", "any graph of accelerators and switches, sprayed over all shortest paths");

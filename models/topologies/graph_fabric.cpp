@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/graph_fabric.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
@@ -57,7 +59,7 @@ class GraphFabric final : public Fabric {
     first_switch_ = topology.vertices();
     for (int s = 0; s < layout.systems; ++s) {
       for (const std::string& switch_name : graph_.switches) {
-        topology.add_switch("system" + std::to_string(s) + "/" + switch_name);
+        topology.add_switch(fmt::format("system{}/{}", s, switch_name));
       }
     }
     first_bundle_ = static_cast<BundleId>(topology.bundles().size());
@@ -232,9 +234,9 @@ class GraphFabric final : public Fabric {
   void require_connected(const Topology& topology) const {
     if (const auto ranks = cut_off(routes_.front())) {
       throw config::KeyError(
-          std::vector<std::string>{"system.scale_up.wires", "system.scale_up.kind"},
-          name_ + ": no route from " + topology.rank_name(ranks->first) + " to " +
-              topology.rank_name(ranks->second));
+          {"system.scale_up.wires", "system.scale_up.kind"},
+          fmt::format("{}: no route from {} to {}", name_, topology.rank_name(ranks->first),
+                      topology.rank_name(ranks->second)));
     }
   }
 
@@ -344,9 +346,9 @@ class GraphFabric final : public Fabric {
 std::unique_ptr<Fabric> build_graph(const std::string& system, const RankLayout& layout,
                                     SystemGraph graph, Topology& topology) {
   if (graph.vertices() > kMostVertices) {
-    throw config::KeyError(std::vector<std::string>{"system.scale_up.wires", "system.accelerators"},
-                           system + ": a graph may have " + std::to_string(kMostVertices) +
-                               " vertices, not " + std::to_string(graph.vertices()));
+    throw config::KeyError({"system.scale_up.wires", "system.accelerators"},
+                           fmt::format("{}: a graph may have {} vertices, not {}", system,
+                                       kMostVertices, graph.vertices()));
   }
   return std::make_unique<GraphFabric>(system, layout, std::move(graph), topology);
 }

@@ -62,12 +62,11 @@ namespace config {
 
 template <>
 struct EnumNames<LinkKind> {
-  static constexpr std::pair<LinkKind, const char*> values[] = {
-      {LinkKind::kOnPackage, "on_package"},
-      {LinkKind::kScaleUp, "scale_up"},
-      {LinkKind::kScaleOut, "scale_out"},
-      {LinkKind::kHost, "host"},
-  };
+  using enum LinkKind;
+  static constexpr std::pair<LinkKind, const char*> values[] = {{kOnPackage, "on_package"},
+                                                                {kScaleUp, "scale_up"},
+                                                                {kScaleOut, "scale_out"},
+                                                                {kHost, "host"}};
 };
 
 }  // namespace config

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/topologies/host_links.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <string>
@@ -127,8 +128,8 @@ class HostedFabric final : public Fabric {
   }
   int switch_of(int rank) const { return rank / layout_.dies / per_switch_; }
   std::string switch_name(int number) const {
-    return node_name(layout_, number / switches_per_node()) + "/pcie" +
-           std::to_string(number % switches_per_node());
+    return fmt::format("{}/pcie{}", node_name(layout_, number / switches_per_node()),
+                       number % switches_per_node());
   }
 
   static void add(const std::string& below, const std::string& above, BytesPerSecond capacity,
@@ -158,15 +159,15 @@ class HostedFabric final : public Fabric {
 std::unique_ptr<Fabric> add_host_links(const SystemConfig& system, const RankLayout& layout,
                                        std::unique_ptr<Fabric> fabric, Topology& topology) {
   if (!system.accelerator.host_link.present()) {
-    throw config::KeyError("system.host.links", "needs a host_link, which " +
-                                                    system.accelerator.name + " does not have");
+    throw config::KeyError(
+        "system.host.links",
+        fmt::format("needs a host_link, which {} does not have", system.accelerator.name));
   }
   const int per_switch = system.host.packages_per_switch;
   if (per_switch > 0 && system.packages_per_node() % per_switch != 0) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.host.packages_per_switch", "system.accelerators_per_node"},
-        std::to_string(per_switch) + " does not divide accelerators_per_node (" +
-            std::to_string(system.packages_per_node()) + ")");
+    throw config::KeyError({"system.host.packages_per_switch", "system.accelerators_per_node"},
+                           fmt::format("{} does not divide accelerators_per_node ({})", per_switch,
+                                       system.packages_per_node()));
   }
   return std::make_unique<HostedFabric>(system, layout, std::move(fabric), topology);
 }

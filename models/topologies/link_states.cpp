@@ -30,10 +30,6 @@ double LinkStates::State::left() const {
   return lost > 1 - kNearlyAll ? 0 : 1 - lost;
 }
 
-bool LinkStates::set(const std::string& pattern, double share) {
-  return set_bundles(pattern, share) || set_physical(pattern, share);
-}
-
 bool LinkStates::set_bundles(const std::string& pattern, double share) {
   bool found = false;
   for (BundleId bundle = 0; bundle < topology_.bundles().size(); ++bundle) {

@@ -25,7 +25,9 @@ class LinkStates {
 
   /// From now on the links that the pattern names have this share of their healthy capacity.
   /// @return false if it names none
-  bool set(const std::string& pattern, double share);
+  bool set(const std::string& pattern, double share) {
+    return set_bundles(pattern, share) || set_physical(pattern, share);
+  }
   /// Bundles that are not whole, in ascending order.
   std::vector<LinkFault> faults() const;
 

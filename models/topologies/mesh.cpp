@@ -6,6 +6,8 @@
 //
 // Messages between packages without a link of their own are relayed, which NVLink does not do by
 // itself: there a library copies through the GPU between, or goes over PCIe.
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,11 +23,11 @@ SystemGraph full_mesh(const SystemConfig& system, const RankLayout& layout) {
   const PortConfig& port = system.accelerator.scale_up;
   const int peers = layout.ranks_per_system - 1;
   if (peers < 1 || port.links.value < 1 || port.links.value % peers != 0) {
-    throw config::KeyError(std::vector<std::string>{"system.scale_up.kind", "system.accelerators",
-                                                    "system.accelerator.scale_up.links"},
-                           "the " + std::to_string(port.links.value) +
-                               " scale-up links of the accelerator cannot be shared equally by " +
-                               std::to_string(peers) + " others; give wires");
+    throw config::KeyError(
+        {"system.scale_up.kind", "system.accelerators", "system.accelerator.scale_up.links"},
+        fmt::format("the {} scale-up links of the accelerator cannot be shared "
+                    "equally by {} others; give wires",
+                    port.links.value, peers));
   }
   SystemGraph graph;
   graph.ranks = layout.ranks_per_system;
@@ -41,8 +43,8 @@ SystemGraph full_mesh(const SystemConfig& system, const RankLayout& layout) {
 void check_ports(const SystemConfig& system, const SystemGraph& graph) {
   if (!graph.switches.empty()) {
     throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.wires", "system.scale_up.kind"},
-        "a mesh has no switches; '" + graph.switches.front() + "' is no accelerator",
+        {"system.scale_up.wires", "system.scale_up.kind"},
+        fmt::format("a mesh has no switches; '{}' is no accelerator", graph.switches.front()),
         {{}, {"kind: graph has switches of any name"}});
   }
   std::vector<int> links(static_cast<std::size_t>(graph.ranks));
@@ -52,39 +54,30 @@ void check_ports(const SystemConfig& system, const SystemGraph& graph) {
   for (std::size_t rank = 0; rank < links.size(); ++rank) {
     if (links[rank] <= system.accelerator.scale_up.links.value) continue;
     throw config::KeyError("system.scale_up.wires",
-                           "accelerator" + std::to_string(rank) + " has " +
-                               std::to_string(links[rank]) + " links, but " +
-                               std::to_string(system.accelerator.scale_up.links.value) + " ports");
+                           fmt::format("accelerator{} has {} links, but {} ports", rank,
+                                       links[rank], system.accelerator.scale_up.links.value));
   }
 }
 
 struct MeshTopology final : WiredTopology {
-  static const config::Schema<MeshTopology>& schema();
-  std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
-                                Topology& topology) const override;
-};
-
-const config::Schema<MeshTopology>& MeshTopology::schema() {
-  static const auto schema =
-      config::Schema<MeshTopology>("mesh", "links from package to package")
-          .optional("wires",
-                    static_cast<std::vector<WireConfig> MeshTopology::*>(&WiredTopology::wires),
-                    "links between packages; by default a link between every two");
-  return schema;
-}
-
-std::unique_ptr<Fabric> MeshTopology::build(const SystemConfig& system, const RankLayout& layout,
-                                            Topology& topology) const {
-  if (layout.dies != 1) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},
-        "topology mesh connects packages; dies must be 1");
+  static const config::Schema<MeshTopology>& schema() {
+    static const auto schema =
+        config::Schema<MeshTopology>("mesh", "links from package to package")
+            .optional("wires",
+                      static_cast<std::vector<WireConfig> MeshTopology::*>(&WiredTopology::wires),
+                      "links between packages; by default a link between every two");
+    return schema;
   }
-  SystemGraph graph =
-      wires.empty() ? full_mesh(system, layout) : configured_graph(wires, system, layout);
-  check_ports(system, graph);
-  return build_graph(system.name, layout, std::move(graph), topology);
-}
+
+  std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
+                                Topology& topology) const override {
+    require_one_die("mesh", layout);
+    SystemGraph graph =
+        wires.empty() ? full_mesh(system, layout) : configured_graph(wires, system, layout);
+    check_ports(system, graph);
+    return build_graph(system.name, layout, std::move(graph), topology);
+  }
+};
 
 const RegisterScaleUp<MeshTopology> registered_mesh(
     "mesh", "links from package to package, by a table of wires or each to each other");

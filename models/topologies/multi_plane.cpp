@@ -14,9 +14,8 @@ namespace {
 std::unique_ptr<Fabric> build_multi_plane(const SystemConfig& system, const RankLayout& layout,
                                           std::unique_ptr<Fabric> scale_up, Topology& topology) {
   if (!system.scale_out.rail_aware) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_out.rail_aware", "system.scale_out.kind"},
-        "planes meet only inside nodes: multi_plane needs rail_aware");
+    throw config::KeyError({"system.scale_out.rail_aware", "system.scale_out.kind"},
+                           "planes meet only inside nodes: multi_plane needs rail_aware");
   }
   return build_tree(system, layout, {.planes = true}, std::move(scale_up), topology);
 }

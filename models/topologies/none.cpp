@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A system of one rank: nothing to join.
+#include <fmt/core.h>
+
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -29,8 +31,8 @@ struct NoTopology final : ScaleUpTopology {
                                 Topology& /*topology*/) const override {
     if (layout.ranks_per_system == 1) return std::make_unique<NoFabric>();
     throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.kind", "system.accelerators"},
-        "topology none is for systems of one rank, not " + std::to_string(layout.ranks_per_system));
+        {"system.scale_up.kind", "system.accelerators"},
+        fmt::format("topology none is for systems of one rank, not {}", layout.ranks_per_system));
   }
 };
 

@@ -12,13 +12,14 @@
 //
 // Several dies of a package share its links: each reaches them, and the other dies, through the
 // interface between the dies, which stands as a crossbar on the package.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "models/topologies/fabric.h"
-#include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
@@ -31,8 +32,36 @@ struct NvSwitchTopology final : ScaleUpTopology {
   int boards = 1;                     // of switch chips
   int trunks = 0;                     // links of a chip to that of another board
 
-  static const config::Schema<NvSwitchTopology>& schema();
-  config::Fault fault(const SystemConfig& system) const override;
+  static const config::Schema<NvSwitchTopology>& schema() {
+    using C = NvSwitchTopology;
+    using config::between;
+    static const auto schema =
+        config::Schema<C>("nvswitch", "one tier of NVSwitch chips")
+            .required("links_per_switch", &C::links_per_switch,
+                      "links of a package to each switch chip", between(0, 1e6))
+            .optional("boards", &C::boards, "boards with switch chips of their own",
+                      between(1, 1e3))
+            .optional("trunks", &C::trunks, "links from a chip to the same one of each other board",
+                      between(0, 1e6))
+            .check(
+                "several boards need trunks between them",
+                [](const C& c) { return c.boards == 1 || c.trunks > 0; }, "boards");
+    return schema;
+  }
+
+  config::Fault fault(const SystemConfig& system) const override {
+    if (system.accelerators.value % boards != 0)
+      return {"boards must divide accelerators", {"scale_up.boards", "accelerators"}};
+    const bool positive = std::all_of(links_per_switch.begin(), links_per_switch.end(),
+                                      [](int links) { return links > 0; });
+    const PortConfig& port = system.accelerator.scale_up;
+    const auto wired =
+        std::accumulate(links_per_switch.begin(), links_per_switch.end(), std::int64_t{0});
+    if (!port.present() || (positive && wired == port.links.value)) return {};
+    return {"links_per_switch must be positive and add up to scale_up.links of the accelerator",
+            {"scale_up.links_per_switch", "accelerator.scale_up.links", "scale_up.kind"}};
+  }
+
   std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
                                 Topology& topology) const override;
 };
@@ -54,7 +83,7 @@ class NvSwitchFabric final : public Fabric {
     first_switch_ = topology.vertices();
     for (int board = 0; board < layout.systems * boards_; ++board) {
       for (std::size_t chip = 0; chip < links_.size(); ++chip) {
-        topology.add_switch(board_name(board) + "/nvswitch" + std::to_string(chip));
+        topology.add_switch(fmt::format("{}/nvswitch{}", board_name(board), chip));
       }
     }
   }
@@ -155,8 +184,9 @@ class NvSwitchFabric final : public Fabric {
   }
 
   std::string board_name(int board) const {
-    const std::string system = "system" + std::to_string(board / boards_);
-    return boards_ == 1 ? system : system + "/board" + std::to_string(board % boards_);
+    const int system = board / boards_;
+    return boards_ == 1 ? fmt::format("system{}", system)
+                        : fmt::format("system{}/board{}", system, board % boards_);
   }
   std::string package_name(const Topology& topology, int package) const {
     const std::string name = topology.rank_name(package * layout_.dies);  // of its first die
@@ -228,43 +258,10 @@ class NvSwitchFabric final : public Fabric {
   std::vector<BundleId> trunk_;              // by board, then by the other's number in the system
 };
 
-const config::Schema<NvSwitchTopology>& NvSwitchTopology::schema() {
-  using C = NvSwitchTopology;
-  using config::between;
-  static const auto schema =
-      config::Schema<C>("nvswitch", "one tier of NVSwitch chips")
-          .required("links_per_switch", &C::links_per_switch,
-                    "links of a package to each switch chip", between(0, 1e6))
-          .optional("boards", &C::boards, "boards with switch chips of their own", between(1, 1e3))
-          .optional("trunks", &C::trunks, "links from a chip to the same one of each other board",
-                    between(0, 1e6))
-          .check(
-              "several boards need trunks between them",
-              [](const C& c) { return c.boards == 1 || c.trunks > 0; }, "boards");
-  return schema;
-}
-
-config::Fault NvSwitchTopology::fault(const SystemConfig& system) const {
-  if (system.accelerators.value % boards != 0)
-    return {"boards must divide accelerators", {"scale_up.boards", "accelerators"}};
-  const bool positive = std::all_of(links_per_switch.begin(), links_per_switch.end(),
-                                    [](int links) { return links > 0; });
-  const PortConfig& port = system.accelerator.scale_up;
-  const auto wired =
-      std::accumulate(links_per_switch.begin(), links_per_switch.end(), std::int64_t{0});
-  if (!port.present() || (positive && wired == port.links.value)) return {};
-  return {"links_per_switch must be positive and add up to scale_up.links of the accelerator",
-          {"scale_up.links_per_switch", "accelerator.scale_up.links", "scale_up.kind"}};
-}
-
 std::unique_ptr<Fabric> NvSwitchTopology::build(const SystemConfig& system,
                                                 const RankLayout& layout,
                                                 Topology& topology) const {
-  if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.accelerator.dies", "system.accelerator.die_to_die"},
-        "an accelerator of several dies needs die_to_die bandwidth");
-  }
+  require_die_links(system);
   return std::make_unique<NvSwitchFabric>(*this, system, layout, topology);
 }
 

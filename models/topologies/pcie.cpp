@@ -4,6 +4,8 @@
 // PXB, PHB and SYS as far as `peers` says write to each other directly (NCCL src/graph/paths.cc,
 // ncclTopoCheckP2p); what is farther is written to memory of the receiver's processor and read from
 // there (src/transport/shm.cc).
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -18,8 +20,6 @@ namespace orrery {
 namespace {
 
 using VertexId = Topology::VertexId;
-
-std::size_t slot_of(int number) { return static_cast<std::size_t>(number); }
 
 /// Where the packages of one system are.
 struct PciePlaces {
@@ -79,12 +79,12 @@ class PcieFabric final : public Fabric {
       return;
     }
     const bool direct = level <= config_.peers;
-    route.push_back({cards_[slot_of(source)].up});
+    route.push_back({cards_[index(source)].up});
     const bool inside = direct && level <= PcieLevel::kPxb && !config_.acs;
     if (inside && level == PcieLevel::kPxb)
       route.push_back({trunk_bundle(system, places_.switch_of(from), places_.switch_of(to))});
     if (!inside) append_root_route(system, from, to, direct, route);
-    route.push_back({cards_[slot_of(destination)].down});
+    route.push_back({cards_[index(destination)].down});
   }
 
   /// Both ways around where bridges alternate with slots: the way back leaves the slots that the
@@ -132,21 +132,21 @@ class PcieFabric final : public Fabric {
   void append_root_route(int system, int from, int to, bool direct, Route& route) const {
     const int source = places_.socket(from), destination = places_.socket(to);
     if (places_.per_switch > 0)
-      route.push_back({uplinks_[slot_of(system * switches() + places_.switch_of(from))].up});
+      route.push_back({uplinks_[index(system * switches() + places_.switch_of(from))].up});
     if (source != destination) route.push_back({socket_bundle(system, source, destination)});
-    if (!direct) route.push_back({memories_[slot_of(system * places_.sockets + destination)]});
+    if (!direct) route.push_back({memories_[index(system * places_.sockets + destination)]});
     if (places_.per_switch > 0)
-      route.push_back({uplinks_[slot_of(system * switches() + places_.switch_of(to))].down});
+      route.push_back({uplinks_[index(system * switches() + places_.switch_of(to))].down});
   }
 
   BundleId bridge_bundle(int source, int destination) const {
-    return bridges_[slot_of(source * places_.bridge + destination % places_.bridge)];
+    return bridges_[index(source * places_.bridge + destination % places_.bridge)];
   }
   BundleId trunk_bundle(int system, int from, int to) const {
-    return trunks_[slot_of((system * switches() + from) * switches() + to)];
+    return trunks_[index((system * switches() + from) * switches() + to)];
   }
   BundleId socket_bundle(int system, int from, int to) const {
-    return sockets_[slot_of((system * places_.sockets + from) * places_.sockets + to)];
+    return sockets_[index((system * places_.sockets + from) * places_.sockets + to)];
   }
 
   BundleId join(const End& from, const End& to, const Bundle& bundle, Topology& topology) {
@@ -165,12 +165,12 @@ class PcieFabric final : public Fabric {
   }
 
   void add_system(int system, Topology& topology) {
-    const std::string name = "system" + std::to_string(system) + "/";
+    const std::string name = fmt::format("system{}/", system);
     std::vector<End> roots, chips;
     for (int s = 0; s < places_.sockets; ++s)
-      roots.push_back({topology.add_switch(name + "processor" + std::to_string(s)), -1});
+      roots.push_back({topology.add_switch(fmt::format("{}processor{}", name, s)), -1});
     for (int s = 0; s < switches(); ++s)
-      chips.push_back({topology.add_switch(name + "pcie" + std::to_string(s)), -1});
+      chips.push_back({topology.add_switch(fmt::format("{}pcie{}", name, s)), -1});
     add_cards(system, roots, chips, topology);
     add_chips(roots, chips, topology);
     add_roots(name, roots, topology);
@@ -180,8 +180,8 @@ class PcieFabric final : public Fabric {
   void add_cards(int system, const std::vector<End>& roots, const std::vector<End>& chips,
                  Topology& topology) {
     for (int package = 0; package < places_.packages; ++package) {
-      const End& above = chips.empty() ? roots[slot_of(places_.socket(package))]
-                                       : chips[slot_of(places_.switch_of(package))];
+      const End& above = chips.empty() ? roots[index(places_.socket(package))]
+                                       : chips[index(places_.switch_of(package))];
       const int rank = system * places_.packages + package;
       cards_.push_back(join_slot({topology.rank_vertex(rank), rank}, above, card_, topology));
     }
@@ -190,14 +190,14 @@ class PcieFabric final : public Fabric {
   void add_chips(const std::vector<End>& roots, const std::vector<End>& chips, Topology& topology) {
     const int uplink = config_.uplink_lanes > 0 ? config_.uplink_lanes : config_.lanes;
     for (std::size_t s = 0; s < chips.size(); ++s) {
-      const std::size_t socket = s / slot_of(places_.switches_per_socket());
+      const std::size_t socket = s / index(places_.switches_per_socket());
       uplinks_.push_back(join_slot(chips[s], roots[socket], rate(uplink), topology));
     }
     if (config_.switch_lanes == 0) return;
     const Bundle trunk{LinkKind::kScaleUp, rate(config_.switch_lanes), 1, -1, 0};
     for (std::size_t a = 0; a < chips.size(); ++a) {
       for (std::size_t b = 0; b < chips.size(); ++b) {
-        const std::size_t each = slot_of(places_.switches_per_socket());
+        const std::size_t each = index(places_.switches_per_socket());
         const bool joined = a != b && a / each == b / each;
         trunks_.push_back(joined ? join(chips[a], chips[b], trunk, topology) : BundleId{0});
       }
@@ -212,7 +212,7 @@ class PcieFabric final : public Fabric {
     }
     if (memory_.base() <= 0) return;
     for (std::size_t s = 0; s < roots.size(); ++s) {
-      const End memory{topology.add_switch(name + "memory" + std::to_string(s)), -1};
+      const End memory{topology.add_switch(fmt::format("{}memory{}", name, s)), -1};
       memories_.push_back(
           join(roots[s], memory, {LinkKind::kScaleUp, memory_, 1, -1, 0}, topology));
     }
@@ -251,14 +251,12 @@ class PcieFabric final : public Fabric {
 PciePlaces places_of(const SystemConfig& system, const PcieConfig& config) {
   const PciePlaces places{system.accelerators.value, config.sockets, config.packages_per_switch,
                           config.bridge};
-  const auto fail = [](const char* key, const std::string& what) {
-    throw config::KeyError(
-        std::vector<std::string>{std::string("system.scale_up.pcie.") + key, "system.accelerators"},
-        what);
-  };
   if (places.packages % places.sockets != 0)
-    fail("sockets", "sockets must divide accelerators (" + std::to_string(places.packages) + ")");
-  if (places.bridge == 1) fail("bridge", "a bridge joins 2 or more accelerators");
+    throw config::KeyError({"system.scale_up.pcie.sockets", "system.accelerators"},
+                           fmt::format("sockets must divide accelerators ({})", places.packages));
+  if (places.bridge == 1)
+    throw config::KeyError({"system.scale_up.pcie.bridge", "system.accelerators"},
+                           "a bridge joins 2 or more accelerators");
   return places;
 }
 
@@ -283,16 +281,11 @@ const config::Schema<PcieTopology>& PcieTopology::schema() {
 
 std::unique_ptr<Fabric> PcieTopology::build(const SystemConfig& system, const RankLayout& layout,
                                             Topology& topology) const {
-  if (layout.dies != 1) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.kind", "system.accelerator.dies"},
-        "topology pcie connects packages; dies must be 1");
-  }
+  require_one_die("pcie", layout);
   const PciePlaces places = places_of(system, pcie);
   if (passes_memory(places, pcie) && system.host.memory_bandwidth.value.base() <= 0) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.host.memory_bandwidth", "system.scale_up.pcie.peers"},
-        "messages that pass the memory of the host need its bandwidth");
+    throw config::KeyError({"system.host.memory_bandwidth", "system.scale_up.pcie.peers"},
+                           "messages that pass the memory of the host need its bandwidth");
   }
   return std::make_unique<PcieFabric>(pcie, system, layout, places, topology);
 }

@@ -38,12 +38,9 @@ struct PcieConfig {
   int sockets = 1;              ///< processors, each with a root complex and memory
   /// What flows reach between two processors, one way: the efficiency of the fabric is in it.
   Fact<BytesPerSecond> socket_link;
-  /// The farthest peers that write to each other directly. Farther ones pass through memory of the
-  /// receiver's processor.
   PcieLevel peers = PcieLevel::kPxb;
   bool acs = false;  ///< access control: switches send what goes to peers through the root complex
   int bridge = 0;    ///< accelerators that an NVLink bridge joins, in order; 0: there are none
-  /// What flows reach of the rate of the bridge's links (the accelerator's scale_up).
   Fact<double> bridge_efficiency = {0.8, "NCCL 5067397 src/graph/topo.h: 20.0 of 25 GB/s a link"};
 
   static constexpr const char* kSpec = "PCI-SIG, PCIe 5.0 (2019): Max_Payload_Size, as servers set";
@@ -77,10 +74,10 @@ namespace config {
 
 template <>
 struct EnumNames<PcieLevel> {
+  using enum PcieLevel;
   static constexpr std::pair<PcieLevel, const char*> values[] = {
-      {PcieLevel::kNone, "none"}, {PcieLevel::kBridge, "bridge"}, {PcieLevel::kPix, "pix"},
-      {PcieLevel::kPxb, "pxb"},   {PcieLevel::kPhb, "phb"},       {PcieLevel::kSys, "sys"},
-  };
+      {kNone, "none"}, {kBridge, "bridge"}, {kPix, "pix"},
+      {kPxb, "pxb"},   {kPhb, "phb"},       {kSys, "sys"}};
 };
 
 }  // namespace config

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs of one system as `wires` give them.
+#include <fmt/core.h>
+
 #include <map>
 #include <string>
 #include <utility>
@@ -19,9 +21,9 @@ class VertexNames {
   VertexNames(const SystemConfig& system, const RankLayout& layout, SystemGraph& graph)
       : system_(system), graph_(graph) {
     for (int rank = 0; rank < layout.ranks_per_system; ++rank) {
-      std::string name = "accelerator" + std::to_string(rank / layout.dies);
-      if (layout.dies > 1) name += "/die" + std::to_string(rank % layout.dies);
-      numbers_[name] = rank;
+      const int package = rank / layout.dies, die = rank % layout.dies;
+      numbers_[layout.dies > 1 ? fmt::format("accelerator{}/die{}", package, die)
+                               : fmt::format("accelerator{}", package)] = rank;
     }
   }
 
@@ -33,10 +35,10 @@ class VertexNames {
     if (found != numbers_.end()) return found->second;
     const std::string meant = meant_accelerator(name);
     if (name.starts_with(kAccelerator) || name.empty() || !meant.empty()) {
-      throw config::KeyError(path, "there is no '" + name + "'",
+      throw config::KeyError(path, fmt::format("there is no '{}'", name),
                              {meant,
-                              {system_.name + " has " + std::to_string(system_.accelerators.value) +
-                               " accelerators, counted from 0"}});
+                              {fmt::format("{} has {} accelerators, counted from 0", system_.name,
+                                           system_.accelerators.value)}});
     }
     numbers_[name] = graph_.vertices();
     graph_.switches.push_back(name);
@@ -62,7 +64,7 @@ class VertexNames {
       const std::string meant = nearest_name(name, others);
       if (meant.empty()) continue;
       throw config::KeyError(first_path_.at(name),
-                             "only this wire ends at '" + name + "', so nothing passes it",
+                             fmt::format("only this wire ends at '{}', so nothing passes it", name),
                              {meant, {}});
     }
   }
@@ -120,12 +122,12 @@ SystemGraph configured_graph(const std::vector<WireConfig>& wires, const SystemC
   const PortConfig& port = system.accelerator.scale_up;
   for (std::size_t i = 0; i < wires.size(); ++i) {
     const WireConfig& wire = wires[i];
-    const std::string path = "system.scale_up.wires." + std::to_string(i);
+    const std::string path = fmt::format("system.scale_up.wires.{}", i);
     BytesPerSecond link = wire.bandwidth;
     if (link.base() <= 0 && port.links.value > 0) link = port.bandwidth.value / port.links.value;
     if (link.base() <= 0) {
       throw config::KeyError(
-          path, "the link from " + wire.from + " to " + wire.to + " needs a bandwidth");
+          path, fmt::format("the link from {} to {} needs a bandwidth", wire.from, wire.to));
     }
     const int from = names.number(wire.from, path + ".from");
     graph.join({from, names.number(wire.to, path + ".to"), wire.links, link, wire.kind});

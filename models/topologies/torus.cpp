@@ -10,6 +10,8 @@
 // mirrors: a link through one is one link.
 #include "models/topologies/torus.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -28,7 +30,11 @@ struct TorusTopology final : ScaleUpTopology {
   int cube = 0;                // edge of the cubes that optical switches join
 
   static const config::Schema<TorusTopology>& schema();
-  config::Fault fault(const SystemConfig& system) const override;
+
+  config::Fault fault(const SystemConfig& system) const override {
+    return package_fault("the torus has", sizes, system, "torus");
+  }
+
   std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
                                 Topology& topology) const override;
 };
@@ -239,25 +245,19 @@ const config::Schema<TorusTopology>& TorusTopology::schema() {
   return schema;
 }
 
-config::Fault TorusTopology::fault(const SystemConfig& system) const {
-  return package_fault("the torus has", sizes, system, "torus");
-}
-
 std::unique_ptr<Fabric> TorusTopology::build(const SystemConfig& system, const RankLayout& layout,
                                              Topology& topology) const {
   const int ports = system.accelerator.scale_up.links.value;
   if (sizes.empty() || layout.dies != 1) {
-    throw config::KeyError(std::vector<std::string>{"system.scale_up.torus", "system.accelerators",
-                                                    "system.scale_up.kind"},
-                           "the torus has " + std::to_string(system.accelerators.value) +
-                               " packages, the system " + std::to_string(layout.ranks_per_system) +
-                               " ranks");
+    throw config::KeyError({"system.scale_up.torus", "system.accelerators", "system.scale_up.kind"},
+                           fmt::format("the torus has {} packages, the system {} ranks",
+                                       system.accelerators.value, layout.ranks_per_system));
   }
   if (ports < 1 || ports % (2 * static_cast<int>(sizes.size())) != 0) {
     throw config::KeyError(
-        std::vector<std::string>{"system.scale_up.torus", "system.accelerator.scale_up.links"},
-        "a torus of " + std::to_string(sizes.size()) + " axes needs a multiple of " +
-            std::to_string(2 * sizes.size()) + " scale-up links, not " + std::to_string(ports));
+        {"system.scale_up.torus", "system.accelerator.scale_up.links"},
+        fmt::format("a torus of {} axes needs a multiple of {} scale-up links, not {}",
+                    sizes.size(), 2 * sizes.size(), ports));
   }
   return std::make_unique<TorusFabric>(*this, system, layout, topology);
 }

@@ -9,6 +9,8 @@
 // Under adaptive routing the spines of a pod are equally loaded, and so are its cores: the uplinks
 // of a leaf are one bundle, and those of a pod. Otherwise every uplink is a bundle, and a message
 // takes the one that the hash of (source, destination, flow) or the destination picks.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -16,12 +18,11 @@
 #include <vector>
 
 #include "models/topologies/fabric.h"
-#include "models/topologies/path_hash.h"
 #include "models/topologies/tree_exchange.h"
-#include "models/topologies/tree_names.h"
 #include "models/topologies/tree_nics.h"
 #include "models/topologies/tree_shape.h"
 #include "sim/machine/system_config.h"
+#include "sim/units/hash.h"
 
 namespace orrery {
 namespace {
@@ -232,6 +233,8 @@ class TreeFabric final : public Fabric {
     return first_spine_ + index((pod * shape_.planes + plane) * shape_.spines + spine);
   }
 
+  /// Spreads neighbouring keys.
+  static std::uint64_t mix(std::uint64_t key) { return next_random(key); }
   std::uint64_t key(int source, int destination, int flow) const {
     const auto word = [](int number) { return static_cast<std::uint64_t>(number); };
     if (routing_ == Routing::kDeterministic) return word(destination);
@@ -318,7 +321,7 @@ class TreeFabric final : public Fabric {
     first_core_ = topology.vertices();
     for (int plane = 0; plane < shape_.planes; ++plane) {
       for (int core = 0; core < shape_.cores(); ++core) {
-        topology.add_switch(names_.plane(plane) + "core" + std::to_string(core));
+        topology.add_switch(fmt::format("{}core{}", names_.plane(plane), core));
       }
     }
   }

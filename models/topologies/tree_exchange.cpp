@@ -71,18 +71,6 @@ void TreeExchange::size_parts() {
   pod_plane_members_.resize(at_pod_plane(pods_.end * shape_.planes));
 }
 
-TreeExchange::Range TreeExchange::leaves() const {
-  return {groups_.first * shape_.rails, groups_.end * shape_.rails};
-}
-
-TreeExchange::Range TreeExchange::pods() const {
-  return {pods_.first * shape_.planes, pods_.end * shape_.planes};
-}
-
-double TreeExchange::elsewhere(int system, int place) const {
-  return place_members_[index(place)] - in_system_[at_place(system, place)];
-}
-
 void TreeExchange::add_inside(const Fabric& scale_up, double bytes,
                               std::vector<double>& loads) const {
   for_each_part(
@@ -118,10 +106,6 @@ void TreeExchange::for_each_sender(const std::function<void(int, double)>& visit
           visit(first + p, sources * elsewhere(layout_.system(first), p));
         }
       });
-}
-
-double TreeExchange::received_from_elsewhere(int rank) const {
-  return static_cast<double>(members_.size()) - system_members_[at_system(layout_.system(rank))];
 }
 
 // A member sends to all that are neither in its system nor on its leaf.

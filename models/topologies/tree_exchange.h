@@ -30,13 +30,15 @@ class TreeExchange {
   void add_inside(const Fabric& scale_up, double bytes, std::vector<double>& loads) const;
   /// Calls `visit(rank, messages)` for the NICs that send.
   void for_each_sender(const std::function<void(int, double)>& visit) const;
-  double received_from_elsewhere(int rank) const;
+  double received_from_elsewhere(int rank) const {
+    return static_cast<double>(members_.size()) - system_members_[at_system(layout_.system(rank))];
+  }
   /// From the first leaf that a member is on to behind the last; of pods and planes likewise.
   struct Range {
     int first = 0, end = 0;
   };
-  Range leaves() const;
-  Range pods() const;
+  Range leaves() const { return {groups_.first * shape_.rails, groups_.end * shape_.rails}; }
+  Range pods() const { return {pods_.first * shape_.planes, pods_.end * shape_.planes}; }
   /// Between a leaf and the spines.
   Messages above_leaf(int leaf) const;
   /// Between a pod's spines and the cores of a plane; `pod_plane` counts by pod, then plane.
@@ -64,7 +66,9 @@ class TreeExchange {
     return static_cast<std::size_t>(pod_plane - pods_.first * shape_.planes);
   }
   /// Messages of one rank of that system to ranks in that place of other systems' nodes.
-  double elsewhere(int system, int place) const;
+  double elsewhere(int system, int place) const {
+    return place_members_[index(place)] - in_system_[at_place(system, place)];
+  }
   void size_parts();
   void count_direct();
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/tree_nics.h"
 
+#include <fmt/core.h>
+
 #include <string>
 
 #include "models/topologies/fabric.h"
@@ -86,7 +88,7 @@ void TreeNics::add_shared(BytesPerSecond link, const TreeNames& names, Topology&
     if (rank % ranks_per_nic() == 0) {
       const int in_node = rank % layout_.ranks_per_node / ranks_per_nic();
       const std::string text =
-          node_name(layout_, layout_.node(rank)) + "/nic" + std::to_string(in_node);
+          fmt::format("{}/nic{}", node_name(layout_, layout_.node(rank)), in_node);
       topology.add_switch(text);
       nic = topology.name(text);
       const NameId leaf = leaves[index(tree_leaf(layout_, shape_, rank))];

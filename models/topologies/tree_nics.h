@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "models/topologies/tree_names.h"
 #include "models/topologies/tree_shape.h"
 
 namespace orrery {

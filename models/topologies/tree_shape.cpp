@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/topologies/tree_shape.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -32,8 +34,8 @@ class TreePlanner {
     shape_.rails = kind.leaf_per_rail ? nics : 1;
     if (kind.planes) shape_.planes = config_.planes > 0 ? config_.planes : shape_.rails;
     if (shape_.rails % shape_.planes != 0) {
-      fail("planes (" + std::to_string(shape_.planes) + ") must divide the NICs of a node (" +
-           std::to_string(shape_.rails) + ")");
+      fail(fmt::format("planes ({}) must divide the NICs of a node ({})", shape_.planes,
+                       shape_.rails));
     }
     shape_.systems_per_group = config_.nodes_per_leaf_group;
     shape_.groups = round_up(layout.systems, shape_.systems_per_group);
@@ -50,9 +52,8 @@ class TreePlanner {
     shape_.leaf_uplinks = links(shape_.leaf_up);
     if (!config_.switch_ports.empty() &&
         shape_.leaf_ports + shape_.leaf_uplinks > config_.switch_ports.front()) {
-      fail("a leaf has " + std::to_string(shape_.leaf_ports) + " ports to NICs and " +
-           std::to_string(shape_.leaf_uplinks) + " to spines, but switch_ports is " +
-           std::to_string(config_.switch_ports.front()));
+      fail(fmt::format("a leaf has {} ports to NICs and {} to spines, but switch_ports is {}",
+                       shape_.leaf_ports, shape_.leaf_uplinks, config_.switch_ports.front()));
     }
     divide_into_pods(leaves);
     plan_spines();
@@ -62,12 +63,11 @@ class TreePlanner {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw config::KeyError(std::vector<std::string>{"system.scale_out.switch_ports",
-                                                    "system.scale_out.nodes_per_leaf_group",
-                                                    "system.scale_out.oversubscription",
-                                                    "system.scale_out.leaf_groups_per_pod",
-                                                    "system.scale_out.planes", "nodes"},
-                           name_ + ": " + what);
+    throw config::KeyError(
+        {"system.scale_out.switch_ports", "system.scale_out.nodes_per_leaf_group",
+         "system.scale_out.oversubscription", "system.scale_out.leaf_groups_per_pod",
+         "system.scale_out.planes", "nodes"},
+        fmt::format("{}: {}", name_, what));
   }
 
   /// Ports of a switch of a tier: leaf 0, spine 1, core 2. One entry counts for all tiers. Where
@@ -108,10 +108,11 @@ class TreePlanner {
     const double needed = links / spine_ports;
     shape_.spines = equal_shares(shape_.leaf_uplinks, needed);
     if (shape_.spines == 0) {
-      fail("a pod of " + std::to_string(pod_leaves()) + " leaves needs more than " +
-           std::to_string(shape_.leaf_uplinks) + " spines of " + std::to_string(spine_ports) +
-           " ports, but a leaf has only that many uplinks; give larger switch_ports or fewer "
-           "leaf_groups_per_pod");
+      fail(
+          fmt::format("a pod of {} leaves needs more than {} spines of {} ports, but a leaf has "
+                      "only that many uplinks; give larger switch_ports or fewer "
+                      "leaf_groups_per_pod",
+                      pod_leaves(), shape_.leaf_uplinks, spine_ports));
     }
   }
 
@@ -123,8 +124,8 @@ class TreePlanner {
     const double needed = static_cast<double>(shape_.pods) * shape_.spine_uplinks / core_ports;
     shape_.cores_per_spine = equal_shares(shape_.spine_uplinks, needed);
     if (shape_.cores_per_spine == 0) {
-      fail(std::to_string(shape_.pods) + " pods need cores of as many ports; switch_ports gives " +
-           std::to_string(core_ports));
+      fail(fmt::format("{} pods need cores of as many ports; switch_ports gives {}", shape_.pods,
+                       core_ports));
     }
   }
 
@@ -137,9 +138,10 @@ class TreePlanner {
 
 TreeShape tree_shape(const SystemConfig& system, const RankLayout& layout, TreeKind kind) {
   if (!system.accelerator.scale_out.present()) {
-    throw config::KeyError(std::vector<std::string>{"nodes", "system.accelerator.scale_out"},
-                           "several systems need a scale_out bandwidth, which " +
-                               system.accelerator.name + " does not have");
+    throw config::KeyError(
+        {"nodes", "system.accelerator.scale_out"},
+        fmt::format("several systems need a scale_out bandwidth, which {} does not have",
+                    system.accelerator.name));
   }
   if (system.scale_out.nodes_per_leaf_group < 1) {
     throw config::KeyError("system.scale_out.nodes_per_leaf_group", "must be positive");

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/core.h>
+
+#include <string>
+
 #include "models/topologies/fabric.h"
 #include "sim/units/units.h"
 
@@ -51,5 +55,32 @@ TreeShape tree_shape(const SystemConfig& system, const RankLayout& layout, TreeK
 std::unique_ptr<Fabric> build_tree(const SystemConfig& system, const RankLayout& layout,
                                    TreeKind kind, std::unique_ptr<Fabric> scale_up,
                                    Topology& topology);
+
+/// Names of the switches of a tree.
+class TreeNames {
+ public:
+  /// `shape` must outlive it.
+  explicit TreeNames(const TreeShape& shape) : shape_(shape) {}
+
+  /// A name such as "group2/leaf0".
+  std::string leaf(int leaf) const {
+    return fmt::format("group{}/leaf{}", leaf / shape_.rails, leaf % shape_.rails);
+  }
+  /// "plane3/", or nothing where there is one.
+  std::string plane(int plane) const {
+    return shape_.planes == 1 ? "" : fmt::format("plane{}/", plane);
+  }
+  /// "pod1/plane3/", without what there is one of.
+  std::string pod(int pod, int plane_of_pod) const {
+    return (shape_.pods == 1 ? "" : fmt::format("pod{}/", pod)) + plane(plane_of_pod);
+  }
+  /// A name such as "pod1/plane3/spine5".
+  std::string spine(int pod_of_spine, int plane_of_spine, int spine) const {
+    return fmt::format("{}spine{}", pod(pod_of_spine, plane_of_spine), spine);
+  }
+
+ private:
+  const TreeShape& shape_;
+};
 
 }  // namespace orrery

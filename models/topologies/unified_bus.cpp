@@ -10,11 +10,12 @@
 // and 16 up: full bisection. Dies of one package are also joined directly, which is the shorter
 // route between them. Ideal spraying: within a node over the planes, between nodes over all planes
 // and L2 chips (7 x 16 paths).
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
 #include "models/topologies/fabric.h"
-#include "sim/config/diagnostics.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {
@@ -24,8 +25,23 @@ struct UnifiedBusTopology final : ScaleUpTopology {
   int planes = 0;
   int l2_switches = 0;  // of a plane
 
-  static const config::Schema<UnifiedBusTopology>& schema();
-  config::Fault fault(const SystemConfig& system) const override;
+  static const config::Schema<UnifiedBusTopology>& schema() {
+    using C = UnifiedBusTopology;
+    static const auto schema =
+        config::Schema<C>("unified_bus", "planes of L1 and L2 chips")
+            .required("planes", &C::planes, "independent sub-planes", config::between(1, 1e6))
+            .required("l2_switches", &C::l2_switches, "second-level chips of a plane",
+                      config::between(1, 1e6));
+    return schema;
+  }
+
+  config::Fault fault(const SystemConfig& system) const override {
+    const PortConfig& port = system.accelerator.scale_up;
+    if (!port.present() || planes * system.accelerator.dies == port.links.value) return {};
+    return {"planes times dies must be scale_up.links of the accelerator",
+            {"scale_up.planes", "accelerator.dies", "accelerator.scale_up.links", "scale_up.kind"}};
+  }
+
   std::unique_ptr<Fabric> build(const SystemConfig& system, const RankLayout& layout,
                                 Topology& topology) const override;
 };
@@ -47,12 +63,12 @@ class UnifiedBusFabric final : public Fabric {
       route.push_back({package_links_[package_link(source, destination)]});
       return;
     }
-    route.push_back({rank_up_[static_cast<std::size_t>(source)]});
+    route.push_back({rank_up_[index(source)]});
     if (layout_.node(source) != layout_.node(destination)) {
-      route.push_back({node_up_[static_cast<std::size_t>(layout_.node(source))]});
-      route.push_back({node_down_[static_cast<std::size_t>(layout_.node(destination))]});
+      route.push_back({node_up_[index(layout_.node(source))]});
+      route.push_back({node_down_[index(layout_.node(destination))]});
     }
-    route.push_back({rank_down_[static_cast<std::size_t>(destination)]});
+    route.push_back({rank_down_[index(destination)]});
   }
 
   void add_exchange(std::span<const int> group, double bytes,
@@ -106,21 +122,24 @@ class UnifiedBusFabric final : public Fabric {
   // Links from each die to the others of its package, by rank, then by the other's number in the
   // package.
   std::size_t package_link(int source, int destination) const {
-    const int index = source * layout_.dies + destination % layout_.dies;
-    return static_cast<std::size_t>(index);
+    return index(source * layout_.dies + destination % layout_.dies);
   }
 
   void add_packages(BytesPerSecond capacity, Topology& topology) {
-    const int count = layout_.ranks() * layout_.dies;
-    package_links_.resize(static_cast<std::size_t>(count));
+    package_links_.resize(index(layout_.ranks() * layout_.dies));
+    each_way_between_dies([&](int source, int other) {
+      package_links_[package_link(source, other)] = topology.add_bundle(
+          topology.rank_name(source), fmt::format("die{}", other % layout_.dies),
+          {LinkKind::kOnPackage, capacity, 1, source});
+    });
+  }
+
+  template <class Visit>
+  void each_way_between_dies(Visit visit) const {
     for (int source = 0; source < layout_.ranks(); ++source) {
       const int first = layout_.package(source) * layout_.dies;
-      for (int other = first; other < first + layout_.dies; ++other) {
-        if (other == source) continue;
-        package_links_[package_link(source, other)] = topology.add_bundle(
-            topology.rank_name(source), "die" + std::to_string(other % layout_.dies),
-            {LinkKind::kOnPackage, capacity, 1, source});
-      }
+      for (int other = first; other < first + layout_.dies; ++other)
+        if (other != source) visit(source, other);
     }
   }
 
@@ -149,28 +168,20 @@ class UnifiedBusFabric final : public Fabric {
     const int nodes = layout_.ranks_per_system / layout_.ranks_per_node;
     for (int s = 0; s < layout_.systems; ++s) {
       for (int p = 0; p < planes_; ++p) {
-        const std::string plane = "/plane" + std::to_string(p);
-        for (int j = 0; j < l2_switches_; ++j) {
-          topology.add_switch("system" + std::to_string(s) + plane + "/l2_switch" +
-                              std::to_string(j));
-        }
-        for (int node = s * nodes; node < (s + 1) * nodes; ++node) {
-          topology.add_switch(node_name(layout_, node) + plane + "/l1_switch");
-        }
+        for (int j = 0; j < l2_switches_; ++j)
+          topology.add_switch(fmt::format("system{}/plane{}/l2_switch{}", s, p, j));
+        for (int node = s * nodes; node < (s + 1) * nodes; ++node)
+          topology.add_switch(fmt::format("{}/plane{}/l1_switch", node_name(layout_, node), p));
       }
     }
   }
 
   void draw_packages(Topology& topology) const {
-    for (int source = 0; source < layout_.ranks(); ++source) {
-      const int first = layout_.package(source) * layout_.dies;
-      for (int other = first; other < first + layout_.dies; ++other) {
-        if (other == source) continue;
-        const BundleId bundle = package_links_[package_link(source, other)];
-        topology.add_link(topology.rank_vertex(source), topology.rank_vertex(other),
-                          topology.bundles()[bundle].capacity, bundle);
-      }
-    }
+    each_way_between_dies([&](int source, int other) {
+      const BundleId bundle = package_links_[package_link(source, other)];
+      topology.add_link(topology.rank_vertex(source), topology.rank_vertex(other),
+                        topology.bundles()[bundle].capacity, bundle);
+    });
   }
 
   void draw_node(int node, Topology::VertexId l1, Topology::VertexId first_l2,
@@ -197,31 +208,10 @@ class UnifiedBusFabric final : public Fabric {
   std::vector<BundleId> node_up_, node_down_;
 };
 
-const config::Schema<UnifiedBusTopology>& UnifiedBusTopology::schema() {
-  using C = UnifiedBusTopology;
-  static const auto schema =
-      config::Schema<C>("unified_bus", "planes of L1 and L2 chips")
-          .required("planes", &C::planes, "independent sub-planes", config::between(1, 1e6))
-          .required("l2_switches", &C::l2_switches, "second-level chips of a plane",
-                    config::between(1, 1e6));
-  return schema;
-}
-
-config::Fault UnifiedBusTopology::fault(const SystemConfig& system) const {
-  const PortConfig& port = system.accelerator.scale_up;
-  if (!port.present() || planes * system.accelerator.dies == port.links.value) return {};
-  return {"planes times dies must be scale_up.links of the accelerator",
-          {"scale_up.planes", "accelerator.dies", "accelerator.scale_up.links", "scale_up.kind"}};
-}
-
 std::unique_ptr<Fabric> UnifiedBusTopology::build(const SystemConfig& system,
                                                   const RankLayout& layout,
                                                   Topology& topology) const {
-  if (layout.dies > 1 && system.accelerator.die_to_die.value.base() <= 0) {
-    throw config::KeyError(
-        std::vector<std::string>{"system.accelerator.dies", "system.accelerator.die_to_die"},
-        "an accelerator of several dies needs die_to_die bandwidth");
-  }
+  require_die_links(system);
   return std::make_unique<UnifiedBusFabric>(*this, system, layout, topology);
 }
 

@@ -13,15 +13,8 @@ namespace {
 
 /// Part of its bytes that a collective sums where they arrive.
 double summed_part(TransferKind kind) {
-  switch (kind) {
-    case TransferKind::kReduceScatter:
-    case TransferKind::kReduce:
-      return 1;
-    case TransferKind::kAllReduce:
-      return 0.5;  // a reduce-scatter, then an all-gather
-    default:
-      return 0;
-  }
+  if (kind == TransferKind::kAllReduce) return 0.5;  // a reduce-scatter, then an all-gather
+  return is_any(kind, {TransferKind::kReduceScatter, TransferKind::kReduce}) ? 1 : 0;
 }
 
 /// Others in its node of the rank that has most of them.
@@ -58,11 +51,6 @@ double BulkPrice::load(TransferKind kind) const {
   const double summed = summed_part(kind);
   const double time = summed / bulk_.sum_efficiency.value + (1 - summed) / bulk_.efficiency.value;
   return scale_up_efficiency_ * time;
-}
-
-std::optional<BulkPrice> bulk_price(const SystemConfig& system) {
-  if (!system.scale_up.bulk) return {};
-  return BulkPrice(system);
 }
 
 }  // namespace orrery

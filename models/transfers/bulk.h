@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "models/topologies/fabric.h"
-#include "sim/machine/bulk_config.h"
 #include "sim/machine/network.h"
+#include "sim/machine/scale_up_config.h"
 
 namespace orrery {
 
@@ -30,8 +30,5 @@ class BulkPrice {
   BulkConfig bulk_;
   double scale_up_efficiency_;
 };
-
-/// Empty where the system does not tell large buffers apart.
-std::optional<BulkPrice> bulk_price(const SystemConfig& system);
 
 }  // namespace orrery

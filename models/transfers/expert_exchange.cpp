@@ -45,9 +45,4 @@ void ExpertExchangePrice::apply(const Transfer& transfer, bool crosses, const To
   priced.isolated_time = latency + slowest;
 }
 
-std::optional<ExpertExchangePrice> expert_exchange_price(const SystemConfig& system) {
-  if (!system.expert_exchange) return {};
-  return ExpertExchangePrice(system);
-}
-
 }  // namespace orrery

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/machine/expert_exchange_config.h"
 #include "sim/machine/network.h"
+#include "sim/machine/system_config.h"
 
 namespace orrery {
 
@@ -31,8 +31,5 @@ class ExpertExchangePrice {
   double scale_up_efficiency_;  // that payload capacities assume
   double scale_out_efficiency_;
 };
-
-/// Empty where the system does not say what its kernels do.
-std::optional<ExpertExchangePrice> expert_exchange_price(const SystemConfig& system);
 
 }  // namespace orrery

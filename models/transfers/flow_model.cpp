@@ -12,7 +12,6 @@
 #include "models/transfers/flow_record.h"
 #include "models/transfers/group_forms.h"
 #include "models/transfers/load_sink.h"
-#include "models/transfers/payload_capacities.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "sim/machine/system_config.h"
@@ -38,6 +37,29 @@ std::vector<std::string> without_auto(std::vector<std::string> algorithms) {
   return algorithms;
 }
 
+/// Payload rates by bundle: line rates times the efficiency of the fabric. Links on a
+/// package carry the same protocol as the scale-up fabric and share its efficiency.
+/// @throws config::ConfigError where one is not positive.
+std::vector<BytesPerSecond> payload_capacities(const SystemConfig& system,
+                                               const Topology& topology) {
+  std::vector<BytesPerSecond> capacities;
+  capacities.reserve(topology.bundles().size());
+  for (BundleId id = 0; id < topology.bundles().size(); ++id) {
+    const Bundle& bundle = topology.bundles()[id];
+    const bool scale_out = bundle.kind == LinkKind::kScaleOut;
+    const Fact<double>& efficiency =
+        scale_out ? system.scale_out.efficiency : system.scale_up.efficiency;
+    // Links to hosts are configured with what reaches payload.
+    const double share = bundle.kind == LinkKind::kHost ? 1 : efficiency.value;
+    capacities.push_back(bundle.capacity * share);
+    if (!(capacities.back().base() > 0)) {
+      throw config::ConfigError(system.name + ": bandwidth and efficiency of " +
+                                topology.bundle_name(id) + " must be positive");
+    }
+  }
+  return capacities;
+}
+
 double reduction_slowdown(const SystemConfig& system) {
   const BytesPerSecond limit = system.scale_out.reduction_bandwidth.value;
   if (limit.base() <= 0) return 1;
@@ -59,7 +81,6 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
                      const std::vector<std::string>& algorithms, const std::string& protocol,
                      std::span<const LinkFault> faults)
     : named_(without_auto(algorithms)),
-      expert_exchange_(expert_exchange_price(system)),
       forced_protocol_(forced_protocol(protocol)),
       protocols_(system.scale_up.protocols),
       library_chooses_(protocols_ && chooses_algorithms_on(*protocols_, system.scale_up.kind)),
@@ -68,7 +89,6 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
       scale_up_efficiency_(system.scale_up.efficiency.value),
       layout_(rank_layout(system, copies)),
       launch_(system.scale_up.launch.value),
-      bulk_(bulk_price(system)),
       reduction_slowdown_(reduction_slowdown(system)),
       reduces_between_(system.scale_out.reduction == NetworkReduction::kAutomatic ||
                        names(kInNetwork)),
@@ -81,6 +101,8 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
       fabric_(build_fabric(system, layout_, topology_)),
       capacities_(payload_capacities(system, topology_)) {
   topology_.trim();
+  if (system.expert_exchange) expert_exchange_.emplace(system);
+  if (system.scale_up.bulk) bulk_.emplace(system);
   if (!faults.empty()) whole_capacities_ = capacities_;
   if (scale_up_hop_ > Seconds(0) || scale_out_hop_ > Seconds(0)) routes_.emplace(*fabric_, layout_);
   for (const LinkFault& fault : faults) {
@@ -90,10 +112,6 @@ FlowModel::FlowModel(const SystemConfig& system, int copies,
   if (!faults.empty() && library_chooses_)
     whole_ = std::make_unique<FlowModel>(system, copies, algorithms, protocol);
   for (const std::string& algorithm : named_) find_algorithm(algorithm);
-}
-
-bool FlowModel::names(const std::string& algorithm) const {
-  return std::find(named_.begin(), named_.end(), algorithm) != named_.end();
 }
 
 Route FlowModel::route(int source, int destination) const {

@@ -16,7 +16,10 @@
 #include "models/transfers/group_forms.h"
 #include "models/transfers/protocols.h"
 #include "sim/graph/images.h"
+#include "sim/graph/topology.h"
+#include "sim/graph/transfer.h"
 #include "sim/machine/network.h"
+#include "sim/units/units.h"
 
 namespace orrery {
 
@@ -126,7 +129,9 @@ class FlowModel final : public Network {
   double image_size(const Transfer& transfer, const PricedTransfer& priced) const;
   PricedTransfer host_price(const Transfer& transfer) const;
 
-  bool names(const std::string& algorithm) const;
+  bool names(const std::string& algorithm) const {
+    return std::find(named_.begin(), named_.end(), algorithm) != named_.end();
+  }
   /// Whether "auto" chooses among such algorithms. Others it takes where none of those serves.
   bool tries_first(const std::string& name, const CollectiveAlgorithm& algorithm,
                    const Transfer& transfer) const;
@@ -159,5 +164,20 @@ class FlowModel final : public Network {
 
 /// A broadcast or reduction as the all-reduce that does no less.
 Transfer as_all_reduce(Transfer transfer);
+
+struct SystemConfig;
+
+/// What copies between ranks and their host boards cross.
+struct HostPath {
+  const Fabric& fabric;
+  const std::vector<BytesPerSecond>& capacities;  ///< payload, by bundle
+  Seconds start;                                  ///< time once per copy
+};
+
+/// The price of a transfer with `host`: start + largest of bytes / rate over the links, which ranks
+/// behind the same PCIe switch share. Algorithm "copy".
+/// @throws config::ConfigError where nothing leads to storage; std::logic_error where the fabric
+///         has no host links.
+PricedTransfer host_copy(const Transfer& transfer, const HostPath& path);
 
 }  // namespace orrery

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each image of a transfer loads: the price of the whole, image by image.
+#include "models/transfers/flow_model.h"
+
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "models/collectives/plans/user_algorithm.h"
 #include "models/topologies/dimensions.h"
-#include "models/transfers/flow_model.h"
-#include "models/transfers/group_sink.h"
-#include "models/transfers/host_copy.h"
 
 namespace orrery {
 namespace {
@@ -70,28 +72,61 @@ Transfer first_image(const Transfer& transfer) {
 
 }  // namespace
 
-void GroupSink::exchange(std::span<const int> group, Bytes bytes) {
-  if (group.size() <= kFewRanks) {
-    FlowSink::exchange(group, bytes);
-    return;
-  }
-  std::vector<double> all(bundles_);
-  fabric_.add_exchange(group, bytes.base(), all);
-  for (BundleId bundle = 0; bundle < all.size(); ++bundle)
-    if (all[bundle] > 0) loads_.emplace_back(bundle, all[bundle]);
-}
+/// Adds up the bytes of some groups by the bundles that they cross, without a place for all bundles
+/// of the machine.
+class GroupSink final : public FlowSink {
+ public:
+  GroupSink(const Fabric& fabric, std::size_t bundles) : fabric_(fabric), bundles_(bundles) {}
 
-std::vector<std::pair<BundleId, double>> GroupSink::take() {
-  std::stable_sort(loads_.begin(), loads_.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::pair<BundleId, double>> sums;
-  for (const auto& [bundle, bytes] : loads_) {
-    if (sums.empty() || sums.back().first != bundle) sums.emplace_back(bundle, 0);
-    sums.back().second += bytes;
+  void add(int source, int destination, Bytes bytes) override {
+    route_.clear();
+    fabric_.append_route(source, destination, route_);
+    add_route(route_, bytes);
   }
-  loads_.clear();
-  return sums;
-}
+  void exchange(std::span<const int> group, Bytes bytes) override {
+    if (group.size() <= kFewRanks) {
+      FlowSink::exchange(group, bytes);
+      return;
+    }
+    std::vector<double> all(bundles_);
+    fabric_.add_exchange(group, bytes.base(), all);
+    for (BundleId bundle = 0; bundle < all.size(); ++bundle)
+      if (all[bundle] > 0) loads_.emplace_back(bundle, all[bundle]);
+  }
+
+  void reduce(std::span<const int> group, Bytes bytes) override {
+    route_.clear();
+    fabric_.append_reduction(group, route_);
+    add_route(route_, bytes);
+  }
+  void multicast(std::span<const int> group, Bytes bytes) override {
+    route_.clear();
+    fabric_.append_multicast(group, route_);
+    add_route(route_, bytes);
+  }
+  void add_route(const Route& route, Bytes bytes) {
+    for (const Hop& hop : route) loads_.emplace_back(hop.bundle, bytes.base() * hop.share);
+  }
+
+  /// Bytes by bundle, ascending; nothing is left of them.
+  std::vector<std::pair<BundleId, double>> take() {
+    std::stable_sort(loads_.begin(), loads_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<std::pair<BundleId, double>> sums;
+    for (const auto& [bundle, bytes] : loads_) {
+      if (sums.empty() || sums.back().first != bundle) sums.emplace_back(bundle, 0);
+      sums.back().second += bytes;
+    }
+    loads_.clear();
+    return sums;
+  }
+
+ private:
+  const Fabric& fabric_;
+  std::size_t bundles_;
+  Route route_;
+  std::vector<std::pair<BundleId, double>> loads_;  ///< loads as they came
+};
 
 Transfer as_all_reduce(Transfer transfer) {
   transfer.kind = TransferKind::kAllReduce;
@@ -147,6 +182,29 @@ double FlowModel::image_size(const Transfer& transfer, const PricedTransfer& pri
   double most = 0;
   for (const LinkLoad& load : loads.front()) most = std::max(most, load.bytes);
   return most;
+}
+
+PricedTransfer host_copy(const Transfer& transfer, const HostPath& path) {
+  PricedTransfer priced;
+  priced.algorithm = "copy";
+  priced.protocol = "none";
+  std::map<BundleId, double> loads;
+  Route route;
+  for (const std::vector<int>& group : transfer.groups) {
+    route.clear();
+    path.fabric.append_host_route(group.front(), transfer.host->end, transfer.host->outward, route);
+    for (const Hop& hop : route) loads[hop.bundle] += transfer.bytes.base() * hop.share;
+  }
+  for (const auto& [bundle, bytes] : loads) {
+    priced.cost.loads.push_back({bundle, bytes, bytes});
+    const Seconds time = Bytes(bytes) / path.capacities[bundle];
+    if (time <= priced.limit) continue;
+    priced.limit = time;
+    priced.bottleneck = bundle;
+  }
+  priced.cost.latency = to_picoseconds(path.start);
+  priced.isolated_time = path.start + priced.limit;
+  return priced;
 }
 
 }  // namespace orrery

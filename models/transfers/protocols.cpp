@@ -42,29 +42,17 @@ constexpr double kAllReduceOwnShare = 0.75;
 /// A buffer is offered before it is written, and this is acknowledged: two steps of LL.
 constexpr int kHandshake = 2;
 double own_share(TransferKind kind) {
-  switch (kind) {
-    case TransferKind::kAllReduce:
-      return kAllReduceOwnShare;
-    case TransferKind::kAllGather:
-    case TransferKind::kReduceScatter:
-    case TransferKind::kAllToAll:
-    case TransferKind::kGather:
-    case TransferKind::kScatter:
-    case TransferKind::kDispatch:
-    case TransferKind::kCombine:
-      return 1;
-    case TransferKind::kBroadcast:
-    case TransferKind::kReduce:
-    case TransferKind::kBarrier:
-    case TransferKind::kSendReceive:
-      return 0;
-  }
-  return 0;
+  using enum TransferKind;
+  if (kind == kAllReduce) return kAllReduceOwnShare;
+  return is_any(kind,
+                {kAllGather, kReduceScatter, kAllToAll, kGather, kScatter, kDispatch, kCombine})
+             ? 1
+             : 0;
 }
 
 bool sums_bytes(const Traffic& t) {
-  return t.byte_sums && (t.kind == TransferKind::kAllReduce || t.kind == TransferKind::kReduce ||
-                         t.kind == TransferKind::kReduceScatter);
+  using enum TransferKind;
+  return t.byte_sums && is_any(t.kind, {kAllReduce, kReduce, kReduceScatter});
 }
 
 /// For results of others that a rank writes: by trees in the steps of their way down, in one system
@@ -232,25 +220,13 @@ bool chooses_algorithms_on(const ProtocolsConfig& protocols, const std::string& 
 }
 
 TrafficClass traffic_class(std::string_view algorithm, TransferKind kind) {
-  switch (kind) {
-    case TransferKind::kAllToAll:
-    case TransferKind::kGather:
-    case TransferKind::kScatter:
-    case TransferKind::kSendReceive:
-    case TransferKind::kDispatch:
-    case TransferKind::kCombine:
-      return TrafficClass::kMessages;
-    default:
-      break;
-  }
+  using enum TransferKind;
+  if (is_any(kind, {kAllToAll, kGather, kScatter, kSendReceive, kDispatch, kCombine}))
+    return TrafficClass::kMessages;
   if (algorithm.starts_with("nvls") || algorithm == "sharp") return TrafficClass::kInSwitch;
   if (algorithm == "direct" || algorithm == "one_shot" || algorithm == "two_shot")
     return TrafficClass::kOneShot;
   return TrafficClass::kChain;
-}
-
-Seconds ProtocolCost::total(const Traffic& traffic) const {
-  return latency + std::max(scale_up * traffic.scale_up_time, scale_out * traffic.scale_out_time);
 }
 
 std::vector<Protocol> protocols_of(const ProtocolsConfig& config, const Traffic& traffic) {

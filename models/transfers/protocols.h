@@ -77,7 +77,9 @@ struct ProtocolCost {
   double scale_up = 1;   ///< capacity at line rate used per byte of payload
   double scale_out = 1;  ///< payload capacity used per byte of payload
 
-  Seconds total(const Traffic& traffic) const;
+  Seconds total(const Traffic& traffic) const {
+    return latency + std::max(scale_up * traffic.scale_up_time, scale_out * traffic.scale_out_time);
+  }
 };
 
 /// The protocols that carry such traffic, LL first.

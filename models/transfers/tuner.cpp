@@ -101,7 +101,7 @@ double nominal_share(const ProtocolsConfig& c, Protocol protocol, const Traffic&
 Bytes bus_bytes(const Traffic& t) {
   if (t.tree) return 2 * t.bytes;
   if (t.kind == TransferKind::kAllReduce) return 2 * (t.bytes - t.share());
-  const bool parts = t.kind == TransferKind::kAllGather || t.kind == TransferKind::kReduceScatter;
+  const bool parts = is_any(t.kind, {TransferKind::kAllGather, TransferKind::kReduceScatter});
   return parts ? t.bytes - t.share() : t.bytes;
 }
 
@@ -173,16 +173,10 @@ std::optional<Seconds> nominal_far_first(const ProtocolsConfig& c, Protocol prot
 bool has_in_switch(const ProtocolsConfig& c, const Traffic& t) {
   constexpr int kMostParts = 32;
   if (c.in_switch_ranks == 0) return false;
-  switch (t.kind) {
-    case TransferKind::kAllReduce:
-      return !t.byte_sums;
-    case TransferKind::kReduceScatter:
-      return !t.byte_sums && t.ranks <= kMostParts;
-    case TransferKind::kAllGather:
-      return t.ranks <= kMostParts;
-    default:
-      return false;
-  }
+  using enum TransferKind;
+  if (t.byte_sums && t.kind != kAllGather) return false;
+  return t.kind == kAllReduce ||
+         (is_any(t.kind, {kReduceScatter, kAllGather}) && t.ranks <= kMostParts);
 }
 
 /// An all-reduce goes up and down at once; a gather or scatter has one way, of which the part of

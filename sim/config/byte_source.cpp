@@ -8,13 +8,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "sim/config/diagnostics.h"
+#include "sim/config/input_files.h"
 #include "sim/config/text_check.h"
 #include "sim/units/sha256.h"
 
@@ -25,6 +28,15 @@ constexpr std::size_t kStep = std::size_t{1} << 18U;
 
 [[noreturn]] void refuse_source(const std::string& path, const std::string& reason) {
   throw config::ConfigError(path + ": cannot be read: " + reason);
+}
+
+/// Bytes of a file that is held whole, unpacked: 1 MiB of gzip can unfold to 1 GiB.
+constexpr std::size_t kMostHeld = 512 * config::InputFiles::kMebibyte;
+
+/// Text without the mark that spreadsheets write before UTF-8.
+std::string without_mark(std::string text) {
+  if (text.starts_with(config::kByteOrderMark)) text.erase(0, config::kByteOrderMark.size());
+  return text;
 }
 
 }  // namespace
@@ -233,6 +245,23 @@ void refuse_at_byte(const std::string& path, std::uint64_t offset, const std::st
                           message);
   }
   throw config::ConfigError(path + ": at byte " + std::to_string(offset) + ": " + message);
+}
+
+std::string read_input(const std::string& path) {
+  config::FileText file = config::input_files().read(path, kMostHeld);
+  if (file.fault.starts_with("larger")) refuse_source(path, "it is " + file.fault);
+  if (!file.fault.empty()) refuse_source(path, file.fault);
+  if (!file.text.starts_with("\x1f\x8b")) return without_mark(std::move(file.text));
+  ByteSource packed(path, file.text);
+  std::string text;
+  for (std::string_view piece = packed.next(); !piece.empty(); piece = packed.next()) {
+    if (text.size() + piece.size() > kMostHeld)
+      refuse_source(path, "it is larger than " +
+                              std::to_string(kMostHeld / config::InputFiles::kMebibyte) +
+                              " MiB unpacked");
+    text += piece;
+  }
+  return without_mark(std::move(text));
 }
 
 }  // namespace orrery

@@ -55,4 +55,10 @@ class ByteSource {
 [[noreturn]] void refuse_at_byte(const std::string& path, std::uint64_t offset,
                                  const std::string& message);
 
+/// The text of a file, plain or gzip (RFC 1952, told by its first bytes), without a byte order
+/// mark.
+/// @throws config::ConfigError with the file: unreadable, damaged, cut off, or above 512 MiB of
+/// text
+std::string read_input(const std::string& path);
+
 }  // namespace orrery

@@ -3,7 +3,6 @@
 #include <iterator>
 #include <memory>
 
-#include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
 #include "sim/config/output.h"
 #include "sim/units/comma_separated.h"

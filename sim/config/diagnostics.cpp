@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/config/diagnostics.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include <tuple>
 
 #include "sim/config/input_files.h"
+#include "sim/units/spelling.h"
 
 namespace orrery::config {
 namespace {
@@ -83,10 +86,6 @@ std::size_t characters(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
 }
 
-std::string right_aligned(const std::string& text, std::size_t width) {
-  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
-}
-
 /// The line that a diagnostic points to and the marks below it. Columns count bytes, marks
 /// characters.
 std::string quote(std::string_view line, const Diagnostic& diagnostic) {
@@ -100,16 +99,13 @@ std::string quote(std::string_view line, const Diagnostic& diagnostic) {
   const std::string_view marked =
       line.substr(column, static_cast<std::size_t>(std::max(diagnostic.length, 1)));
   const std::size_t marks = std::clamp<std::size_t>(characters(marked), 1, kMostLineBytes / 2);
-  constexpr std::size_t kNumberWidth = 5;
-  return right_aligned(std::to_string(diagnostic.where.line), kNumberWidth) + " | " + shown + "\n" +
-         std::string(kNumberWidth, ' ') + " | " + std::string(characters(before), ' ') + "^" +
-         std::string(marks - 1, '~') + "\n";
+  return fmt::format("{:5} | {}\n      | {}^{}\n", diagnostic.where.line, shown,
+                     std::string(characters(before), ' '), std::string(marks - 1, '~'));
 }
 
 /// The whole of an error that nobody can place.
 std::string unplaced(const std::string& path, const std::string& message, const Advice& advice) {
-  std::string text = path + ": " + message;
-  if (!advice.suggestion.empty()) text += "; did you mean '" + advice.suggestion + "'?";
+  std::string text = fmt::format("{}: {}{}", path, message, did_you_mean(advice.suggestion));
   for (const std::string& note : advice.notes) text += "; " + note;
   return text;
 }
@@ -124,11 +120,7 @@ KeyError::KeyError(std::vector<std::string> paths, std::string message, Advice a
 
 std::string Location::text() const {
   if (line == 0) return file;
-  return file + ":" + std::to_string(line) + ":" + std::to_string(column);
-}
-
-void Diagnostics::add_source(const std::string& name, std::string text) {
-  sources_.emplace(name, std::move(text));
+  return fmt::format("{}:{}:{}", file, line, column);
 }
 
 void Diagnostics::add(Diagnostic diagnostic) {
@@ -173,9 +165,8 @@ void Diagnostics::warning(Location where, int length, std::string message,
 std::string Diagnostics::render(const Diagnostic& diagnostic) const {
   const bool is_error = diagnostic.severity == Diagnostic::Severity::kError;
   std::string text =
-      diagnostic.where.text() + (is_error ? ": error: " : ": warning: ") + diagnostic.message;
-  if (!diagnostic.suggestion.empty()) text += "; did you mean '" + diagnostic.suggestion + "'?";
-  text += "\n";
+      fmt::format("{}: {}: {}{}\n", diagnostic.where.text(), is_error ? "error" : "warning",
+                  diagnostic.message, did_you_mean(diagnostic.suggestion));
   const auto source = sources_.find(diagnostic.where.file);
   if (source != sources_.end() && diagnostic.where.line > 0 &&
       may_be_shown(diagnostic.where.file)) {
@@ -207,16 +198,9 @@ std::string Diagnostics::render_selected(bool errors, bool warnings) const {
     text += render(*diagnostic);
   }
   if (errors && errors_ > kMostErrors) {
-    text += "and " + std::to_string(errors_ - kMostErrors) + " more errors\n";
+    text += fmt::format("and {} more errors\n", errors_ - kMostErrors);
   }
   return text;
-}
-
-std::string Diagnostics::render() const { return render_selected(true, true); }
-std::string Diagnostics::render_warnings() const { return render_selected(false, true); }
-
-void Diagnostics::throw_if_errors() const {
-  if (has_errors()) throw ConfigError(render(), diagnostics_);
 }
 
 void throw_error(const std::string& text, Location where, int length, std::string message,

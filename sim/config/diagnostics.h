@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -49,6 +50,9 @@ class KeyError : public ConfigError {
       : KeyError(std::vector<std::string>{path}, std::move(message), std::move(advice)) {}
   /// An error of values that do not fit together.
   /// @param paths at least one; the first is the likeliest to be wrong
+  KeyError(std::initializer_list<const char*> paths, std::string message, Advice advice = {})
+      : KeyError(std::vector<std::string>(paths.begin(), paths.end()), std::move(message),
+                 std::move(advice)) {}
   KeyError(std::vector<std::string> paths, std::string message, Advice advice = {});
   const std::vector<std::string>& paths() const { return paths_; }
   const std::string& message() const { return message_; }
@@ -65,7 +69,9 @@ class Diagnostics {
  public:
   /// Remembers a text, to quote its lines in messages. `text` is what Location::file `name` refers
   /// to.
-  void add_source(const std::string& name, std::string text);
+  void add_source(const std::string& name, std::string text) {
+    sources_.emplace(name, std::move(text));
+  }
 
   void add(Diagnostic diagnostic);
   void error(Location where, int length, std::string message, std::string suggestion = {},
@@ -78,11 +84,13 @@ class Diagnostics {
   const std::vector<Diagnostic>& all() const { return diagnostics_; }
 
   /// All messages as text, at most 20 errors and then their number.
-  std::string render() const;
+  std::string render() const { return render_selected(true, true); }
   /// The warnings alone, as text; empty if there are none.
-  std::string render_warnings() const;
+  std::string render_warnings() const { return render_selected(false, true); }
   /// @throws ConfigError with everything collected, if there is an error.
-  void throw_if_errors() const;
+  void throw_if_errors() const {
+    if (has_errors()) throw ConfigError(render(), diagnostics_);
+  }
 
  private:
   std::string render_selected(bool errors, bool warnings) const;

@@ -28,6 +28,8 @@ using Operators = std::vector<std::pair<std::string_view, Operator>>;
 const Operators kComparisons = {{"==", Operator::kEqual},     {"!=", Operator::kNotEqual},
                                 {"<=", Operator::kLessEqual}, {">=", Operator::kGreaterEqual},
                                 {"<", Operator::kLess},       {">", Operator::kGreater}};
+const Operators kAlternatives = {{"or", Operator::kOr}};
+const Operators kConjunctions = {{"and", Operator::kAnd}};
 const Operators kSums = {{"+", Operator::kAdd}, {"-", Operator::kSubtract}};
 const Operators kProducts = {
     {"*", Operator::kMultiply}, {"/", Operator::kDivide}, {"%", Operator::kRemainder}};
@@ -110,23 +112,20 @@ class Parser {
     term.text = text_.substr(at, length);
   }
 
-  Term either() {
-    Term left = both();
-    while (take_keyword("or")) {
-      const std::size_t at = at_ - 2;
-      left = binary(Operator::kOr, at, 2, std::move(left), both());
+  /// Operators of one level, from left to right, between operands of the next.
+  Term chain(Term (Parser::*operand)(), const Operators& operators) {
+    Term left = (this->*operand)();
+    while (const auto* op = take_one(operators)) {
+      const std::size_t length = op->first.size(), at = at_ - length;
+      left = binary(op->second, at, length, std::move(left), (this->*operand)());
     }
     return left;
   }
 
-  Term both() {
-    Term left = negation();
-    while (take_keyword("and")) {
-      const std::size_t at = at_ - 3;
-      left = binary(Operator::kAnd, at, 3, std::move(left), negation());
-    }
-    return left;
-  }
+  Term either() { return chain(&Parser::both, kAlternatives); }
+  Term both() { return chain(&Parser::negation, kConjunctions); }
+  Term sum() { return chain(&Parser::product, kSums); }
+  Term product() { return chain(&Parser::sign, kProducts); }
 
   Term prefixed(Term::Kind kind, std::size_t length, Term of) {
     Term term;
@@ -147,7 +146,8 @@ class Parser {
   /// The operator of a level that stands here.
   const std::pair<std::string_view, Operator>* take_one(const Operators& operators) {
     for (const auto& candidate : operators)
-      if (take(candidate.first)) return &candidate;
+      if (is_letter(candidate.first[0]) ? take_keyword(candidate.first) : take(candidate.first))
+        return &candidate;
     return nullptr;
   }
 
@@ -161,24 +161,6 @@ class Parser {
       fail(at_ - second->first.size(), second->first.size(),
            "comparisons do not chain: write `a < b and b < c`");
     return term;
-  }
-
-  Term sum() {
-    Term left = product();
-    while (const auto* op = take_one(kSums)) {
-      const std::size_t at = at_ - 1;
-      left = binary(op->second, at, 1, std::move(left), product());
-    }
-    return left;
-  }
-
-  Term product() {
-    Term left = sign();
-    while (const auto* op = take_one(kProducts)) {
-      const std::size_t at = at_ - 1;
-      left = binary(op->second, at, 1, std::move(left), sign());
-    }
-    return left;
   }
 
   Term sign() {

@@ -5,7 +5,6 @@
 #include "sim/config/leaf.h"
 #include "sim/config/library.h"
 #include "sim/config/place.h"
-#include "sim/config/relations.h"
 #include "sim/config/schema.h"
 #include "sim/units/text.h"
 

@@ -6,7 +6,6 @@
 
 #include "sim/config/changes.h"
 #include "sim/config/leaf.h"
-#include "sim/config/leaf_value.h"
 #include "sim/config/output.h"
 #include "sim/units/text.h"
 

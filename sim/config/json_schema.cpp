@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
 #include "sim/config/output.h"
 #include "sim/units/text.h"

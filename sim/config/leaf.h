@@ -12,6 +12,8 @@
 
 namespace orrery::config {
 
+struct Field;
+
 /// The keys of a Fact that is written as a map; the first is required.
 inline constexpr std::array<std::string_view, 5> kFactKeys = {"value", "source", "nameplate",
                                                               "nameplate_source", "reason"};
@@ -37,5 +39,11 @@ std::optional<std::int64_t> find_enumerator(const EnumTable& table, std::string_
 std::string expectation(const Type& type);
 /// What the user wrote, in words: "'5 GB'", "a list", "nothing".
 std::string description(const Node& node);
+
+/// A value as the YAML that would give it, all of it with the origin "default".
+Node default_node(const Type& type, const void* value);
+
+/// The default of a field: that of its member in the default-constructed `object`.
+Node default_node(const Field& field, void* object);
 
 }  // namespace orrery::config

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/config/declared.h"
+#include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "sim/config/node.h"
 
@@ -37,5 +38,11 @@ class Loader {
   const Library& library_;
   std::vector<std::string> chain_;  // files being resolved, each extending the next
 };
+
+class Record;
+
+/// Puts what a map says under other names of keys (Record::aliases) where the keys are. What is
+/// given under two names is an error at the other name.
+void rename_aliases(Node& node, const Record& record, Diagnostics& diagnostics);
 
 }  // namespace orrery::config

@@ -20,8 +20,6 @@ const Node* child(const Node& node, std::string_view part) {
 
 }  // namespace
 
-Location Origin::location() const { return {file ? *file : std::string(), line, column}; }
-
 std::string Origin::text() const {
   switch (kind) {
     case Kind::kFile:
@@ -35,10 +33,6 @@ std::string Origin::text() const {
 }
 
 Node::Node(Kind kind, Origin origin) : kind_(kind), origin_(std::move(origin)) {}
-Node Node::null(Origin origin) { return {Kind::kNull, std::move(origin)}; }
-Node Node::sequence(Origin origin) { return {Kind::kSequence, std::move(origin)}; }
-Node Node::map(Origin origin) { return {Kind::kMap, std::move(origin)}; }
-
 Node Node::scalar(std::string text, Origin origin, bool quoted) {
   Node node(Kind::kScalar, std::move(origin));
   node.text_ = std::move(text);
@@ -50,8 +44,6 @@ int Node::length() const {
   constexpr int kQuotes = 2;
   return kind_ == Kind::kScalar ? static_cast<int>(text_.size()) + (quoted_ ? kQuotes : 0) : 1;
 }
-
-void Node::append(Node item) { items_.push_back(std::move(item)); }
 
 const Node* Node::find(std::string_view key) const {
   const auto found = index_.find(key);
@@ -102,8 +94,6 @@ void Node::erase(std::string_view key) {
     if (index > position) --index;
   }
 }
-
-void Node::take_origin(Origin origin) { origin_ = std::move(origin); }
 
 void Node::relocate(const Origin& origin) {
   origin_ = origin;

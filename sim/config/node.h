@@ -21,7 +21,7 @@ struct Origin {
   int line = 0;
   int column = 0;
 
-  Location location() const;
+  Location location() const { return {file ? *file : std::string(), line, column}; }
   /// "file:line:column", "--set" or "default".
   std::string text() const;
 };
@@ -35,10 +35,10 @@ class Node {
   static constexpr int kLastLayer = std::numeric_limits<int>::max();
 
   Node() = default;
-  static Node null(Origin origin);
+  static Node null(Origin origin) { return {Kind::kNull, std::move(origin)}; }
   static Node scalar(std::string text, Origin origin, bool quoted = false);
-  static Node sequence(Origin origin);
-  static Node map(Origin origin);
+  static Node sequence(Origin origin) { return {Kind::kSequence, std::move(origin)}; }
+  static Node map(Origin origin) { return {Kind::kMap, std::move(origin)}; }
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::kNull; }
@@ -54,7 +54,7 @@ class Node {
   int length() const;
 
   const std::vector<Node>& items() const { return items_; }  ///< items of a sequence
-  void append(Node item);
+  void append(Node item) { items_.push_back(std::move(item)); }
   Node& item(std::size_t index) { return items_.at(index); }
 
   const std::vector<Entry>& entries() const { return entries_; }  ///< entries of a map
@@ -72,7 +72,7 @@ class Node {
   int add_layer() { return ++layers_; }
   /// Says which layer wrote the value of a key: the last one where an option did.
   void set_layer(std::string_view key, int layer = kLastLayer);
-  void take_origin(Origin origin);
+  void take_origin(Origin origin) { origin_ = std::move(origin); }
   /// Gives everything below one origin: what a `--set` brings.
   void relocate(const Origin& origin);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,5 +49,11 @@ struct KeyHelp {
 std::vector<KeyHelp> describe_keys(const Record& record);
 /// The same as aligned text.
 std::string describe(const Record& record);
+
+/// One scalar as flatten() lists it. @throws UnitError if it is no such value
+Leaf leaf_of(const Node& scalar, const Type& type, const std::string& path);
+
+/// The same as canonical() has it. @throws UnitError
+nlohmann::ordered_json canonical_leaf(const Node& scalar, const Type& type);
 
 }  // namespace orrery::config

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "sim/config/aliases.h"
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/loader.h"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/config/schema.h"
 
-#include "sim/config/leaf.h"
-#include "sim/units/comma_separated.h"
-
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+
+#include "sim/config/leaf.h"
+#include "sim/units/comma_separated.h"
+#include "sim/units/text.h"
 
 namespace orrery::config {
 namespace {
@@ -83,15 +84,8 @@ void Record::add(Field field) {
 
 void Record::add(std::string_view key, std::string_view help, const Type& type,
                  const FieldRules& rules, MemberAddress address) {
-  Field field;
-  field.key = key;
-  field.help = help;
-  field.type = &type;
-  field.required = rules.required;
-  field.bounds = rules.bounds;
-  field.library = rules.library;
-  field.address = address;
-  add(std::move(field));
+  add({std::string(key), std::string(help), &type, rules.required, rules.bounds,
+       std::string(rules.library), address});
 }
 
 void Record::add(std::string_view message, std::function<bool(const void*)> holds,
@@ -100,8 +94,6 @@ void Record::add(std::string_view message, std::function<bool(const void*)> hold
           const void* object) { return holds(object) ? std::string() : message; },
       std::vector<std::string>(keys.begin(), keys.end()));
 }
-
-void Record::add(Check check) { checks_.push_back(std::move(check)); }
 
 void Record::add(std::function<std::string(const void*)> fault, std::vector<std::string> keys) {
   for (const std::string& key : keys) {
@@ -129,6 +121,16 @@ void Record::add(Alias alias) {
       find(alias.path.substr(0, alias.path.find('.'))) == nullptr)
     throw std::logic_error("schema " + name_ + ": no other name for a key is '" + alias.name + "'");
   aliases_.push_back(std::move(alias));
+}
+
+std::string Bounds::text(std::optional<Dimension> field_dimension) const {
+  const auto print = [&](double value) {
+    return field_dimension ? print_quantity(value, *field_dimension) : print_number(value);
+  };
+  if (unlimited()) return {};
+  if (std::isinf(high)) return (above_low ? "above " : "at least ") + print(low);
+  if (std::isinf(low)) return "at most " + print(high);
+  return "between " + print(low) + " and " + print(high);
 }
 
 }  // namespace orrery::config

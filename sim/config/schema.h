@@ -2,23 +2,56 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "sim/config/bounds.h"
 #include "sim/config/fact.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
 #include "sim/config/type.h"
+#include "sim/units/quantity.h"
 
 namespace orrery::config {
+
+/// The values that a number may take, in SI base units. Of a list, map, optional or Fact it bounds
+/// each number.
+struct Bounds {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+  bool above_low = false;  ///< `low` itself is not allowed
+  std::optional<Dimension> dimension =
+      std::nullopt;  ///< dimension of the limits; none: plain numbers or zero
+
+  bool contains(double value) const {
+    return (above_low ? value > low : value >= low) && value <= high;
+  }
+  /// "between 1 GB/s and 1 PB/s", "at least 1", "above 0"; `dimension` is that of the field.
+  std::string text(std::optional<Dimension> field_dimension) const;
+  bool unlimited() const { return std::isinf(low) && std::isinf(high); }
+};
+
+inline Bounds positive() { return {.low = 0, .above_low = true}; }
+inline Bounds at_least(double low) { return {.low = low}; }
+inline Bounds between(double low, double high) { return {.low = low, .high = high}; }
+
+template <Dimension D>
+Bounds at_least(Quantity<D> low) {
+  return {.low = low.base(), .dimension = D};
+}
+template <Dimension D>
+Bounds between(Quantity<D> low, Quantity<D> high) {
+  return {.low = low.base(), .high = high.base(), .dimension = D};
+}
 
 class Changes;
 
@@ -129,7 +162,7 @@ class Record {
   void add(Field field);
   void add(std::string_view key, std::string_view help, const Type& type, const FieldRules& rules,
            MemberAddress address);
-  void add(Check check);
+  void add(Check check) { checks_.push_back(std::move(check)); }
   /// @throws std::logic_error if a key does not begin with one of the fields.
   void add(std::function<std::string(const void* object)> fault, std::vector<std::string> keys);
   void add(std::string_view message, std::function<bool(const void* object)> holds,
@@ -309,5 +342,10 @@ T read(const Node& node, Diagnostics& diagnostics, const Library& library) {
   fill(&object, complete(node, record, diagnostics, library), record, diagnostics);
   return object;
 }
+
+/// fill(), which also tells how many of the errors that it reports are broken relations: values
+/// that are right one by one, but not together.
+int fill_and_count_broken_relations(void* object, const Node& completed, const Record& record,
+                                    Diagnostics& diagnostics);
 
 }  // namespace orrery::config

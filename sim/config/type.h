@@ -126,6 +126,14 @@ Type leaf(TypeKind kind) {
   return type;
 }
 
+template <class I>
+Type integer() {
+  Type type = leaf<I, std::int64_t>(TypeKind::kInteger);
+  type.lowest = std::numeric_limits<I>::min();
+  type.highest = std::numeric_limits<I>::max();
+  return type;
+}
+
 template <class E>
 const EnumTable& enum_table() {
   static const EnumTable table = [] {
@@ -161,6 +169,14 @@ struct TypeOf {
       Type type = leaf<M, std::int64_t>(TypeKind::kEnum);
       type.names = &enum_table<M>();
       return type;
+    } else if constexpr (std::is_same_v<M, bool>) {
+      return leaf<bool, bool>(TypeKind::kFlag);
+    } else if constexpr (std::is_same_v<M, int> || std::is_same_v<M, std::int64_t>) {
+      return integer<M>();
+    } else if constexpr (std::is_same_v<M, double>) {
+      return leaf<double, double>(TypeKind::kReal);
+    } else if constexpr (std::is_same_v<M, std::string>) {
+      return leaf<std::string, std::string>(TypeKind::kText);
     } else {
       static_assert(HasSchema<M>, "a configured struct needs `static const Schema<M>& schema()`");
       Type type;
@@ -187,34 +203,6 @@ struct TypeOf<Quantity<D>> {
   }
 };
 
-template <class I>
-Type integer() {
-  Type type = leaf<I, std::int64_t>(TypeKind::kInteger);
-  type.lowest = std::numeric_limits<I>::min();
-  type.highest = std::numeric_limits<I>::max();
-  return type;
-}
-
-template <>
-struct TypeOf<double> {
-  static Type make() { return leaf<double, double>(TypeKind::kReal); }
-};
-template <>
-struct TypeOf<int> {
-  static Type make() { return integer<int>(); }
-};
-template <>
-struct TypeOf<std::int64_t> {
-  static Type make() { return integer<std::int64_t>(); }
-};
-template <>
-struct TypeOf<bool> {
-  static Type make() { return leaf<bool, bool>(TypeKind::kFlag); }
-};
-template <>
-struct TypeOf<std::string> {
-  static Type make() { return leaf<std::string, std::string>(TypeKind::kText); }
-};
 template <>
 struct TypeOf<FilePath> {
   static Type make();

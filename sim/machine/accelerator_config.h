@@ -11,33 +11,30 @@
 #include "sim/config/declared.h"
 #include "sim/config/fact.h"
 #include "sim/graph/precision.h"
-#include "sim/machine/known_error.h"
 #include "sim/machine/precision_names.h"
 #include "sim/machine/structure_config.h"
 #include "sim/units/units.h"
 
 namespace orrery {
 
+/// Data sheets round all figures of a product: by how much they may differ and still be the same.
+inline constexpr double kSheetRounding = 0.03;
+
+// The help in a schema says what each key of a configuration is; comments here say what it leaves
+// out.
+
 /// Arithmetic of one package. Rates are dense peaks.
 struct ComputeConfig {
   Fact<int> units;    ///< SMs, AI cores, ...
   Fact<Hertz> clock;  ///< clock at which the matrix peaks hold
-  /// Clock of kernels too short or too light to meet the power cap; absent: `clock`.
   std::optional<Fact<Hertz>> boost_clock;
   std::map<Precision, Fact<FlopsPerSecond>> matrix;  ///< tensor or cube cores
-  std::map<Precision, Fact<FlopsPerSecond>>
-      matrix_inference;  ///< FLOP/s where a vendor rates inference apart
-  /// FLOPs of one unit in one clock: what a matrix rate is made of. Not needed for every precision.
+  std::map<Precision, Fact<FlopsPerSecond>> matrix_inference;
   std::map<Precision, Fact<double>> matrix_per_clock;
   Fact<FlopsPerSecond> vector;  ///< fp32 lanes
-  /// Results of exp, log, sin, ... (one FLOP each); absent: they are sequences of vector
-  /// instructions.
   std::optional<Fact<FlopsPerSecond>> special;
   Fact<double> structured_sparsity{.value = 1};  ///< speed-up of 2:4 sparse operands
-  /// Rate of fp8 products whose partial sums are added up in fp32 registers over that of fast
-  /// accumulation in the matrix units; 1: these add up in fp32 anyway.
   Fact<double> full_accumulation{.value = 1};
-  /// What the matrix units are; absent: products fill them, but for kernel.matrix_efficiency.
   std::optional<ArraysConfig> arrays;
   static const config::Schema<ComputeConfig>& schema();
 };
@@ -54,10 +51,7 @@ struct MemoryConfig {
   /// tRFC / tREFI, the share of the time of all-bank refresh; per-bank refresh hides a part. 0:
   /// nothing is refreshed (SRAM), or nothing is known.
   Fact<double> refresh;
-  /// Rate at which units send each other what lies in their parts of the memory, all together;
-  /// absent: every unit reaches all of it.
   std::optional<Fact<BytesPerSecond>> exchange;
-  /// Memory of a microcontroller that weights of inference stay in and are read from in place.
   std::optional<Fact<Bytes>> flash;
   /// Not configured: the memory as sold, whose losses a what-if of the bandwidth keeps (what_if.h).
   std::shared_ptr<const MemoryConfig> sold;
@@ -85,42 +79,23 @@ const char* to_string(PowerState state);
 struct PowerConfig {
   Fact<Watts> tdp;   ///< the cap of the part as sold
   Fact<Watts> idle;  ///< power without a job: no context open, clocks low
-  /// Without work while a job holds the device: contexts open, clocks and memory up; absent:
-  /// `idle`.
   std::optional<Fact<Watts>> active;
   /// One unit (SM) that runs or waits for the memory, at the boost clock: its clock tree,
   /// schedulers and registers, whatever its work takes. Follows clock x voltage^2.
   Fact<Watts> busy{};
-  /// Standard deviation of log(drawn / predicted) of a job whose times are right.
   Fact<double> uncertainty{0.15,
                            "estimate: energies by data sheet; those of devices whose power was "
-                           "measured are 8 to 11 % off",
-                           std::nullopt,
-                           {},
-                           {}};
+                           "measured are 8 to 11 % off"};
   std::optional<Fact<Watts>> limit;  ///< a lower cap that somebody set; absent: tdp
   Fact<double> floor_clock{0.6,
-                           "prior, estimate: near 1.2 of 1.98 GHz of an H100; no vendor prints it",
-                           std::nullopt,
-                           {},
-                           {}};
-  /// Share of the voltage at the boost clock.
-  Fact<double> floor_voltage{
-      0.7, "prior, estimate: 0.7 V of about 1 V; no vendor prints it", std::nullopt, {}, {}};
-  /// Standard deviation, over the mean, of what dies of a kind draw above idling for the same work.
+                           "prior, estimate: near 1.2 of 1.98 GHz of an H100; no vendor prints it"};
+  Fact<double> floor_voltage{0.7, "prior, estimate: 0.7 V of about 1 V; no vendor prints it"};
   Fact<double> spread{
       0.036,
       "estimate: GPUs of a kind perform 8 % apart (Sinha et al. 2022, arXiv 2208.11035), taken as "
-      "5.4 deviations (whiskers of a box plot), x 2.4: power over clock near the boost clock",
-      std::nullopt,
-      {},
-      {}};
-  /// Over which power management averages: no such window is above the cap in the steady state.
+      "5.4 deviations (whiskers of a box plot), x 2.4: power over clock near the boost clock"};
   Fact<Seconds> response{Seconds(0.02),
-                         "prior, estimate: power management averages over 10 to 50 ms",
-                         std::nullopt,
-                         {},
-                         {}};
+                         "prior, estimate: power management averages over 10 to 50 ms"};
   PowerState state = PowerState::kByKind;  ///< state of an experiment: power_state() (experiment.h)
   Watts cap() const { return limit ? limit->value : tdp.value; }
   /// Drawn at least while a job runs: `active`, or `idle` where that is not known.
@@ -158,25 +133,41 @@ struct KernelConfig {
   Fact<double> memory_efficiency;  ///< achievable share of the memory bandwidth
   Fact<double> exponent;           ///< p of (t_compute^p + t_memory^p)^(1/p)
   Fact<Seconds> launch;            ///< fixed cost of a kernel
-  /// Standard deviation of log(real / predicted) of kernels that run on these priors.
   Fact<double> uncertainty{0.4,
                            "holds 80 % of published figures of 124 sources that rest on priors "
-                           "within p10 to p90, validation/README.md",
-                           std::nullopt,
-                           {},
-                           {}};
+                           "within p10 to p90, validation/README.md"};
   static const config::Schema<KernelConfig>& schema();
 };
+
+/// A published result that the model of a device misses by more than its interval. A run that the
+/// error may concern prints it under its figures, and its interval reaches to it.
+struct KnownError {
+  std::string experiment;              ///< kind of experiment that it concerns: "serving"
+  std::optional<Precision> precision;  ///< precision that it concerns; absent: all
+  double slower = 1;                   ///< measured time over the predicted one
+  std::string error;                   ///< predicted and measured figure, and the likely cause
+  std::string source;
+  static const config::Schema<KnownError>& schema();
+};
+
+/// The errors that concern an experiment of one kind in one precision.
+/// @return one line each: "MI300X: fp8 training ... (source)"
+std::vector<std::string> lines_of(const std::vector<KnownError>& errors, const std::string& device,
+                                  const std::string& experiment, Precision precision);
+
+/// The largest `slower` of the errors that concern an experiment of one kind in one precision; 1
+/// where none does.
+double slowest_of(const std::vector<KnownError>& errors, const std::string& experiment,
+                  Precision precision);
 
 /// An accelerator package. A rank is a die: per-rank figures are those of the package over `dies`.
 struct AcceleratorConfig {
   std::string id;    ///< "h100_sxm": what configurations call it
   std::string name;  ///< "NVIDIA H100 SXM5 80GB"
   std::string architecture;
-  std::optional<Fact<int>> year;  ///< first year in which it is to be had; absent: not known
-  int dies = 1;                   ///< dies that are ranks of their own
-  Fact<BytesPerSecond>
-      die_to_die;  ///< bandwidth between two dies of a package, one way; 0 where dies is 1
+  std::optional<Fact<int>> year;    ///< first year in which it is to be had; absent: not known
+  int dies = 1;                     ///< dies that are ranks of their own
+  Fact<BytesPerSecond> die_to_die;  ///< one way; 0 where dies is 1
   ComputeConfig compute;
   MemoryConfig memory;
   std::optional<CoreConfig> core;      ///< absent: only rates are known, no structure
@@ -189,10 +180,7 @@ struct AcceleratorConfig {
   PowerConfig power;
   EnergyConfig energy;
   KernelConfig kernel;
-  /// What this description leaves out or takes for something else; `describe` prints it.
   std::vector<std::string> approximations;
-  /// Published results that are missed by more than the interval; runs that they concern print
-  /// them.
   std::vector<KnownError> known_errors;
   /// The calibration in the library that tells about this device; empty: none. What extends an
   /// accelerator keeps its calibration.
@@ -207,9 +195,7 @@ struct AcceleratorConfig {
   static const config::Schema<AcceleratorConfig>& schema();
 };
 
-}  // namespace orrery
-
-namespace orrery::config {
+namespace config {
 
 template <>
 struct EnumNames<PowerState> {
@@ -221,4 +207,6 @@ struct EnumNames<PowerState> {
   };
 };
 
-}  // namespace orrery::config
+}  // namespace config
+
+}  // namespace orrery

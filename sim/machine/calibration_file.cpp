@@ -10,6 +10,7 @@
 #include "sim/config/load.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/precision_names.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 
@@ -35,9 +36,7 @@ Abridged abridge(const std::string& file) {
   std::string* text = nullptr;
   int number = 1;
   for (std::string_view rest = file; !rest.empty(); ++number) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const std::string_view line = take_until('\n', rest);
     if (text != nullptr && line.starts_with(kIndent)) {
       text->append(line.substr(kIndent.size())).append("\n");
       abridged.file += '\n';
@@ -78,28 +77,20 @@ struct Sliced {
   std::vector<FitText> fits;
 };
 
-/// The next line of `rest`, which loses it.
-std::string_view take_line(std::string_view& rest) {
-  const std::size_t end = std::min(rest.find('\n'), rest.size());
-  const std::string_view line = rest.substr(0, end);
-  rest.remove_prefix(std::min(end + 1, rest.size()));
-  return line;
-}
-
 /// What the first lines of a fit and the names of its parameters tell.
 /// @return whether they are as `orrery calibrate` writes them
 bool read_subject(FitText& fit) {
   constexpr std::string_view kPrecision = "    precision: ", kParameters = "    parameters:",
                              kName = "      ";
   std::string_view rest = fit.text;
-  take_line(rest);
-  const std::string_view precision = take_line(rest);
+  take_until('\n', rest);
+  const std::string_view precision = take_until('\n', rest);
   if (!precision.starts_with(kPrecision)) return false;
   fit.precision = precision.substr(kPrecision.size());
-  while (!rest.empty() && take_line(rest) != kParameters) {
+  while (!rest.empty() && take_until('\n', rest) != kParameters) {
   }
   while (rest.starts_with(kName)) {
-    std::string_view name = take_line(rest).substr(kName.size());
+    std::string_view name = take_until('\n', rest).substr(kName.size());
     name = name.substr(0, name.find('.'));
     if (fit.groups.empty() || fit.groups.back() != name) fit.groups.emplace_back(name);
   }
@@ -121,7 +112,7 @@ std::optional<Sliced> slice(const std::string& file) {
   std::string_view of_fit;  // the file from where its last fit begins
   for (std::string_view rest = file; !rest.empty(); ++number) {
     const std::string_view from = rest;
-    const std::string_view line = take_line(rest);
+    const std::string_view line = take_until('\n', rest);
     if (!inside) {
       inside = line == kFits;
       sliced.head.append(inside ? "fits: []" : line).append("\n");

@@ -76,4 +76,14 @@ double throttle_moved(const AcceleratorConfig& from, const AcceleratorConfig& to
 /// peak, says: the same for models whose efficiencies hold under the cap. 1 without changes.
 double sustained_change(const AcceleratorConfig& device, Precision precision);
 
+/// The largest of `count` draws of the standard normal distribution, on average (Blom 1958); 0 for
+/// one draw.
+double expected_largest(double count);
+
+/// Dies of a kind need different energies for the same work (power.spread), and those that work in
+/// step wait for the one whose clock the cap lowers most. The device of ordinary energies under the
+/// cap that this one of `packages` leaves it: floor + (cap - floor) / (1 + spread x
+/// expected_largest(packages)).
+AcceleratorConfig slowest_of(const AcceleratorConfig& accelerator, double packages);
+
 }  // namespace orrery

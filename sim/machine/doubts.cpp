@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/machine/accelerator_config.h"
 #include "sim/machine/clock.h"
-#include "sim/machine/rounding.h"
 #include "sim/machine/what_if.h"
 #include "sim/units/text.h"
 

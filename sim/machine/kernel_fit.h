@@ -73,7 +73,6 @@ struct KernelFit {
   ErrorSummary fit_error;        ///< rows of the shape groups that were fitted
   ErrorSummary held_out_error;   ///< rows of the others
   ErrorSummary structure_error;  ///< error there of the parameters alone, without `ratios`
-  /// Each model of the table predicted by a fit of the others; none where rows are of no model.
   ErrorSummary whole_model_error;
   /// The device whose parameters these are, by data sheet, where the table of this one breaks
   /// physics; its rows that do not are all held out. Empty: fitted.
@@ -85,17 +84,17 @@ struct KernelFit {
   static const config::Schema<KernelFit>& schema();
 };
 
-}  // namespace orrery
-
-namespace orrery::config {
+namespace config {
 
 template <>
 struct EnumNames<ParameterProvenance> {
+  using enum ParameterProvenance;
   static constexpr std::pair<ParameterProvenance, const char*> values[] = {
-      {ParameterProvenance::kMeasured, "measured"}, {ParameterProvenance::kFitted, "fitted"},
-      {ParameterProvenance::kPrior, "prior"},       {ParameterProvenance::kDatasheet, "datasheet"},
-      {ParameterProvenance::kSibling, "sibling"},
-  };
+      {kMeasured, "measured"},
+      {kFitted, "fitted"},
+      {kPrior, "prior"},
+      {kDatasheet, "datasheet"},
+      {kSibling, "sibling"}};
 };
 
 /// Classes that files add are among them.
@@ -108,4 +107,6 @@ struct EnumNames<KernelClass> {
   static constexpr All values{};
 };
 
-}  // namespace orrery::config
+}  // namespace config
+
+}  // namespace orrery

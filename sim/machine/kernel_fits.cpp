@@ -52,21 +52,19 @@ FitSubject KernelFits::subject(std::size_t index) const {
 
 bool KernelFits::is_read(std::size_t index) const { return !entries_.at(index)->reader; }
 
-const KernelFit& KernelFits::at(std::size_t index) const {
-  Entry& entry = *entries_.at(index);
-  std::call_once(entry.once, [&entry] {
-    if (entry.reader) entry.fit = entry.reader();
+const KernelFit& KernelFits::read(const std::shared_ptr<Entry>& entry) {
+  std::call_once(entry->once, [&] {
+    if (entry->reader) entry->fit = entry->reader();
   });
-  return *entry.fit;
+  return *entry->fit;
 }
 
-KernelFit& KernelFits::at(std::size_t index) {
-  std::as_const(*this).at(index);
-  std::shared_ptr<Entry>& entry = entries_.at(index);
+KernelFit& KernelFits::own(std::shared_ptr<Entry>& entry) {
+  read(entry);
   if (entry.use_count() > 1) {
-    auto own = std::make_shared<Entry>();
-    own->fit = entry->fit;
-    entry = std::move(own);
+    auto copy = std::make_shared<Entry>();
+    copy->fit = entry->fit;
+    entry = std::move(copy);
   }
   entry->reader = nullptr;
   return *entry->fit;

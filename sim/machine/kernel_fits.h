@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/iterator/transform_iterator.hpp>
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,37 +25,6 @@ class KernelFits {
  public:
   using Reader = std::function<KernelFit()>;
 
-  template <class Owner, class Fit>
-  class Iterator {
-   public:
-    using iterator_category = std::forward_iterator_tag;
-    using value_type = KernelFit;
-    using difference_type = std::ptrdiff_t;
-    using pointer = Fit*;
-    using reference = Fit&;
-
-    Iterator() = default;
-    Iterator(Owner* owner, std::size_t at) : owner_(owner), at_(at) {}
-    Fit& operator*() const { return owner_->at(at_); }
-    Fit* operator->() const { return &owner_->at(at_); }
-    Iterator& operator++() {
-      ++at_;
-      return *this;
-    }
-    Iterator operator++(int) {
-      Iterator before = *this;
-      ++at_;
-      return before;
-    }
-    bool operator==(const Iterator& other) const { return at_ == other.at_; }
-
-   private:
-    Owner* owner_ = nullptr;
-    std::size_t at_ = 0;
-  };
-  using const_iterator = Iterator<const KernelFits, const KernelFit>;
-  using iterator = Iterator<KernelFits, KernelFit>;
-
   KernelFits() = default;
   KernelFits(std::initializer_list<KernelFit> fits);
 
@@ -70,21 +39,24 @@ class KernelFits {
   bool is_read(std::size_t index) const;
 
   /// @throws std::out_of_range; what the reader throws, at every call
-  const KernelFit& at(std::size_t index) const;
+  const KernelFit& at(std::size_t index) const { return read(entries_.at(index)); }
   /// The fit of this copy alone, to change it.
-  KernelFit& at(std::size_t index);
+  KernelFit& at(std::size_t index) { return own(entries_.at(index)); }
   const KernelFit& operator[](std::size_t index) const { return at(index); }
   KernelFit& operator[](std::size_t index) { return at(index); }
   const KernelFit& front() const { return at(0); }
   KernelFit& front() { return at(0); }
 
-  const_iterator begin() const { return {this, 0}; }
-  const_iterator end() const { return {this, size()}; }
-  iterator begin() { return {this, 0}; }
-  iterator end() { return {this, size()}; }
+  auto begin() const { return boost::make_transform_iterator(entries_.begin(), &read); }
+  auto end() const { return boost::make_transform_iterator(entries_.end(), &read); }
+  auto begin() { return boost::make_transform_iterator(entries_.begin(), &own); }
+  auto end() { return boost::make_transform_iterator(entries_.end(), &own); }
 
  private:
   struct Entry;
+  static const KernelFit& read(const std::shared_ptr<Entry>& entry);
+  static KernelFit& own(std::shared_ptr<Entry>& entry);
+
   std::vector<std::shared_ptr<Entry>> entries_;  ///< shared with copies until they change
 };
 

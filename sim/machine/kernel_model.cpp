@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine/kernel_model.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "sim/config/diagnostics.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 
@@ -34,12 +37,12 @@ FlopsPerSecond matrix_peak(const AcceleratorConfig& accelerator, Precision preci
   }
   // Units for matrices seldom have products of fp32; the vector lanes do them.
   if (precision == Precision::kFp32) return accelerator.compute.vector.value / accelerator.dies;
-  std::string known;
-  for (const auto& [name, rate] : accelerator.compute.matrix) {
-    known += (known.empty() ? "" : ", ") + std::string(to_string(name));
-  }
-  throw config::KeyError("precision", accelerator.name + " has no matrix rate for '" +
-                                          to_string(precision) + "'; it has " + known);
+  throw config::KeyError("precision",
+                         fmt::format("{} has no matrix rate for '{}'; it has {}", accelerator.name,
+                                     to_string(precision),
+                                     comma_joined(accelerator.compute.matrix, [](const auto& rate) {
+                                       return to_string(rate.first);
+                                     })));
 }
 
 namespace {

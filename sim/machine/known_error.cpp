@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/machine/known_error.h"
+#include "sim/machine/accelerator_config.h"
 
 #include <algorithm>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/machine/measured_ratios.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -13,6 +15,7 @@
 
 #include "sim/graph/kernel_classes.h"
 #include "sim/machine/calibration.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -139,16 +142,18 @@ class Reader {
     columns_.clear();
     known_ = 0;
     std::string_view rest = line;
-    const std::string_view name = word(rest);
+    const std::string_view name = take_until(' ', rest);
     const std::optional<KernelClass> kind = kernel_class_named(name);
     shape_.kind = kind.value_or(shape_.kind);
     if (!kind) refuse(line, name, "expected numbers or the name of a class of kernels");
     while (!rest.empty()) {
-      const std::string_view key = word(rest);
+      const std::string_view key = take_until(' ', rest);
       const auto* dimension = std::find_if(kDimensions.begin(), kDimensions.end(),
                                            [key](const auto& d) { return key == d.name; });
       if (dimension == kDimensions.end()) {
-        refuse(line, key, "no dimension of a kernel; expected one of " + names());
+        refuse(line, key,
+               "no dimension of a kernel; expected one of " +
+                   comma_joined(kDimensions, &ShapeColumn::name));
       } else {
         columns_.push_back(dimension);
       }
@@ -158,9 +163,7 @@ class Reader {
   void points(std::string_view line) {
     std::string_view rest = line;
     while (!rest.empty()) {
-      const std::size_t comma = std::min(rest.find(','), rest.size());
-      point(line, rest.substr(0, comma));
-      rest.remove_prefix(std::min(comma + 1, rest.size()));
+      point(line, take_until(',', rest));
       while (!rest.empty() && rest[0] == ' ') rest.remove_prefix(1);
     }
   }
@@ -172,7 +175,11 @@ class Reader {
     const char* const end = at + text.size();
     bool good = !text.empty();
     while (good && at != end) {
-      if (count > columns_.size()) return refuse(line, text, too_many());
+      if (count > columns_.size()) {
+        return refuse(line, text,
+                      fmt::format("more numbers than the {} dimensions of this class and a ratio",
+                                  columns_.size()));
+      }
       const auto [next, error] = std::from_chars(at, end, numbers[count++]);
       good = error == std::errc{} && numbers[count - 1] >= 0 && (next == end || *next == ' ');
       at = next == end ? end : next + 1;
@@ -186,23 +193,6 @@ class Reader {
       columns_[i]->set(shape_, numbers[i - first]);
     known_ = columns_.size();
     ratios_.push_back({shape_, ratio_of(numbers[count - 1])});
-  }
-
-  std::string too_many() const {
-    return "more numbers than the " + std::to_string(columns_.size()) +
-           " dimensions of this class and a ratio";
-  }
-  static std::string names() {
-    std::string all;
-    for (const ShapeColumn& dimension : kDimensions)
-      all.append(all.empty() ? "" : ", ").append(dimension.name);
-    return all;
-  }
-  static std::string_view word(std::string_view& rest) {
-    const std::size_t space = std::min(rest.find(' '), rest.size());
-    const std::string_view first = rest.substr(0, space);
-    rest.remove_prefix(std::min(space + 1, rest.size()));
-    return first;
   }
 
   config::Location where_;
@@ -261,11 +251,7 @@ std::vector<MeasuredRatio> parse_ratios(const std::string& text, const config::L
                                         Precision precision, config::Diagnostics& diagnostics) {
   Reader reader(first, precision, diagnostics);
   std::string_view rest = text;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    reader.line(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  while (!rest.empty()) reader.line(take_until('\n', rest));
   return reader.take();
 }
 

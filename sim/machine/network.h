@@ -57,7 +57,7 @@ class Network {
   TransferCost cost(const Transfer& transfer) const { return price(transfer).cost; }
   Seconds isolated_time(const Transfer& transfer) const { return price(transfer).isolated_time; }
   /// Sets `links`; topology().bundle_name() names them.
-  void fill_links(Costs& costs) const;
+  void fill_links(Costs& costs) const { costs.links = capacities(); }
 };
 
 }  // namespace orrery

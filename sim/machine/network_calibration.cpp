@@ -66,11 +66,6 @@ void NetworkCalibration::apply(SystemConfig& other) const {
   }
 }
 
-bool NetworkCalibration::covers(Bytes bytes, std::int64_t ranks) const {
-  return bytes >= range.least && bytes <= range.most && ranks >= range.ranks.front() &&
-         ranks <= range.ranks.back();
-}
-
 NetworkCalibration load_network_calibration(const std::string& path) {
   const config::Library& library = config::default_library();
   return config::load<NetworkCalibration>(path, library, "network_calibrations");

@@ -28,7 +28,6 @@ struct NetworkCalibration {
   CollectiveRange range;
   ErrorSummary fit_error;       ///< rows that were fitted
   ErrorSummary held_out_error;  ///< the others, one in four
-  /// Every combination of collective and ranks, predicted by a fit without it.
   ErrorSummary left_out_error;
   std::vector<ResidualClass> residuals;  ///< errors by class of the rows that were held out
   static const config::Schema<NetworkCalibration>& schema();
@@ -36,7 +35,10 @@ struct NetworkCalibration {
   /// Puts the parameters into the protocols of a system; nothing where it has none.
   void apply(SystemConfig& other) const;
   /// Whether a collective is of a size and a number of ranks that were measured.
-  bool covers(Bytes bytes, std::int64_t ranks) const;
+  bool covers(Bytes bytes, std::int64_t ranks) const {
+    return bytes >= range.least && bytes <= range.most && ranks >= range.ranks.front() &&
+           ranks <= range.ranks.back();
+  }
 };
 
 /// @throws config::ConfigError with what is wrong and where

@@ -11,11 +11,10 @@ namespace orrery::config {
 /// The names of precisions in YAML, those of to_string().
 template <>
 struct EnumNames<Precision> {
+  using enum Precision;
   static constexpr std::pair<Precision, const char*> values[] = {
-      {Precision::kFp32, "fp32"},   {Precision::kTf32, "tf32"}, {Precision::kBf16, "bf16"},
-      {Precision::kFp16, "fp16"},   {Precision::kFp8, "fp8"},   {Precision::kFp8Block, "fp8_block"},
-      {Precision::kNvfp4, "nvfp4"}, {Precision::kInt8, "int8"},
-  };
+      {kFp32, "fp32"}, {kTf32, "tf32"},          {kBf16, "bf16"},   {kFp16, "fp16"},
+      {kFp8, "fp8"},   {kFp8Block, "fp8_block"}, {kNvfp4, "nvfp4"}, {kInt8, "int8"}};
 };
 
 }  // namespace orrery::config

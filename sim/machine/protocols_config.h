@@ -43,12 +43,10 @@ struct ProtocolsConfig {
   Fact<Bytes> all_pairs_simple;  ///< larger ones, up to here, go by Simple
   int in_switch_ranks = 0;       ///< ranks from which on NCCL reduces in switches; 0: never
   Fact<Bytes> one_shot_limit = {Bytes(8388608), "TensorRT-LLM: workspace of its all-reduce"};
-  /// Largest message of grouped sends and receives that LL carries.
   Fact<Bytes> p2p_ll_limit = {Bytes(524288), "NCCL src/enqueue.cc: 16 KiB x 32 channels a peer"};
   NominalLinks nominal_links = NominalLinks::kNvlink;  ///< whose latencies the tuner expects
   Fact<double> nominal_ll = {0.39, kTuner};            ///< line share that NCCL's tuner gives LL
   Fact<double> nominal_nvls = {0.66, kTuner};          ///< and in-switch reduction
-  /// Share of Simple's rate that the tuner gives reduction by the switches between systems.
   Fact<double> nominal_collnet = {0.85, kTuner};
   /// What the tuner believes LL to carry at most between two systems, and between more: of all
   /// links of a system together, by the vendor of its processors.
@@ -74,7 +72,6 @@ struct ProtocolsConfig {
   /// Posting of one message between systems by the processors: for each step of a ring that spans
   /// systems one, of Simple three.
   Fact<Seconds> net_post = {Seconds(1e-6), kTuner};
-  /// Each peer of grouped sends and receives.
   Fact<Seconds> p2p_peer = {Seconds(0.25e-6), "estimate: 0.1 to 0.4 us on A100 to GB200"};
 
   // Fitted, at most 20: see protocol_parameters().
@@ -123,12 +120,9 @@ namespace config {
 
 template <>
 struct EnumNames<NominalLinks> {
+  using enum NominalLinks;
   static constexpr std::pair<NominalLinks, const char*> values[] = {
-      {NominalLinks::kNvlink, "nvlink"},
-      {NominalLinks::kPcie, "pcie"},
-      {NominalLinks::kXgmi, "xgmi"},
-      {NominalLinks::kXgmi3, "xgmi3"},
-  };
+      {kNvlink, "nvlink"}, {kPcie, "pcie"}, {kXgmi, "xgmi"}, {kXgmi3, "xgmi3"}};
 };
 
 }  // namespace config

@@ -3,8 +3,18 @@
 
 #include <vector>
 
+#include "sim/config/schema.h"
+
 namespace orrery {
 namespace {
+
+using config::between;
+using config::Bounds;
+using config::Schema;
+using namespace literals;
+
+const Bounds kTime = between(Seconds(0), Seconds(1));
+const Bounds kFraction = between(1e-3, 1);
 
 std::vector<std::string> topologies_with(const std::string& key) {
   std::vector<std::string> names;
@@ -13,11 +23,9 @@ std::vector<std::string> topologies_with(const std::string& key) {
   return names;
 }
 
-config::Schema<ScaleUpConfig> schema_of(const std::string& kind,
-                                        const ScaleUpRegistry::Item& topology) {
+Schema<ScaleUpConfig> schema_of(const std::string& kind, const ScaleUpRegistry::Item& topology) {
   using C = ScaleUpConfig;
-  const config::Bounds time = config::between(Seconds(0), Seconds(1));
-  config::Schema<C> schema(kind, topology.help, [kind] {
+  Schema<C> schema(kind, topology.help, [kind] {
     auto made = std::make_shared<C>();
     made->set_kind(kind);
     return made;
@@ -27,14 +35,14 @@ config::Schema<ScaleUpConfig> schema_of(const std::string& kind,
       .optional("switch_reduction", &C::switch_reduction,
                 "nvswitch, graph: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
       .required("latency", &C::latency,
-                "time of one step of a collective, or of a message, software included [us]", time)
+                "time of one step of a collective, or of a message, software included [us]", kTime)
       .optional("hop_latency", &C::hop_latency,
                 "latency of each link by which a route is longer than the shortest inside [ns]",
-                time)
+                kTime)
       .optional("launch", &C::launch,
-                "start of a collective, once; where there are protocols theirs counts [us]", time)
+                "start of a collective, once; where there are protocols theirs counts [us]", kTime)
       .required("efficiency", &C::efficiency, "share of the link bandwidth that collectives reach",
-                config::between(1e-3, 1))
+                kFraction)
       .optional("bulk", &C::bulk,
                 "how large buffers are moved; absent: as small ones, and where there are "
                 "protocols as they say")
@@ -63,13 +71,26 @@ const config::Choices& ScaleUpConfig::choices() {
   static const config::Choices all = [] {
     config::Choices made{.tag = "kind", .fallback = {}, .records = {}};
     for (const auto& [name, topology] : ScaleUpRegistry::items()) {
-      const auto schema =
-          std::make_shared<const config::Schema<ScaleUpConfig>>(schema_of(name, topology));
+      const auto schema = std::make_shared<const Schema<ScaleUpConfig>>(schema_of(name, topology));
       made.records.emplace(name, [schema]() -> const config::Record& { return schema->record(); });
     }
     return made;
   }();
   return all;
+}
+
+const Schema<BulkConfig>& BulkConfig::schema() {
+  using C = BulkConfig;
+  static const auto schema =
+      Schema<C>("bulk", "how large buffers are moved inside a system")
+          .required("from", &C::from, "smallest buffer [MiB]", between(1_B, 1000_TB))
+          .required("start", &C::start, "start of a collective, once, in place of launch [us]",
+                    kTime)
+          .required("peer", &C::peer, "each other rank of the group in its node [us]", kTime)
+          .required("efficiency", &C::efficiency, "payload share of the line rate", kFraction)
+          .required("sum_efficiency", &C::sum_efficiency,
+                    "payload share of the line rate where bytes are summed", kFraction);
+  return schema;
 }
 
 }  // namespace orrery

@@ -5,12 +5,28 @@
 #include <optional>
 #include <string>
 
+#include "sim/config/declared.h"
+#include "sim/config/fact.h"
 #include "sim/config/registry.h"
 #include "sim/config/schema.h"
-#include "sim/machine/bulk_config.h"
 #include "sim/machine/protocols_config.h"
+#include "sim/units/units.h"
 
 namespace orrery {
+
+/// How a collective library moves large buffers inside a system, where that is another way than
+/// that of small ones, with a longer start and a better rate. Such a collective takes
+///
+///   start + peer x (ranks in a node - 1) + steps x latency
+///         + largest of bytes / (line rate x efficiency)
+struct BulkConfig {
+  Bytes from;                   ///< smallest buffer, as nccl-tests counts it
+  Fact<Seconds> start;          ///< time of the start of a collective, once, in place of `launch`
+  Fact<Seconds> peer;           ///< each other rank of the group in its node
+  Fact<double> efficiency;      ///< payload share of the line rate
+  Fact<double> sum_efficiency;  ///< efficiency where the bytes are summed on arrival
+  static const config::Schema<BulkConfig>& schema();
+};
 
 struct SystemConfig;
 
@@ -40,7 +56,6 @@ struct ScaleUpConfig {
   /// Latency of each link by which a route is longer than the shortest between packages of a
   /// system, which `latency` has in it; 0: not known.
   Fact<Seconds> hop_latency;
-  /// Start of a collective, once, whatever its steps; with `protocols` theirs counts instead.
   Fact<Seconds> launch;
   Fact<double> efficiency;         ///< payload share of the link bandwidth that collectives reach
   std::optional<BulkConfig> bulk;  ///< large buffers without `protocols`, where they go another way

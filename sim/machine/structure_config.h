@@ -66,19 +66,13 @@ struct UnitGroupsConfig {
 
 /// One unit of the package as kernels see it: an SM, an AI core, a TensorCore, a processor core.
 struct CoreConfig {
-  /// Register file that blocks share; absent: not a limit that software knows.
   std::optional<Fact<Bytes>> registers;
-  /// Memory of matrix results apart from the registers (tensor memory, L0C); absent: results stay
-  /// in registers, or in the shared memory where there are none.
   std::optional<Fact<Bytes>> accumulators;
-  /// The most that one block can have: shared memory of a thread block, or the buffer that software
-  /// manages.
   Fact<Bytes> shared_memory;
   Fact<BytesPerSecond> shared_bandwidth;  ///< rate of one unit, at the boost clock
   Fact<int> max_blocks{.value = 1};       ///< resident at a time
   Fact<int> max_warps{.value = 1};        ///< resident at a time; 1: a single instruction stream
   Fact<int> max_cluster{.value = 1};      ///< blocks that reach each other's shared memory
-  /// Absent: clusters find a place on all units.
   std::optional<UnitGroupsConfig> groups;
   /// Whether loads into the shared memory run beside the block that asked for them (cp.async, TMA,
   /// the DMA of an NPU). Where they do not, only other blocks of the unit compute meanwhile.
@@ -94,7 +88,6 @@ struct CacheConfig {
   /// Parts with a nearest unit each; a unit reads the other parts over a slower way.
   Fact<int> partitions{.value = 1};
   Fact<BytesPerSecond> bandwidth;  ///< bytes/s of all parts together, reads
-  /// Between the parts, all ways together; absent: they hold nothing up.
   std::optional<Fact<BytesPerSecond>> far_bandwidth;
   Fact<Seconds> far_latency;  ///< time by which a hit in another part takes longer
   /// Whether each part keeps copies of what its units read from the others: reads of the same data
@@ -111,8 +104,6 @@ struct CacheConfig {
 /// Engines that copy between memories while the units compute.
 struct CopyEngineConfig {
   Fact<int> count{.value = 1};
-  /// Kinds of copies among which engines are dealt out: to the host, from it, and on the device or
-  /// to others. 1: any engine takes any copy.
   Fact<int> directions{.value = 1};
   Fact<BytesPerSecond> bandwidth;  ///< bytes/s of one engine: what it has copied, read and written
   /// Engines that copies of one direction find.
@@ -131,7 +122,6 @@ struct LaunchConfig {
   Fact<Seconds> host;    ///< the host's work to enqueue one kernel
   Fact<Seconds> stream;  ///< time from one kernel of a stream to the next, on the device
   std::optional<Fact<Seconds>> graph;  ///< time per node of a replayed graph; absent: no graphs
-  /// What the kernel before hides of a launch that it allows early; absent: none can be.
   std::optional<Fact<Seconds>> dependent;
   static const config::Schema<LaunchConfig>& schema();
 };
@@ -148,34 +138,31 @@ struct PartitionConfig {
   static const config::Schema<PartitionConfig>& schema();
 };
 
-}  // namespace orrery
-
-namespace orrery::config {
+namespace config {
 
 template <>
 struct EnumNames<ArrayMapping> {
-  static constexpr std::pair<ArrayMapping, const char*> values[] = {
-      {ArrayMapping::kTemporal, "temporal"},
-      {ArrayMapping::kSpatial, "spatial"},
-  };
+  using enum ArrayMapping;
+  static constexpr std::pair<ArrayMapping, const char*> values[] = {{kTemporal, "temporal"},
+                                                                    {kSpatial, "spatial"}};
 };
 
 template <>
 struct EnumNames<MatrixIssue> {
+  using enum MatrixIssue;
   static constexpr std::pair<MatrixIssue, const char*> values[] = {
-      {MatrixIssue::kQuadPair, "quad_pair"},  {MatrixIssue::kWarp, "warp"},
-      {MatrixIssue::kWavefront, "wavefront"}, {MatrixIssue::kWarpgroup, "warpgroup"},
-      {MatrixIssue::kThread, "thread"},       {MatrixIssue::kQueue, "queue"},
-      {MatrixIssue::kArray, "array"},
-  };
+      {kQuadPair, "quad_pair"},  {kWarp, "warp"},     {kWavefront, "wavefront"},
+      {kWarpgroup, "warpgroup"}, {kThread, "thread"}, {kQueue, "queue"},
+      {kArray, "array"}};
 };
 
 template <>
 struct EnumNames<LaunchMode> {
-  static constexpr std::pair<LaunchMode, const char*> values[] = {
-      {LaunchMode::kGraph, "graph"},
-      {LaunchMode::kStream, "stream"},
-  };
+  using enum LaunchMode;
+  static constexpr std::pair<LaunchMode, const char*> values[] = {{kGraph, "graph"},
+                                                                  {kStream, "stream"}};
 };
 
-}  // namespace orrery::config
+}  // namespace config
+
+}  // namespace orrery

@@ -6,6 +6,7 @@
 
 #include "sim/config/one_only.h"
 #include "sim/config/proportional.h"
+#include "sim/config/schema.h"
 
 namespace orrery {
 namespace {
@@ -171,8 +172,66 @@ int SystemConfig::packages_per_node() const {
   return accelerators_per_node > 0 ? accelerators_per_node : std::min(kUsual, accelerators.value);
 }
 
-int SystemConfig::packages_per_nic() const {
-  return std::min(scale_out.packages_per_nic, packages_per_node());
+const Schema<ListedPeakConfig>& ListedPeakConfig::schema() {
+  using C = ListedPeakConfig;
+  static const auto rates = between(FlopsPerSecond(0), FlopsPerSecond(1e21));
+  static const auto schema =
+      Schema<C>("fp64_peak", "the fp64 peak of the machine, as lists count it from the parts")
+          .required("unit_flops", &C::unit_flops,
+                    "fp64 FLOP of one unit of an accelerator in a clock", between(1, 1e6))
+          .required("processors", &C::processors,
+                    "fp64 peak of all processors of one system [FLOP/s]", rates)
+          .optional("clock", &C::clock,
+                    "clock of the units that the list counts with [MHz]; absent: the "
+                    "accelerator's",
+                    between(Hertz(1e6), Hertz(1e10)))
+          .optional("published", &C::published, "Rpeak of the whole machine [FLOP/s]", rates);
+  return schema;
+}
+
+const Schema<InstallationConfig>& InstallationConfig::schema() {
+  using C = InstallationConfig;
+  static const auto schema =
+      Schema<C>("installation", "the machine that was built of copies of a system")
+          .required("name", &C::name, "what people call the machine")
+          .required("systems", &C::systems, "copies of the system in it", between(1, 1e7))
+          .optional("processors", &C::processors,
+                    "design power of the processors of one system that accelerators do not "
+                    "include [W]",
+                    between(Watts(0), Watts(1e6)))
+          .optional("power", &C::power, "power of the whole machine at load, as published [W]",
+                    between(Watts(1), Watts(1e11)))
+          .optional("cost", &C::cost, "price of the whole machine [USD]", between(1, 1e13))
+          .optional(
+              "fp64_peak", &C::fp64_peak,
+              "fp64 peak of the machine, as lists count it from the parts; absent: not listed");
+  return schema;
+}
+
+const Schema<ExpertExchangeConfig>& ExpertExchangeConfig::schema() {
+  using C = ExpertExchangeConfig;
+  static const auto schema =
+      Schema<C>("expert_exchange", "kernels that take tokens to their experts and back")
+          .required("dispatch_start", &C::dispatch_start,
+                    "launch, choice of destinations, hand-shake with the peers [us]", kLatency)
+          .optional("dispatch_floor", &C::dispatch_floor,
+                    "least time of the transfer that follows, however few tokens [us]", kLatency)
+          .required("combine_start", &C::combine_start, "start of the way back [us]", kLatency)
+          .optional("combine_floor", &C::combine_floor, "least time of the way back [us]", kLatency)
+          .optional("crossing", &C::crossing,
+                    "more for either, once, where the ranks are on several nodes: counts, tokens "
+                    "and flags that wait for one another over more switches [us]",
+                    kLatency)
+          .required("normal_efficiency", &C::normal_efficiency,
+                    "share of the scale-up line rate where a token goes once to each rank",
+                    kFraction)
+          .required("low_latency_efficiency", &C::low_latency_efficiency,
+                    "share of the scale-up line rate where each copy goes to its expert", kFraction)
+          .required("scale_out_efficiency", &C::scale_out_efficiency,
+                    "share of the line rate of the NICs", kFraction)
+          .optional("units", &C::units, "SMs that the kernels hold while they run",
+                    between(0, 1e4));
+  return schema;
 }
 
 }  // namespace orrery

@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/declared.h"
+#include "sim/config/fact.h"
 #include "sim/machine/accelerator_config.h"
-#include "sim/machine/expert_exchange_config.h"
-#include "sim/machine/installation_config.h"
 #include "sim/machine/scale_up_config.h"
+#include "sim/units/units.h"
 
 namespace orrery {
 
@@ -32,17 +33,13 @@ enum class Routing : std::uint8_t {
 struct ScaleOutConfig {
   std::string kind = "rail_optimized";
   int nodes_per_leaf_group = 32;  ///< systems whose NICs share leaf switches (a scalable unit)
-  std::vector<int> switch_ports;  ///< ports of a leaf, spine and core, at the rate of a NIC; one
-                                  ///< for all. Empty: as many as it takes
+  std::vector<int> switch_ports;  ///< ports of a leaf, spine and core; or one number for all
   int leaf_groups_per_pod = 0;    ///< groups that share spines; 0: as many as the ports allow
-  /// NIC bandwidth below a leaf, and below a pod of spines, over that upwards: above 1 is a
-  /// bottleneck.
-  std::vector<double> oversubscription;
+  std::vector<double> oversubscription;  ///< above 1 is a bottleneck
   int planes = 0;                        ///< multi_plane: trees; 0: one a rail
   Routing routing = Routing::kAdaptive;  ///< path of one message
   int flows = 1;                         ///< ecmp: hashed parts of a message
   NetworkReduction reduction = NetworkReduction::kNone;
-  /// Payload that the switches reduce a NIC, one way; 0: as fast as it comes.
   Fact<BytesPerSecond> reduction_bandwidth;
   /// Packages that share a NIC of `scale_out` bandwidth (DGX-1: 2 behind a PCIe switch). A node
   /// with fewer has one NIC: SystemConfig::packages_per_nic().
@@ -70,6 +67,51 @@ struct HostConfig {
   static const config::Schema<HostConfig>& schema();
 };
 
+/// How lists of supercomputers count the fp64 peak of one system from its parts:
+///
+///   processors + accelerators x units x clock x unit_flops
+struct ListedPeakConfig {
+  Fact<double> unit_flops;           ///< fp64 FLOP of one unit of an accelerator in a clock
+  Fact<FlopsPerSecond> processors;   ///< fp64 of all processors of a system
+  std::optional<Fact<Hertz>> clock;  ///< clock of the units; absent: the accelerator's
+  std::optional<Fact<FlopsPerSecond>> published;  ///< Rpeak of the whole machine
+  static const config::Schema<ListedPeakConfig>& schema();
+};
+
+/// The machine that somebody built of copies of a system, and what is published of it. Simulations
+/// read none of this: `nodes` of an experiment says how many copies run. `describe system` puts
+/// what follows from the parts beside what is published.
+struct InstallationConfig {
+  std::string name;                           ///< "Frontier, Oak Ridge"
+  Fact<int> systems;                          ///< copies of the system
+  std::optional<Fact<Watts>> processors;      ///< design power of the processors of a system
+  std::optional<Fact<Watts>> power;           ///< published power of the whole machine at load
+  std::optional<Fact<double>> cost;           ///< price of the whole machine [USD]
+  std::optional<ListedPeakConfig> fp64_peak;  ///< absent: no list has its Rpeak
+  static const config::Schema<InstallationConfig>& schema();
+};
+
+/// The kernels that take tokens to their experts (dispatch) and bring the results back (combine),
+/// as DeepEP, TensorRT-LLM and CANN have them. Alone such a kernel takes
+///
+///   start + crossing + max(floor, largest of bytes / (line rate x efficiency) over the links)
+///
+/// `start`: launch, choosing where tokens go, telling the peers and waiting for them; `crossing`:
+/// what comes to it where the ranks are on more than one node; `floor`: what the way of the first
+/// tokens through the kernel and the fabric takes, during which that many bytes move for nothing.
+struct ExpertExchangeConfig {
+  Fact<Seconds> dispatch_start;
+  Fact<Seconds> dispatch_floor;
+  Fact<Seconds> combine_start;
+  Fact<Seconds> combine_floor;
+  Fact<Seconds> crossing;
+  Fact<double> normal_efficiency;
+  Fact<double> low_latency_efficiency;
+  Fact<double> scale_out_efficiency;  ///< share of the line rate of the NICs
+  Fact<int> units = {20, "DeepEP deep_ep/buffer.py: 20 SMs unless set"};  ///< SMs that they hold
+  static const config::Schema<ExpertExchangeConfig>& schema();
+};
+
 /// A system as sold: a server or a supernode. Several copies are joined by the scale-out network.
 struct SystemConfig {
   std::string id;  ///< "dgx_h100": what configurations call it
@@ -79,21 +121,13 @@ struct SystemConfig {
   int accelerators_per_node = 0;  ///< packages behind one host board; 0: see packages_per_node
   ScaleUpConfig scale_up;
   ScaleOutConfig scale_out;
-  /// Dispatch and combine; absent: priced by the latencies and efficiencies of the fabrics.
   std::optional<ExpertExchangeConfig> expert_exchange;
   HostConfig host;
-  /// Provisioned power: what a data centre reserves for the system, network, storage and cooling
-  /// included. Absent: nobody tells.
   std::optional<Fact<Watts>> all_in_power;
-  /// Nameplate power: the most that the system itself draws, by its data sheet.
   std::optional<Fact<Watts>> nameplate_power;
-  /// Drawn at load by all of the system but its accelerators: processors, memory, switches,
-  /// adapters, fans and conversion. Absent: all_in_power less the design power of the accelerators.
   std::optional<Fact<Watts>> host_power;
-  /// The machine that was built of copies of it; absent: it is sold to many.
   std::optional<InstallationConfig> installation;
-  std::vector<std::string>
-      remarks;  ///< what readers of published tables should know; `describe` prints them
+  std::vector<std::string> remarks;  ///< `describe` prints them
   static const config::Schema<SystemConfig>& schema();
 
   int ranks() const { return accelerators.value * accelerator.dies; }
@@ -101,27 +135,23 @@ struct SystemConfig {
   int packages_per_node() const;
   int ranks_per_node() const { return packages_per_node() * accelerator.dies; }
   /// Packages that share a NIC: `scale_out.packages_per_nic`, but no more than a node has.
-  int packages_per_nic() const;
+  int packages_per_nic() const { return std::min(scale_out.packages_per_nic, packages_per_node()); }
 };
 
 namespace config {
 
 template <>
 struct EnumNames<NetworkReduction> {
+  using enum NetworkReduction;
   static constexpr std::pair<NetworkReduction, const char*> values[] = {
-      {NetworkReduction::kNone, "none"},
-      {NetworkReduction::kAvailable, "available"},
-      {NetworkReduction::kAutomatic, "automatic"},
-  };
+      {kNone, "none"}, {kAvailable, "available"}, {kAutomatic, "automatic"}};
 };
 
 template <>
 struct EnumNames<Routing> {
+  using enum Routing;
   static constexpr std::pair<Routing, const char*> values[] = {
-      {Routing::kAdaptive, "adaptive"},
-      {Routing::kEcmp, "ecmp"},
-      {Routing::kDeterministic, "deterministic"},
-  };
+      {kAdaptive, "adaptive"}, {kEcmp, "ecmp"}, {kDeterministic, "deterministic"}};
 };
 
 }  // namespace config

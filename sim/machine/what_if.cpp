@@ -9,8 +9,8 @@
 
 #include "sim/config/changes.h"
 #include "sim/config/proportional.h"
+#include "sim/machine/accelerator_config.h"
 #include "sim/machine/clock.h"
-#include "sim/machine/rounding.h"
 #include "sim/units/text.h"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "sim/config/defaults.h"
+#include "sim/config/leaf.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/serving/engine_release.h"

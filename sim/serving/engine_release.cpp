@@ -5,7 +5,6 @@
 #include <cctype>
 #include <utility>
 
-#include "sim/config/defaults.h"
 #include "sim/config/leaf.h"
 #include "sim/config/output.h"
 #include "sim/units/comma_separated.h"

@@ -12,6 +12,9 @@ namespace orrery {
 /// ones are left out.
 std::vector<std::string_view> comma_separated(std::string_view text);
 
+/// The text before the first `end`, or all of it; `rest` loses that and the `end`.
+std::string_view take_until(char end, std::string_view& rest);
+
 /// The texts of a range, "a, b, c": of each element, what `text_of` makes of it.
 template <class Range, class Text = std::identity>
 std::string comma_joined(const Range& range, Text text_of = {}) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/units/text.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
 
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "sim/units/unit_table.h"
 
@@ -14,8 +17,6 @@ namespace orrery {
 namespace {
 
 constexpr std::string_view kDigits = "0123456789";
-
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
 /// A decimal number that is still text: the mantissa without a '+', and the power of ten.
 struct Decimal {
@@ -47,23 +48,23 @@ bool starts_hexadecimal(std::string_view digits) {
 [[noreturn]] void refuse_number(std::string_view text) {
   const std::string_view digits = text.find_first_of("+-") == 0 ? text.substr(1) : text;
   if (starts_hexadecimal(digits)) {
-    throw UnitError(quoted(text) + " is hexadecimal; write it as a decimal number");
+    throw UnitError(fmt::format("'{}' is hexadecimal; write it as a decimal number", text));
   }
   const bool number_like = !digits.empty() && kDigits.find(digits[0]) != std::string_view::npos &&
                            digits.find_first_not_of("0123456789_,.eE+-") == std::string_view::npos;
   const std::string_view word = digits.substr(digits.find('.') == 0 ? 1 : 0);
   if (word == "inf" || word == "Inf" || word == "nan" || word == "NaN") {
-    throw UnitError("expected a finite number, got " + quoted(text));
+    throw UnitError(fmt::format("expected a finite number, got '{}'", text));
   }
   if (number_like && digits.find_first_of("_,") != std::string_view::npos) {
-    throw UnitError(quoted(text) + " has grouped digits; write them without '_' and ','");
+    throw UnitError(fmt::format("'{}' has grouped digits; write them without '_' and ','", text));
   }
   if (number_like && digits[0] == '0' && digits.size() > 1 && digits[1] != '.') {
     throw UnitError(
-        quoted(text) + " starts with 0, which is octal to some readers; write " +
-        quoted(digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1))));
+        fmt::format("'{}' starts with 0, which is octal to some readers; write '{}'", text,
+                    digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1))));
   }
-  throw UnitError("expected a number, got " + quoted(text));
+  throw UnitError(fmt::format("expected a number, got '{}'", text));
 }
 
 /// The grammar of JSON numbers, with an optional '+'.
@@ -99,12 +100,14 @@ double to_double(const Decimal& decimal, int shift, std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(shifted.data(), shifted.data() + shifted.size(), value);
   if (error != std::errc{}) {
-    throw UnitError(quoted(text) + " is outside the range of a double");
+    throw UnitError(fmt::format("'{}' is outside the range of a double", text));
   }
   return value + 0.0;  // -0 becomes 0
 }
 
-std::string expected(Dimension dimension) { return "expected " + dimension_expectation(dimension); }
+std::string expected(Dimension dimension, std::string_view text) {
+  return fmt::format("expected {}, got '{}'", dimension_expectation(dimension), text);
+}
 
 std::string with_article(const std::string& noun) {
   const bool vowel = std::string_view("aeiou").find(noun[0]) != std::string_view::npos;
@@ -123,13 +126,12 @@ std::string unit_like(std::string_view name, Dimension dimension) {
 Unit parse_unit(std::string_view name, std::string_view text, Dimension dimension) {
   const std::optional<Unit> unit = find_unit(name);
   if (!unit) {
-    throw UnitError(
-        expected(dimension) + ", got " + quoted(text) + " with the unknown unit " + quoted(name),
-        unit_like(name, dimension));
+    throw UnitError(fmt::format("{} with the unknown unit '{}'", expected(dimension, text), name),
+                    unit_like(name, dimension));
   }
   if (unit->dimension != dimension) {
     const DimensionText* other = find_dimension(unit->dimension);
-    throw UnitError(expected(dimension) + ", got " + quoted(text) +
+    throw UnitError(expected(dimension, text) +
                     (other != nullptr ? ", " + with_article(other->name) : std::string()));
   }
   return *unit;
@@ -189,17 +191,13 @@ const DimensionText& known_dimension(Dimension dimension) {
   return *text;
 }
 
-}  // namespace
-
-namespace {
-
 /// Suffixes that others write for the same power of 1,000: K, and B for a billion.
 void refuse_other_suffix(std::string_view text, bool counts) {
   const char meant = !counts ? '\0' : text.back() == 'K' ? 'k' : text.back() == 'B' ? 'G' : '\0';
   if (meant == '\0') return;
   const std::string_view number = text.substr(0, text.size() - 1);
   to_double(parse_decimal(number), 0, text);
-  throw UnitError("expected a number, got " + quoted(text), std::string(number) + meant);
+  throw UnitError(fmt::format("expected a number, got '{}'", text), std::string(number) + meant);
 }
 
 }  // namespace
@@ -230,17 +228,18 @@ double parse_quantity(std::string_view text, Dimension dimension) {
                                                           : number_end(text);
   const std::string_view number = text.substr(0, end);
   if (number.find_first_of(kDigits) == std::string_view::npos) {
-    throw UnitError(expected(dimension) + ", got " + quoted(text));
+    throw UnitError(expected(dimension, text));
   }
   const Decimal decimal = parse_decimal(number);
   const std::size_t unit_start = text.find_first_not_of(' ', end);
   if (unit_start == std::string_view::npos) {
     if (to_double(decimal, 0, text) == 0) return 0;
-    throw UnitError(expected(dimension) + ", got " + quoted(text));
+    throw UnitError(expected(dimension, text));
   }
   const Unit unit = parse_unit(text.substr(unit_start), text, dimension);
   const double value = to_double(decimal, unit.exponent, text) * unit.times / unit.over;
-  if (!std::isfinite(value)) throw UnitError(quoted(text) + " is outside the range of a double");
+  if (!std::isfinite(value))
+    throw UnitError(fmt::format("'{}' is outside the range of a double", text));
   return value;
 }
 
@@ -288,11 +287,8 @@ std::vector<std::string> dimension_examples(Dimension dimension) {
   return {examples.begin(), examples.end()};
 }
 std::string dimension_expectation(Dimension dimension) {
-  std::string examples;
-  for (const std::string& example : dimension_examples(dimension)) {
-    examples += (examples.empty() ? "" : ", ") + example;
-  }
-  return dimension_name(dimension) + " (e.g. " + examples + ")";
+  return fmt::format("{} (e.g. {})", dimension_name(dimension),
+                     comma_joined(dimension_examples(dimension)));
 }
 std::string base_unit(Dimension dimension) { return known_dimension(dimension).base_unit; }
 

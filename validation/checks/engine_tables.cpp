@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "sim/config/csv.h"
-#include "sim/config/packed_file.h"
+#include "sim/config/byte_source.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "sim/config/packed_file.h"
+#include "sim/config/byte_source.h"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "sim/config/csv.h"
-#include "sim/config/packed_file.h"
+#include "sim/config/byte_source.h"
 #include "sim/units/spelling.h"
 #include "validation/importers/numbers.h"
 

@@ -8,8 +8,8 @@
 #include <sstream>
 #include <utility>
 
+#include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
-#include "sim/config/packed_file.h"
 #include "sim/config/schema.h"
 #include "sim/units/hash.h"
 

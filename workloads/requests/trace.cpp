@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/file_path.h"
-#include "sim/config/packed_file.h"
 #include "sim/serving/request_source.h"
 #include "workloads/requests/trace_format.h"
 

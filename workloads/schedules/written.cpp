@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <sstream>
 
+#include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
-#include "sim/config/packed_file.h"
 #include "workloads/schedules/order_check.h"
 
 namespace orrery {

@@ -67,12 +67,16 @@ struct ExecutionPlan {
   config::Location where;  ///< place of the list of ranks
 
   int chunks() const;  ///< chunks of the whole collective
-  int cells() const;   ///< cells of one rank
+  int cells() const {
+    return (in_place ? std::max(input, output) : input + output) + scratch;
+  }  ///< cells of one rank
   /// The chunk of the collective that is at an index of a rank's buffer.
   int input_chunk(int rank, int index) const;
   int output_chunk(int rank, int index) const;
   /// The cell of that index.
-  int input_cell(int rank, int index) const;
+  int input_cell(int rank, int index) const {
+    return in_place && collective == TransferKind::kAllGather ? rank * input + index : index;
+  }
   int output_cell(int rank, int index) const;
   int scratch_cell(int index) const { return cells() - scratch + index; }
 };

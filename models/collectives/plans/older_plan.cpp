@@ -7,8 +7,6 @@
 namespace orrery {
 namespace {
 
-constexpr int kMostOffset = 1 << 20;
-
 class OlderReader final : public PlanReader {
  public:
   using PlanReader::PlanReader;
@@ -20,29 +18,15 @@ class OlderReader final : public PlanReader {
     return keys;
   }
 
-  const std::map<std::string_view, PlanOperationRule>& rules() const override {
+  const Rules& rules() const override {
     using S = PlanShape;
-    static const std::map<std::string_view, PlanOperationRule> all = {
-        {"nop", {S::kNothing}},
-        {"flush", {S::kNothing}},
-        {"barrier", {S::kBarrier}},
-        {"signal", {S::kSignal}},
-        {"wait", {S::kWait}},
-        {"put", {S::kCopies}},
-        {"pws", {S::kCopies, false, false, true}},
-        {"pwsf", {S::kCopies, false, false, true}},
-        {"get", {S::kCopies}},
-        {"copy", {S::kCopies}},
-        {"ppkt", {S::kCopies, true}},
-        {"tpkt", {S::kCopies, true}},
-        {"cpkt", {S::kCopies, false, true}},
-        {"re", {S::kSum, false, false, false, true}},
-        {"rs", {S::kSum}},
-        {"rrc", {S::kSum, false, false, false, true}},
-        {"rrcs", {S::kSum}},
-        {"rpkt", {S::kSum, false, true, false, true}},
-        {"rspkt", {S::kSum, true, true}},
-        {"glres", {S::kSwitch}}};
+    static const Rules all = {{"tpkt", {S::kCopies, true}},
+                              {"cpkt", {S::kCopies, false, true}},
+                              {"rs", {S::kSum}},
+                              {"rrc", {S::kSum, false, false, false, true}},
+                              {"rrcs", {S::kSum}},
+                              {"rpkt", {S::kSum, false, true, false, true}},
+                              {"rspkt", {S::kSum, true, true}}};
     return all;
   }
 
@@ -60,11 +44,8 @@ class OlderReader final : public PlanReader {
       for (const Channel& one : channels(rank_, type))
         if (one.key == key) all.push_back(&one);
       for (const config::Node& id : text_.list_at(channel, "cids")) {
-        const auto index = static_cast<std::size_t>(text_.integer(id, 0, kMostOffset));
-        if (index >= all.size())
-          text_.fail(id, "the rank has " + std::to_string(all.size()) +
-                             " channels of this type between these buffers");
-        own_[type + key].push_back(*all[index]);
+        own_[type + key].push_back(*text_.element(id, all, "the rank has ",
+                                                  " channels of this type between these buffers"));
       }
     }
   }
@@ -108,7 +89,7 @@ class OlderReader final : public PlanReader {
     const std::vector<Channel>& all =
         own_[type + buffers_of(text_.at(operation, (side + "_buff").c_str()))];
     for (const config::Node& end : text_.list(*ends)) {
-      const auto index = static_cast<std::size_t>(text_.integer_at(end, "id", 0, kMostOffset));
+      const auto index = static_cast<std::size_t>(text_.integer_at(end, "id", 0, kMostIndex));
       if (index >= all.size())
         text_.fail(end, "the thread block has " + std::to_string(all.size()) +
                             " channels of type '" + type + "' between these buffers");
@@ -119,9 +100,9 @@ class OlderReader final : public PlanReader {
   std::vector<PlanRange> ranges(const config::Node& operation, const std::string& type,
                                 const Side& side) {
     std::vector<PlanRange> all;
-    const int count = text_.integer_at(operation, "cnt", 1, kMostOffset);
+    const int count = text_.integer_at(operation, "cnt", 1, kMostIndex);
     const auto offset = [&](const config::Node& node, const char* key) {
-      return text_.integer_at(node, key, 0, kMostOffset);
+      return text_.integer_at(node, key, 0, kMostIndex);
     };
     if (const config::Node* buffer = operation.find(side.buffer))
       all.push_back(

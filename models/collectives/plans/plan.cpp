@@ -6,8 +6,6 @@
 namespace orrery {
 namespace {
 
-constexpr int kMostIndex = 1 << 20;
-
 class PresentReader final : public PlanReader {
  public:
   using PlanReader::PlanReader;
@@ -19,39 +17,25 @@ class PresentReader final : public PlanReader {
     return keys;
   }
 
-  const std::map<std::string_view, PlanOperationRule>& rules() const override {
+  const Rules& rules() const override {
     using S = PlanShape;
-    static const std::map<std::string_view, PlanOperationRule> all = {
-        {"nop", {S::kNothing}},
-        {"flush", {S::kNothing}},
-        {"barrier", {S::kBarrier}},
-        {"signal", {S::kSignal}},
-        {"rlxsignal", {S::kSignal}},
-        {"wait", {S::kWait}},
-        {"rlxwait", {S::kWait}},
-        {"sem_acquire", {S::kAcquire}},
-        {"sem_release", {S::kRelease}},
-        {"pipeline", {S::kPipeline}},
-        {"put", {S::kCopies}},
-        {"pws", {S::kCopies, false, false, true}},
-        {"pwsf", {S::kCopies, false, false, true}},
-        {"get", {S::kCopies}},
-        {"copy", {S::kCopies}},
-        {"ppkt", {S::kCopies, true}},
-        {"rppkt", {S::kCopies, true, true}},
-        {"cpkt", {S::kCopies, true}},
-        {"upkt", {S::kCopies, false, true}},
-        {"re", {S::kSum, false, false, false, true}},
-        {"res", {S::kSum}},
-        {"rre", {S::kSum, false, false, false, true}},
-        {"rres", {S::kSum}},
-        {"repkt", {S::kSum, false, true, false, true}},
-        {"respkt", {S::kSum, true, true}},
-        {"recpkt", {S::kSum, true, true}},
-        {"recspkt", {S::kSum, true, true}},
-        {"glres", {S::kSwitch}},
-        {"gstore", {S::kSwitch}},
-        {"gstorepkt", {S::kSwitch}}};
+    static const Rules all = {{"rlxsignal", {S::kSignal}},
+                              {"rlxwait", {S::kWait}},
+                              {"sem_acquire", {S::kAcquire}},
+                              {"sem_release", {S::kRelease}},
+                              {"pipeline", {S::kPipeline}},
+                              {"rppkt", {S::kCopies, true, true}},
+                              {"cpkt", {S::kCopies, true}},
+                              {"upkt", {S::kCopies, false, true}},
+                              {"res", {S::kSum}},
+                              {"rre", {S::kSum, false, false, false, true}},
+                              {"rres", {S::kSum}},
+                              {"repkt", {S::kSum, false, true, false, true}},
+                              {"respkt", {S::kSum, true, true}},
+                              {"recpkt", {S::kSum, true, true}},
+                              {"recspkt", {S::kSum, true, true}},
+                              {"gstore", {S::kSwitch}},
+                              {"gstorepkt", {S::kSwitch}}};
     return all;
   }
 
@@ -65,21 +49,16 @@ class PresentReader final : public PlanReader {
       if (type == "switch") continue;
       const auto& all = channels(rank_, type);
       for (const config::Node& id : text_.list_at(channel, "channel_ids")) {
-        const auto index = static_cast<std::size_t>(text_.integer(id, 0, kMostIndex));
-        if (index >= all.size())
-          text_.fail(id, "the rank has " + std::to_string(all.size()) + " channels of this type");
-        own_[type].push_back(all[index]);
+        own_[type].push_back(text_.element(id, all, "the rank has ", " channels of this type"));
       }
     }
     const std::vector<config::Node>& buffers = text_.maybe_list(gpu, "remote_buffers");
     for (const config::Node& group : text_.maybe_list(block, "remote_buffer_refs")) {
       const std::string& type = text_.word_at(group, "access_channel_type");
       for (const config::Node& id : text_.list_at(group, "remote_buffer_ids")) {
-        const auto index = static_cast<std::size_t>(text_.integer(id, 0, kMostIndex));
-        if (index >= buffers.size())
-          text_.fail(id, "the rank has " + std::to_string(buffers.size()) + " remote buffers");
-        remote_[type].push_back({text_.integer_at(buffers[index], "rank", 0, plan_.ranks - 1),
-                                 text_.word_at(buffers[index], "type")});
+        const config::Node& buffer = text_.element(id, buffers, "the rank has ", " remote buffers");
+        remote_[type].push_back(
+            {text_.integer_at(buffer, "rank", 0, plan_.ranks - 1), text_.word_at(buffer, "type")});
       }
     }
   }
@@ -112,12 +91,8 @@ class PresentReader final : public PlanReader {
   }
 
   const Channel& channel(const config::Node& id, const std::string& type) {
-    const std::vector<Channel>& all = own_[type];
-    const auto index = static_cast<std::size_t>(text_.integer(id, 0, kMostIndex));
-    if (index >= all.size())
-      text_.fail(id, "the thread block has " + std::to_string(all.size()) + " channels of type '" +
-                         type + "'");
-    return all[index];
+    return text_.element(id, own_[type], "the thread block has ",
+                         " channels of type '" + type + "'");
   }
 
   std::vector<PlanRange> ranges(const config::Node& operation, const char* key,
@@ -129,12 +104,10 @@ class PresentReader final : public PlanReader {
       if (part.find("switch_channel_id") != nullptr)
         text_.fail(part, "switches reduce or multicast this, which plans cannot here");
       if (const config::Node* id = part.find("buffer_id")) {
-        const std::vector<Remote>& reached = remote_[type];
-        const auto index = static_cast<std::size_t>(text_.integer(*id, 0, kMostIndex));
-        if (index >= reached.size())
-          text_.fail(*id, "the thread block reaches " + std::to_string(reached.size()) +
-                              " buffers of others by channels of type '" + type + "'");
-        all.push_back(range(part, reached[index].buffer, reached[index].rank, first, count));
+        const Remote& reached =
+            text_.element(*id, remote_[type], "the thread block reaches ",
+                          " buffers of others by channels of type '" + type + "'");
+        all.push_back(range(part, reached.buffer, reached.rank, first, count));
       } else {
         all.push_back(range(part, text_.word_at(part, "type"), rank_, first, count));
       }

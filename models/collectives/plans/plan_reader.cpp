@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/collectives/plans/plan_reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -54,16 +57,12 @@ std::vector<PlanMove> moves_of(const PlanOperationRule& rule, const std::vector<
   const auto add = [&](const PlanRange& from, const PlanRange& to, bool awaited) -> PlanMove& {
     if (from.count != to.count)
       text.fail(operation, "source and target have different numbers of chunks");
-    PlanMove& move = moves.emplace_back();
-    move.from = from;
-    move.to = to;
-    move.awaited = awaited;
-    return move;
+    return moves.emplace_back(PlanMove{.from = from, .to = to, .awaited = awaited});
   };
   if (rule.shape == PlanShape::kCopies) {
     if (sources.size() != 1 && sources.size() != targets.size())
-      text.fail(operation, "there are " + std::to_string(sources.size()) + " sources and " +
-                               std::to_string(targets.size()) + " targets");
+      text.fail(operation,
+                fmt::format("there are {} sources and {} targets", sources.size(), targets.size()));
     for (std::size_t i = 0; i < targets.size(); ++i)
       add(sources[sources.size() == 1 ? 0 : i], targets[i], rule.awaited).packets = rule.packets;
     return moves;
@@ -94,8 +93,7 @@ void PlanReader::read(const config::Node& node) {
   const config::Node& gpus = text_.at(node, "gpus");
   plan_.ranks = static_cast<int>(text_.list(gpus).size());
   if (plan_.ranks < 2 || plan_.ranks > kMostPlanRanks)
-    text_.fail(gpus, "expected 2 to " + std::to_string(kMostPlanRanks) + " GPUs, got " +
-                         std::to_string(plan_.ranks));
+    text_.fail(gpus, fmt::format("expected 2 to {} GPUs, got {}", kMostPlanRanks, plan_.ranks));
   plan_.where = gpus.where();
   find_fineness(gpus);
   read_buffers(gpus);
@@ -112,10 +110,11 @@ void PlanReader::read_head(const config::Node& node) {
   const config::Node& collective = text_.at(node, "collective");
   const auto known = plan_collectives().find(text_.word(collective));
   if (known == plan_collectives().end()) {
-    std::string names;
-    for (const auto& [name, kind] : plan_collectives()) names += (names.empty() ? "" : ", ") + name;
-    text_.fail(collective, "no plan of '" + text_.word(collective) + "' can be carried out here",
-               {"there are: " + names});
+    text_.fail(collective,
+               fmt::format("no plan of '{}' can be carried out here", text_.word(collective)),
+               {"there are: " +
+                comma_joined(
+                    plan_collectives(), [](const auto& entry) -> auto& { return entry.first; })});
   }
   plan_.collective = known->second;
   plan_.in_place = flag_at(node, "inplace", text_);
@@ -133,8 +132,8 @@ void PlanReader::find_fineness(const config::Node& gpus) {
       if (const config::Node* group = operation.find("tbg_info")) {
         fineness_ = std::lcm(fineness_, text_.integer_at(*group, "tbg_size", 1, kFinest));
         if (fineness_ > kFinest)
-          text_.fail(*group, "thread blocks cut a chunk into more than " + std::to_string(kFinest) +
-                                 " parts");
+          text_.fail(*group,
+                     fmt::format("thread blocks cut a chunk into more than {} parts", kFinest));
       }
       if (depth == 0) self(self, text_.maybe_list(operation, "ops"), depth + 1);
     }
@@ -173,9 +172,9 @@ void PlanReader::read_buffers(const config::Node& gpus) {
   const bool fits = whole == (gathers ? plan_.output : plan_.input) && whole > 0;
   const bool pairs = plan_.collective == TransferKind::kAllToAll;
   if (!fits || (pairs && plan_.input % n != 0))
-    text_.fail(first, std::to_string(plan_.input / fineness_) + " chunks of input and " +
-                          std::to_string(plan_.output / fineness_) + " of output are no " +
-                          to_string(plan_.collective) + " among " + std::to_string(n) + " ranks");
+    text_.fail(first, fmt::format("{} chunks of input and {} of output are no {} among {} ranks",
+                                  plan_.input / fineness_, plan_.output / fineness_,
+                                  to_string(plan_.collective), n));
 }
 
 void PlanReader::read_channels(const config::Node& gpus) {
@@ -212,9 +211,7 @@ void PlanReader::read_operations(const std::vector<config::Node>& operations, in
                                  PlanThreadBlock& block) {
   for (const config::Node& operation : operations) {
     const config::Node& name = text_.at(operation, "name");
-    const auto known = rules().find(text_.word(name));
-    if (known == rules().end()) text_.fail(name, "unknown operation '" + name.text() + "'");
-    const PlanOperationRule& rule = known->second;
+    const PlanOperationRule& rule = rule_of(name);
     if (rule.shape == PlanShape::kSwitch)
       text_.fail(name,
                  "'" + name.text() + "' reduces or multicasts in switches, which plans cannot here",
@@ -227,6 +224,26 @@ void PlanReader::read_operations(const std::vector<config::Node>& operations, in
     }
     read_operation(operation, rule, block);
   }
+}
+
+const PlanOperationRule& PlanReader::rule_of(const config::Node& name) const {
+  using S = PlanShape;
+  static const Rules common = {{"nop", {S::kNothing}},
+                               {"flush", {S::kNothing}},
+                               {"barrier", {S::kBarrier}},
+                               {"signal", {S::kSignal}},
+                               {"wait", {S::kWait}},
+                               {"put", {S::kCopies}},
+                               {"pws", {S::kCopies, false, false, true}},
+                               {"pwsf", {S::kCopies, false, false, true}},
+                               {"get", {S::kCopies}},
+                               {"copy", {S::kCopies}},
+                               {"ppkt", {S::kCopies, true}},
+                               {"re", {S::kSum, false, false, false, true}},
+                               {"glres", {S::kSwitch}}};
+  for (const Rules* all : {&common, &rules()})
+    if (const auto known = all->find(text_.word(name)); known != all->end()) return known->second;
+  text_.fail(name, "unknown operation '" + name.text() + "'");
 }
 
 void PlanReader::read_operation(const config::Node& operation, const PlanOperationRule& rule,
@@ -274,14 +291,6 @@ int PlanReader::signal(const std::string& type, int from, int to, int pair) cons
   return signals_.try_emplace({type, from, to, pair}, id).first->second;
 }
 
-int PlanReader::sent(const std::string& type, const Channel& channel) const {
-  return signal(type, rank_, channel.peer, channel.pair);
-}
-
-int PlanReader::awaited(const std::string& type, const Channel& channel) const {
-  return signal(type, channel.peer, rank_, channel.pair);
-}
-
 PlanRange PlanReader::range(const config::Node& node, const std::string& buffer, int rank,
                             int first, int count) const {
   const bool in = buffer == "i", out = buffer == "o";
@@ -290,8 +299,8 @@ PlanRange PlanReader::range(const config::Node& node, const std::string& buffer,
   const int size = in ? plan_.input : out ? plan_.output : plan_.scratch;
   const std::int64_t end = (static_cast<std::int64_t>(first) + count) * fineness_;
   if (end > size)
-    text_.fail(node, "buffer " + buffer + " of rank " + std::to_string(rank) + " has " +
-                         std::to_string(size / fineness_) + " chunks");
+    text_.fail(node,
+               fmt::format("buffer {} of rank {} has {} chunks", buffer, rank, size / fineness_));
   const int index = first * fineness_;
   const int cell = in    ? plan_.input_cell(rank, index)
                    : out ? plan_.output_cell(rank, index)
@@ -309,10 +318,6 @@ int ExecutionPlan::chunks() const {
   return pairs ? input * ranks : std::max(input, output);
 }
 
-int ExecutionPlan::cells() const {
-  return (in_place ? std::max(input, output) : input + output) + scratch;
-}
-
 int ExecutionPlan::input_chunk(int rank, int index) const {
   const bool own = collective == TransferKind::kAllGather || collective == TransferKind::kAllToAll;
   return own ? rank * input + index : index;
@@ -323,10 +328,6 @@ int ExecutionPlan::output_chunk(int rank, int index) const {
   if (collective != TransferKind::kAllToAll) return index;
   const int part = input / ranks;
   return index / part * input + rank * part + index % part;
-}
-
-int ExecutionPlan::input_cell(int rank, int index) const {
-  return in_place && collective == TransferKind::kAllGather ? rank * input + index : index;
 }
 
 int ExecutionPlan::output_cell(int rank, int index) const {

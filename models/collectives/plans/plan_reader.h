@@ -13,6 +13,8 @@
 
 namespace orrery {
 
+inline constexpr int kMostIndex = 1 << 20;
+
 /// Values of an execution plan; complains at the place of one that is wrong.
 class PlanText {
  public:
@@ -22,13 +24,28 @@ class PlanText {
                          std::vector<std::string> notes = {}) const;
   const config::Node& at(const config::Node& map, const char* key) const;
   const std::vector<config::Node>& list(const config::Node& node) const;
-  const std::vector<config::Node>& list_at(const config::Node& map, const char* key) const;
+  const std::vector<config::Node>& list_at(const config::Node& map, const char* key) const {
+    return list(at(map, key));
+  }
+  /// The element at the index that a node says.
+  /// @param before, after of the message that says how many there are
+  template <class T>
+  const T& element(const config::Node& node, const std::vector<T>& all, const std::string& before,
+                   const std::string& after) const {
+    const auto index = static_cast<std::size_t>(integer(node, 0, kMostIndex));
+    if (index >= all.size()) fail(node, before + std::to_string(all.size()) + after);
+    return all[index];
+  }
   /// An empty list where the key is missing.
   const std::vector<config::Node>& maybe_list(const config::Node& map, const char* key) const;
   int integer(const config::Node& node, int low, int high) const;
-  int integer_at(const config::Node& map, const char* key, int low, int high) const;
+  int integer_at(const config::Node& map, const char* key, int low, int high) const {
+    return integer(at(map, key), low, high);
+  }
   const std::string& word(const config::Node& node) const;
-  const std::string& word_at(const config::Node& map, const char* key) const;
+  const std::string& word_at(const config::Node& map, const char* key) const {
+    return word(at(map, key));
+  }
 
  private:
   config::Diagnostics& diagnostics_;
@@ -74,8 +91,9 @@ class PlanReader {
     const char *input, *output, *scratch, *type, *peers;
   };
   virtual const Keys& keys() const = 0;
-  /// Rules of all operations of the form, by name.
-  virtual const std::map<std::string_view, PlanOperationRule>& rules() const = 0;
+  using Rules = std::map<std::string_view, PlanOperationRule>;
+  /// Rules of the operations that only this form has, by name.
+  virtual const Rules& rules() const = 0;
   /// Reads what belongs to a thread block, before its operations.
   virtual void begin_block(const config::Node& gpu, const config::Node& block) = 0;
   /// The operation's sources, targets and channels.
@@ -92,8 +110,12 @@ class PlanReader {
   };
   const std::vector<Channel>& channels(int rank, const std::string& type) const;
   /// The signals that a channel sends, or those that its other end does.
-  int sent(const std::string& type, const Channel& channel) const;
-  int awaited(const std::string& type, const Channel& channel) const;
+  int sent(const std::string& type, const Channel& channel) const {
+    return signal(type, rank_, channel.peer, channel.pair);
+  }
+  int awaited(const std::string& type, const Channel& channel) const {
+    return signal(type, channel.peer, rank_, channel.pair);
+  }
 
   /// A range of a buffer "i", "o" or "s" of a rank, cut as finely as thread blocks share them.
   PlanRange range(const config::Node& node, const std::string& buffer, int rank, int first,
@@ -114,6 +136,7 @@ class PlanReader {
   void read_block(const config::Node& gpu, const config::Node& block);
   void read_operations(const std::vector<config::Node>& operations, int depth,
                        PlanThreadBlock& block);
+  const PlanOperationRule& rule_of(const config::Node& name) const;
   void read_operation(const config::Node& operation, const PlanOperationRule& rule,
                       PlanThreadBlock& block);
   int signal(const std::string& type, int from, int to, int pair) const;

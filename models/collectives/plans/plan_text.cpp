@@ -26,10 +26,6 @@ const std::vector<config::Node>& PlanText::list(const config::Node& node) const 
   return node.items();
 }
 
-const std::vector<config::Node>& PlanText::list_at(const config::Node& map, const char* key) const {
-  return list(at(map, key));
-}
-
 const std::vector<config::Node>& PlanText::maybe_list(const config::Node& map,
                                                       const char* key) const {
   static const std::vector<config::Node> none;
@@ -48,17 +44,9 @@ int PlanText::integer(const config::Node& node, int low, int high) const {
   return value;
 }
 
-int PlanText::integer_at(const config::Node& map, const char* key, int low, int high) const {
-  return integer(at(map, key), low, high);
-}
-
 const std::string& PlanText::word(const config::Node& node) const {
   if (!node.is_scalar()) fail(node, "expected a text");
   return node.text();
-}
-
-const std::string& PlanText::word_at(const config::Node& map, const char* key) const {
-  return word(at(map, key));
 }
 
 }  // namespace orrery

@@ -69,77 +69,75 @@ Schedule schedule_of(const UserAlgorithm& written) {
   return schedule;
 }
 
-class WrittenAlgorithm final : public CollectiveAlgorithm {
+/// An algorithm for groups of one size, whose messages are given.
+class GivenAlgorithm : public CollectiveAlgorithm {
  public:
-  explicit WrittenAlgorithm(const UserAlgorithm& written)
-      : kind_(written.collective), ranks_(written.ranks), schedule_(schedule_of(written)) {}
+  GivenAlgorithm(TransferKind kind, int ranks, Schedule schedule)
+      : schedule_(std::move(schedule)), kind_(kind), ranks_(ranks) {}
 
   bool serves(const Collective& collective) const override {
     return collective.kind == kind_ && collective.size() == ranks_ && collective.pair_bytes.empty();
   }
-
   bool counts_links() const override { return true; }
-  StepCount run(const Collective& collective, FlowSink& sink) const override {
-    const Bytes chunk = chunk_bytes(collective, schedule_.chunks);
-    for (const Message& message : schedule_.messages) {
-      sink.add(collective.group[static_cast<std::size_t>(message.from)],
-               collective.group[static_cast<std::size_t>(message.to)],
-               chunk * static_cast<double>(message.chunks.count));
-    }
-    return dependent_steps(collective, schedule_);
-  }
-
   Schedule schedule(const Collective&) const override { return schedule_; }
+
+ protected:
+  Schedule schedule_;
 
  private:
   TransferKind kind_;
   int ranks_;
-  Schedule schedule_;
 };
 
-class PlanAlgorithm final : public CollectiveAlgorithm {
+class WrittenAlgorithm final : public GivenAlgorithm {
+ public:
+  explicit WrittenAlgorithm(const UserAlgorithm& written)
+      : GivenAlgorithm(written.collective, written.ranks, schedule_of(written)) {}
+
+  StepCount run(const Collective& collective, FlowSink& sink) const override {
+    const Bytes chunk = chunk_bytes(collective, schedule_.chunks);
+    for (const Message& message : schedule_.messages) {
+      sink.add(collective.rank(message.from), collective.rank(message.to),
+               chunk * static_cast<double>(message.chunks.count));
+    }
+    return dependent_steps(collective, schedule_);
+  }
+};
+
+class PlanAlgorithm final : public GivenAlgorithm {
  public:
   PlanAlgorithm(const ExecutionPlan& plan, PlanSchedule&& made)
-      : kind_(plan.collective),
-        ranks_(plan.ranks),
+      : GivenAlgorithm(plan.collective, plan.ranks, std::move(made.schedule)),
         least_(plan.least),
         most_(plan.most),
         notes_(plan.notes),
         flows_(std::move(made.flows)),
-        points_(std::move(made.points)),
-        schedule_(std::move(made.schedule)) {
+        points_(std::move(made.points)) {
     notes_.emplace_back(
         "signals, barriers and the number of thread blocks and threads: each step costs a kernel "
         "that reads or writes the memory of peers");
   }
 
   bool serves(const Collective& collective) const override {
-    return collective.kind == kind_ && collective.size() == ranks_ &&
-           collective.pair_bytes.empty() && collective.bytes >= least_ && collective.bytes <= most_;
+    return GivenAlgorithm::serves(collective) && collective.bytes >= least_ &&
+           collective.bytes <= most_;
   }
 
-  bool counts_links() const override { return true; }
   StepCount run(const Collective& collective, FlowSink& sink) const override {
     const Bytes chunk = chunk_bytes(collective, schedule_.chunks);
-    for (const PlanSchedule::Flow& flow : flows_) {
-      sink.add(collective.group[static_cast<std::size_t>(flow.from)],
-               collective.group[static_cast<std::size_t>(flow.to)], chunk * flow.chunks);
-    }
+    for (const PlanSchedule::Flow& flow : flows_)
+      sink.add(collective.rank(flow.from), collective.rank(flow.to), chunk * flow.chunks);
     return longest_chain(collective, points_);
   }
 
-  Schedule schedule(const Collective&) const override { return schedule_; }
   bool writes_peers() const override { return true; }
   std::vector<std::string> left_out() const override { return notes_; }
 
  private:
-  TransferKind kind_;
-  int ranks_;
   Bytes least_, most_;
   std::vector<std::string> notes_;
   std::vector<PlanSchedule::Flow> flows_;
   std::vector<PlanSchedule::Point> points_;
-  Schedule schedule_;
 };
 
 /// Where the message of that number, counted over all steps, is written.

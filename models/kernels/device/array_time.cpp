@@ -8,8 +8,8 @@
 #include <limits>
 #include <span>
 
+#include "sim/machine/accelerator_config.h"
 #include "sim/machine/kernel_model.h"
-#include "sim/machine/rounding.h"
 
 namespace orrery {
 namespace {

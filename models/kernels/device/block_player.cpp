@@ -5,8 +5,6 @@
 #include <limits>
 #include <queue>
 
-#include "models/kernels/device/shared_server.h"
-
 namespace orrery {
 namespace {
 

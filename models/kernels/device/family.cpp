@@ -39,8 +39,7 @@ constexpr const char* kNarrowWeights = "_w";
 
 const std::map<KernelClass, TileFamily>& tile_families() { return registry(); }
 
-RegisterTileFamily::RegisterTileFamily(KernelClass kind, std::string help,
-                                       const KernelFamily& family) {
+void add_tile_family(KernelClass kind, std::string help, const KernelFamily& family) {
   if (!registry().emplace(kind, TileFamily{std::move(help), &family}).second)
     throw std::logic_error("two tile families of " + std::string(to_string(kind)));
 }

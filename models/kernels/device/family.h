@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/kernels/device/block_plan.h"
+#include "models/kernels/device/block_schedule.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/kernel.h"
 #include "sim/machine/accelerator_config.h"
@@ -64,8 +64,7 @@ class KernelFamily {
   /// test. As they are where a family has no rule, and where the devices do not differ.
   virtual std::vector<double> transferred(const std::vector<double>& values,
                                           const AcceleratorConfig& /*from*/,
-                                          const AcceleratorConfig& /*to*/,
-                                          Precision /*precision*/) const {
+                                          const AcceleratorConfig& /*to*/, Precision) const {
     return values;
   }
   /// Nothing where a family has no residual table.
@@ -93,12 +92,14 @@ struct TileFamily {
 };
 const std::map<KernelClass, TileFamily>& tile_families();
 
-/// A file adds its family with one such object.
-class RegisterTileFamily {
- public:
-  /// @param family has to live as long as the program
-  /// @throws std::logic_error for a class that has one
-  RegisterTileFamily(KernelClass kind, std::string help, const KernelFamily& family);
+/// @throws std::logic_error for a class that has one
+void add_tile_family(KernelClass kind, std::string help, const KernelFamily& family);
+
+/// A file adds its family with one such object, which owns it.
+template <class Family>
+struct RegisterTileFamily {
+  RegisterTileFamily(KernelClass kind, const char* help) { add_tile_family(kind, help, family); }
+  Family family;
 };
 
 /// A family and the name under which classes of kernels share its parameters: the prefix of

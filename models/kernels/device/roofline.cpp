@@ -8,9 +8,7 @@
 #include "models/kernels/device/cache_parts.h"
 #include "models/kernels/device/dram.h"
 #include "models/kernels/device/exchange.h"
-#include "models/kernels/device/recurrence.h"
-#include "models/kernels/device/vector_lanes.h"
-#include "models/kernels/device/widening.h"
+#include "models/kernels/device/unit_work.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
@@ -58,7 +56,7 @@ Work work_of(const Kernel& kernel, const AcceleratorConfig& accelerator) {
   if (kernel.host.base() > 0) {
     const BytesPerSecond link = accelerator.host_link.bandwidth.value;
     if (link.base() == 0)
-      throw config::KeyError(std::vector<std::string>{"operator", "system.accelerator.host_link"},
+      throw config::KeyError({"operator", "system.accelerator.host_link"},
                              accelerator.name + " has no host_link");
     work.host = (kernel.host / (link / static_cast<double>(accelerator.dies))).base() * kMicro;
   }

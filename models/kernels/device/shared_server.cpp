@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/device/shared_server.h"
 
 #include <cmath>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/kernels/device/tile_menu.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,21 +14,10 @@
 namespace orrery {
 namespace {
 
-constexpr std::array<Tile, 14> kLibrary = {{{16, 64},
-                                            {32, 64},
-                                            {64, 64},
-                                            {128, 64},
-                                            {256, 64},
-                                            {64, 128},
-                                            {96, 128},
-                                            {128, 128},
-                                            {160, 128},
-                                            {192, 128},
-                                            {256, 128},
-                                            {64, 256},
-                                            {128, 256},
-                                            {256, 256}}};
-constexpr std::array<Tile, 2> kWideningTiles = {{{16, 128}, {16, 256}}};
+constexpr Tile kLibrary[] = {{16, 64},   {32, 64},  {64, 64},   {128, 64},  {256, 64},
+                             {64, 128},  {96, 128}, {128, 128}, {160, 128}, {192, 128},
+                             {256, 128}, {64, 256}, {128, 256}, {256, 256}};
+constexpr Tile kWideningTiles[] = {{16, 128}, {16, 256}};
 /// Loads of one step run beside the matrix instructions of another.
 constexpr double kFewestStages = 2;
 constexpr double kResultShare = 0.5;  ///< share of the registers
@@ -53,17 +44,19 @@ std::string kibibytes(double bytes) { return print_grouped(bytes / 1024) + " KiB
 
 /// "a tile of 256x256 with 2 stages of 64 bf16 elements needs 131,072 bytes of shared memory; ..."
 std::string arithmetic(Tile tile, const TileRoom& room, const Kernel& kernel, OperandBytes stages) {
-  std::string text = "a tile of " + print_grouped(tile.rows) + "x" + print_grouped(tile.columns);
   const double operands = operand_bytes(tile, stages), results = result_bytes(tile);
-  if (operands + (room.together ? results : 0) > room.shared) {
-    text += " with " + print_grouped(kFewestStages) + " stages of " +
-            print_grouped(stage_depth(kernel.precision)) + " " + to_string(kernel.precision) +
-            " elements needs " + print_grouped(operands) + " bytes";
-    if (room.together) text += " and " + print_grouped(results) + " for its results";
-    return text + "; the core has " + kibibytes(room.shared) + " of shared memory";
-  }
-  return text + " needs " + print_grouped(results) + " bytes for its results; the core has " +
-         kibibytes(room.results) + " of " + room.place;
+  if (operands + (room.together ? results : 0) > room.shared)
+    return fmt::format(
+        "a tile of {}x{} with {} stages of {} {} elements needs {} bytes{}; the core has {} of "
+        "shared memory",
+        print_grouped(tile.rows), print_grouped(tile.columns), print_grouped(kFewestStages),
+        print_grouped(stage_depth(kernel.precision)), to_string(kernel.precision),
+        print_grouped(operands),
+        room.together ? fmt::format(" and {} for its results", print_grouped(results)) : "",
+        kibibytes(room.shared));
+  return fmt::format("a tile of {}x{} needs {} bytes for its results; the core has {} of {}",
+                     print_grouped(tile.rows), print_grouped(tile.columns), print_grouped(results),
+                     kibibytes(room.results), room.place);
 }
 
 }  // namespace
@@ -113,9 +106,9 @@ TileMenu tile_menu(const Kernel& kernel, const AcceleratorConfig& accelerator, O
       for (const Tile tile : kWideningTiles) add(tile);
   }
   if (menu.begin() == menu.end()) {
-    throw config::KeyError(std::vector<std::string>{"operator.tile", "operator"},
-                           accelerator.name + ": " +
-                               arithmetic(asked ? wanted : kLibrary.front(), room, kernel, stages));
+    throw config::KeyError(
+        {"operator.tile", "operator"},
+        accelerator.name + ": " + arithmetic(asked ? wanted : kLibrary[0], room, kernel, stages));
   }
   return menu;
 }

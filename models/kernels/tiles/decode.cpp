@@ -1,57 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/decode.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
 
 #include "models/kernels/device/cache_parts.h"
-#include "models/kernels/device/unit_clock.h"
-#include "models/kernels/tiles/decode_blocks.h"
+#include "models/kernels/device/family.h"
+#include "models/kernels/device/unit_work.h"
 #include "models/kernels/tiles/decode_kernels.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
-namespace {
-
-/// Kernels in the order of their blocks of parameters.
-enum Path : std::size_t { kMasked, kGrouped, kNarrow, kDense };
-constexpr std::size_t kPaths = 4;
-
-const DecodeKernel& kernel_of(Path path) {
-  switch (path) {
-    case kMasked:
-      return masked_decode();
-    case kGrouped:
-      return grouped_decode();
-    case kNarrow:
-      return narrow_decode();
-    default:
-      return dense_decode();
-  }
-}
-
-/// Where the block of a kernel begins among all parameters.
-const std::array<std::size_t, kPaths + 1>& offsets() {
-  static const std::array<std::size_t, kPaths + 1> table = [] {
-    std::array<std::size_t, kPaths + 1> begin{};
-    for (std::size_t i = 0; i < kPaths; ++i)
-      begin[i + 1] = begin[i] + kernel_of(static_cast<Path>(i)).parameters.size();
-    return begin;
-  }();
-  return table;
-}
-
-/// Bytes of an element of the cache, from the traffic: queries are 16 bits wide, and the newest
-/// keys may be.
-double cache_element(const Kernel& kernel, const DecodeProblem& p) {
-  if (kernel.attention.wide_queries || element_bytes(kernel.precision) < 2) return 1;
-  const double cached = kernel.read.base() - p.query_bytes() / 2;
-  return p.seen > 1 && cached > 0 && cached < 1.5 * p.cache_bytes(p.seen) / p.element ? 1 : 2;
-}
-
-}  // namespace
 
 DecodeProblem device_of(const AcceleratorConfig& accelerator) {
   const double dies = accelerator.dies;
@@ -68,6 +27,30 @@ DecodeProblem device_of(const AcceleratorConfig& accelerator) {
 }
 
 namespace {
+
+/// Kernels in the order of their blocks of parameters.
+enum Path : std::size_t { kMasked, kGrouped, kNarrow, kDense };
+constexpr std::array kKernels = {masked_decode, grouped_decode, narrow_decode, dense_decode};
+constexpr std::size_t kPaths = kKernels.size();
+
+/// Where the block of a kernel begins among all parameters.
+const std::array<std::size_t, kPaths + 1>& offsets() {
+  static const std::array<std::size_t, kPaths + 1> table = [] {
+    std::array<std::size_t, kPaths + 1> begin{};
+    for (std::size_t i = 0; i < kPaths; ++i)
+      begin[i + 1] = begin[i] + kKernels[i]().parameters.size();
+    return begin;
+  }();
+  return table;
+}
+
+/// Bytes of an element of the cache, from the traffic: queries are 16 bits wide, and the newest
+/// keys may be.
+double cache_element(const Kernel& kernel, const DecodeProblem& p) {
+  if (kernel.attention.wide_queries || element_bytes(kernel.precision) < 2) return 1;
+  const double cached = kernel.read.base() - p.query_bytes() / 2;
+  return p.seen > 1 && cached > 0 && cached < 1.5 * p.cache_bytes(p.seen) / p.element ? 1 : 2;
+}
 
 /// Gives the problem contexts of that many tokens.
 void look_back(DecodeProblem& p, const Kernel& kernel, double tokens) {
@@ -110,82 +93,88 @@ Path path_of(const DecodeProblem& p, const AcceleratorConfig& a) {
   return 4 * blocks >= p.units ? kGrouped : kMasked;
 }
 
-}  // namespace
+/// Attention of new tokens over a cache of keys and values. A library has several kernels with
+/// rules of its own for which one runs and how it splits a long context, so that the family is
+/// several functions, each with its block of parameters (decode_masked.cpp, decode_grouped.cpp,
+/// decode_narrow.cpp, decode_dense.cpp). The rules are those of TensorRT-LLM; which of them a
+/// device follows is told by its matrix instruction, as for prefill.
+///
+/// Time of each: launch + p-norm of a unit's work, the wait of the longest block and the traffic,
+/// which the L2 keeps a part of from launch to launch.
+class DecodeFamily final : public KernelFamily {
+ public:
+  const std::vector<ParameterInfo>& parameters() const override {
+    static const std::vector<ParameterInfo> table = [] {
+      std::vector<ParameterInfo> all;
+      for (std::size_t i = 0; i < kPaths; ++i) {
+        const auto& block = kKernels[i]().parameters;
+        all.insert(all.end(), block.begin(), block.end());
+      }
+      return all;
+    }();
+    return table;
+  }
 
-const std::vector<ParameterInfo>& DecodeFamily::parameters() const {
-  static const std::vector<ParameterInfo> table = [] {
-    std::vector<ParameterInfo> all;
+  std::vector<double> priors(const AcceleratorConfig& accelerator, Precision) const override {
+    std::vector<double> all;
     for (std::size_t i = 0; i < kPaths; ++i) {
-      const auto& block = kernel_of(static_cast<Path>(i)).parameters;
+      const auto block = kKernels[i]().priors(accelerator);
       all.insert(all.end(), block.begin(), block.end());
     }
     return all;
-  }();
-  return table;
-}
-
-std::vector<double> DecodeFamily::priors(const AcceleratorConfig& accelerator,
-                                         Precision /*precision*/) const {
-  std::vector<double> all;
-  for (std::size_t i = 0; i < kPaths; ++i) {
-    const auto block = kernel_of(static_cast<Path>(i)).priors(accelerator);
-    all.insert(all.end(), block.begin(), block.end());
   }
-  return all;
-}
 
-KernelTime DecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                              const double* values) const {
-  const DecodeProblem p = problem_of(kernel, accelerator);
-  const Path path = path_of(p, accelerator);
-  const DecodeTime part = kernel_of(path).time(p, values + offsets()[path]);
-  KernelTime time;
-  time.launch_us = part.launch;
-  time.total_us = part.launch + part.body;
-  time.loaded_bytes = part.bytes;
-  time.memory_bytes = part.bytes * part.miss;
-  return time;
-}
-
-std::optional<BlockPlan> DecodeFamily::blocks(const Kernel& kernel,
-                                              const AcceleratorConfig& accelerator,
-                                              const double* values) const {
-  const DecodeProblem p = problem_of(kernel, accelerator);
-  const Path path = path_of(p, accelerator);
-  const DecodeKernel& of = kernel_of(path);
-  const double* v = values + offsets()[path];
-  return decode_plan(kernel, p, of.time(p, v), [&](double tokens, double splits) {
-    DecodeProblem q = p;
-    look_back(q, kernel, tokens);
-    q.parts = splits;
-    return of.time(q, v);
-  });
-}
-
-std::optional<ResidualPoint> DecodeFamily::residual_point(const Kernel& kernel,
-                                                          const AcceleratorConfig& on) const {
-  const DecodeProblem p = problem_of(kernel, on);
-  const Path path = path_of(p, on);
-  ResidualPoint point;
-  point.part = static_cast<int>(path);
-  const double narrow = p.narrow ? 1 : 0;
-  // Weights by predicting some of the fitted shape groups of the H200's table from the others.
-  if (path == kMasked) {
-    point.at = {1.2 * std::log2(p.sequences * p.heads), 0.72 * std::log2(p.seen * p.dim),
-                0.12 * std::log2(p.group), 0.2 * std::log2(p.dim), 0.3 * narrow};
-  } else {
-    point.at = {0.6 * std::log2(p.kv_jobs()), 0.55 * std::log2(p.context), 0.3 * std::log2(p.group),
-                1.2 * std::log2(p.dim),       p.windowed ? 1.8 : 0,        0.3 * narrow};
+  KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                  const double* values) const override {
+    const DecodeProblem p = problem_of(kernel, accelerator);
+    const Path path = path_of(p, accelerator);
+    const DecodeTime part = kKernels[path]().time(p, values + offsets()[path]);
+    KernelTime time;
+    time.launch_us = part.launch;
+    time.total_us = part.launch + part.body;
+    time.loaded_bytes = part.bytes;
+    time.memory_bytes = part.bytes * part.miss;
+    return time;
   }
-  return point;
-}
 
-namespace {
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
+                                              const AcceleratorConfig& on) const override {
+    const DecodeProblem p = problem_of(kernel, on);
+    const Path path = path_of(p, on);
+    ResidualPoint point;
+    point.part = static_cast<int>(path);
+    const double narrow = p.narrow ? 1 : 0;
+    // Weights by predicting some of the fitted shape groups of the H200's table from the others.
+    if (path == kMasked) {
+      point.at = {1.2 * std::log2(p.sequences * p.heads), 0.72 * std::log2(p.seen * p.dim),
+                  0.12 * std::log2(p.group), 0.2 * std::log2(p.dim), 0.3 * narrow};
+    } else {
+      point.at = {0.6 * std::log2(p.kv_jobs()), 0.55 * std::log2(p.context),
+                  0.3 * std::log2(p.group),     1.2 * std::log2(p.dim),
+                  p.windowed ? 1.8 : 0,         0.3 * narrow};
+    }
+    return point;
+  }
 
-const DecodeFamily decode_family;
-const RegisterTileFamily registered_decode_tiles(KernelClass::kAttentionDecode,
-                                                 "attention of new tokens by splits of the cache",
-                                                 decode_family);
+  /// Blocks by decode_blocks.cpp: a context is split as the kernel's rule says for the longest of
+  /// them.
+  std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                  const double* values) const override {
+    const DecodeProblem p = problem_of(kernel, accelerator);
+    const Path path = path_of(p, accelerator);
+    const DecodeKernel& of = kKernels[path]();
+    const double* v = values + offsets()[path];
+    return decode_plan(kernel, p, of.time(p, v), [&](double tokens, double splits) {
+      DecodeProblem q = p;
+      look_back(q, kernel, tokens);
+      q.parts = splits;
+      return of.time(q, v);
+    });
+  }
+};
+
+const RegisterTileFamily<DecodeFamily> registered_decode_tiles(
+    KernelClass::kAttentionDecode, "attention of new tokens by splits of the cache");
 
 }  // namespace
 }  // namespace orrery

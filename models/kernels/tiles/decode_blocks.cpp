@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/decode_blocks.h"
+#include "models/kernels/tiles/decode_kernels.h"
 
 #include <algorithm>
 #include <cmath>

@@ -21,21 +21,9 @@ enum Parameter : std::size_t {
   kCombineRows,       ///< kclk of a unit for a row of it of 128 columns
 };
 
-/// Steps of all blocks and of the longest, and the share of blocks that meets the window.
-struct Steps {
-  double all = 0, most = 0, active = 1;
-};
-
-Steps steps_of(const DecodeProblem& p, double splits) {
-  const double steps = std::ceil(p.seen / 128);
-  const double of_block = std::ceil(std::ceil(p.context / 128) / splits);
-  return {p.kv_jobs() * steps, std::min(of_block, steps),
-          p.windowed ? std::min(1.0, std::ceil(steps / of_block) / splits) : 1.0};
-}
-
 DecodeTime time(const DecodeProblem& p, const double* v) {
   const double splits = context_splits(p), blocks = p.kv_jobs() * splits;
-  const Steps steps = steps_of(p, splits);
+  const DecodeSteps steps = decode_steps(p, splits, 128);
   const double many = p.group > 16 ? 1 + v[kMany] * (1 + v[kManyDim] * p.padded) : 1;
   const double first = (v[kBlock] + v[kBlockDim] * p.padded) * many;
   const double active = blocks * steps.active;

@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <vector>
 
+#include "models/kernels/device/block_schedule.h"
 #include "models/kernels/device/family.h"
+#include "sim/graph/kernel.h"
 
 namespace orrery {
 
@@ -124,11 +127,46 @@ inline double context_splits(const DecodeProblem& p) {
   return waves > 1 ? std::max(1.0, std::floor(splits / waves)) : splits;
 }
 
+/// Steps of all blocks and of the longest, and the share of blocks that meets the window.
+struct DecodeSteps {
+  double all = 0, most = 0, active = 1;
+};
+
+/// @param tokens of a step
+inline DecodeSteps decode_steps(const DecodeProblem& p, double splits, double tokens) {
+  const double steps = std::ceil(p.seen / tokens);
+  const double of_block = std::ceil(std::ceil(p.context / tokens) / splits);
+  return {p.kv_jobs() * steps, std::min(of_block, steps),
+          p.windowed ? std::min(1.0, std::ceil(steps / of_block) / splits) : 1.0};
+}
+
 /// Work, wait and traffic of a body in us, and bytes, their share from memory, blocks and splits.
 inline void keep_parts(DecodeTime& time, std::array<double, 3> us, std::array<double, 4> amounts) {
   time.work = us[0], time.wait = us[1], time.memory = us[2];
   time.bytes = amounts[0], time.miss = amounts[1];
   time.blocks = amounts[2], time.splits = amounts[3];
 }
+
+/// What a kernel takes were all its sequences of one length.
+/// @param tokens in the cache of a sequence
+/// @param splits blocks for each head of a sequence; 0: by the rule of the kernel
+using TimeAtLength = std::function<DecodeTime(double tokens, double splits)>;
+
+/// The blocks of new tokens over their caches. A sequence has those that the kernel's rule gives
+/// it, where the longest one says how contexts are split; they come sequence after sequence and
+/// each has its share of the work, the wait and the traffic that the closed form knows of a kernel
+/// whose sequences are all as long. Blocks of a unit share its pipe, all share memory and L2;
+/// parts are put together once the last of them has ended. As many are resident as hide each
+/// other's waits, in waves of equal size, which is what the closed form says of equal sequences;
+/// by how much its p-norm is above the slowest of work, wait and traffic scales the blocks' time.
+/// So equal sequences take the time of the closed form, and others what their order and the longest
+/// of them make of it.
+/// @param of what the kernel's closed form says, for the mean length
+BlockPlan decode_plan(const Kernel& kernel, const DecodeProblem& device, const DecodeTime& of,
+                      const TimeAtLength& at);
+
+/// The same for blocks that do equal parts of all sequences, however long.
+BlockPlan even_plan(const Kernel& kernel, const DecodeProblem& device, const DecodeTime& of,
+                    const DecodeTime& all);
 
 }  // namespace orrery

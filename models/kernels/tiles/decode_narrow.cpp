@@ -34,24 +34,13 @@ enum Parameter : std::size_t {
 
 constexpr double kTokens = 64;  ///< tokens of a step
 
-struct Steps {
-  double all = 0, most = 0, active = 1;
-};
-
-Steps steps_of(const DecodeProblem& p, double splits) {
-  const double steps = std::ceil(p.seen / kTokens);
-  const double of_block = std::ceil(std::ceil(p.context / kTokens) / splits);
-  return {p.kv_jobs() * steps, std::min(of_block, steps),
-          p.windowed ? std::min(1.0, std::ceil(steps / of_block) / splits) : 1.0};
-}
-
 /// Blocks that a unit holds: many queries or wide heads need more of its shared memory.
 double resident_blocks(const DecodeProblem& p) {
   if (p.group > 8 && p.dim > 128) return 1;
   return p.group > 16 ? 2 : 4;
 }
 
-double work_us(const DecodeProblem& p, double blocks, const Steps& steps, double miss,
+double work_us(const DecodeProblem& p, double blocks, const DecodeSteps& steps, double miss,
                const double* v) {
   const double resident = resident_blocks(p);
   const double queries = 1 + (p.group > 8 ? v[kSome] : 0) + (p.group > 16 ? v[kMany] : 0);
@@ -66,7 +55,7 @@ double work_us(const DecodeProblem& p, double blocks, const Steps& steps, double
                    v[kIdleBlock] * (blocks - active) / p.units);
 }
 
-double wait_us(const DecodeProblem& p, const Steps& steps, const double* v) {
+double wait_us(const DecodeProblem& p, const DecodeSteps& steps, const double* v) {
   const double some = p.group > 8 ? 1 : 0, many = p.group > 16 ? 1 : 0;
   const double steps_after = steps.most == 2 ? v[kSecondStep] : steps.most - 1;
   const double first = v[kWait] + v[kWaitSome] * some + v[kWaitMany] * many +
@@ -78,7 +67,7 @@ double wait_us(const DecodeProblem& p, const Steps& steps, const double* v) {
 
 DecodeTime time(const DecodeProblem& p, const double* v) {
   const double splits = context_splits(p);
-  const Steps steps = steps_of(p, splits);
+  const DecodeSteps steps = decode_steps(p, splits, kTokens);
   const double bytes = p.cache_bytes(std::max(p.seen, 32.0)) + p.query_bytes();
   const double miss = missed(p, bytes, v[kCacheShare]);
   const double memory = traffic_us(p, bytes * miss, v[kMemoryEfficiency]);

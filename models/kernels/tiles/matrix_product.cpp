@@ -107,7 +107,7 @@ MatrixProduct matrix_product(const Kernel& kernel, const TileDevice& device) {
   p.k = static_cast<double>(kernel.k);
   const double element = element_bytes(kernel.precision);
   if (static_cast<double>(kernel.weights.bits) > 8 * element) {
-    throw config::KeyError(std::vector<std::string>{"operator.weights", "precision"},
+    throw config::KeyError({"operator.weights", "precision"},
                            "weights of " + std::to_string(kernel.weights.bits) +
                                " bits are wider than the " + to_string(kernel.precision) +
                                " operands that they are multiplied with");

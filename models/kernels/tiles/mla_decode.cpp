@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/kernels/device/unit_clock.h"
-#include "models/kernels/tiles/decode_blocks.h"
+#include "models/kernels/device/family.h"
+#include "models/kernels/device/unit_work.h"
 #include "models/kernels/tiles/decode_kernels.h"
 #include "models/kernels/tiles/latent_blocks.h"
-#include "models/kernels/tiles/mla.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -195,7 +194,7 @@ Sum sum_of(const Problem& p, const double* v) {
   return sum;
 }
 
-/// The same time as the player of decode blocks takes it (decode_blocks.h).
+/// The same time as the player of decode blocks takes it (decode_blocks.cpp).
 DecodeTime as_decode(const Problem& p, const Sum& sum) {
   const Work& work = sum.work;
   DecodeTime time;
@@ -223,106 +222,106 @@ Problem all_steps(Problem p, const Kernel& kernel) {
   return p;
 }
 
-}  // namespace
-
-const std::vector<ParameterInfo>& MlaDecodeFamily::parameters() const {
-  static const std::vector<ParameterInfo> table = {
-      {"launch", "us", 0.1, 1000},
-      {"narrow_launch", "1", 0.3, 3},
-      {"memory_efficiency", "1", 0.6, 1},
-      {"cache_share", "1", 0.02, 2},
-      {"exponent", "1", 1, 4},
-      {"step", "kclk", 0.01, 100},
-      {"narrow_step", "1", 0.1, 3},
-      {"combine", "kclk", 0.01, 100},
-      {"row", "kclk", 1e-3, 10},
-      {"narrow_row", "1", 0.1, 10},
-      {"few_heads", "1", 0.1, 1},
-      {"narrow_few", "1", 0.3, 3},
-      {"sequence", "1", 0.01, 20},
-      {"mask", "kclk", 0.01, 20},
-      {"block", "kclk", 0.01, 50},
-      {"kept_block", "1", 0.3, 10},
-      {"kept_step", "kclk", 0.01, 50},
-      {"paired_step", "kclk", 0.01, 50},
-      {"narrow_kept", "1", 0.1, 3},
-      {"miss", "kclk", 1e-3, 50},
-      {"half_values", "1", 0.2, 1},
-      {"quarter_values", "1", 0.1, 1},
-      {"part", "kclk", 1e-3, 10},
-      {"separate", "kclk", 0.01, 100},
-  };
-  return table;
-}
-
-std::vector<double> MlaDecodeFamily::priors(const AcceleratorConfig& accelerator,
-                                            Precision /*precision*/) const {
-  // Fits of a B200 and of an H200; both launches are about 4.5 times that of an empty GEMM.
-  const double launch = accelerator.kernel.launch.value.base() * 1e6;
-  if (multiplies_apart(accelerator)) {
-    return {4.4 * launch, 0.92, 1.0, 0.69, 2.6, 6.9, 0.58, 1.9, 0.05, 3.3, 0.81, 1.0,
-            2.9,          1.9,  2.7, 1.8,  3.6, 1.8, 0.82, 3.7, 0.8,  0.5, 0.33, 10.3};
+/// Latent attention of new tokens, absorbed: all heads of a sequence attend to one latent. Blocks
+/// of 64 heads take even shares of all steps of all sequences (FlashMLA's schedule), or whole parts
+/// of a context by TensorRT-LLM's rules on Blackwell (latent_blocks.h); parts of a sequence are put
+/// together afterwards.
+class MlaDecodeFamily final : public KernelFamily {
+ public:
+  const std::vector<ParameterInfo>& parameters() const override {
+    static const std::vector<ParameterInfo> table = {
+        {"launch", "us", 0.1, 1000},
+        {"narrow_launch", "1", 0.3, 3},
+        {"memory_efficiency", "1", 0.6, 1},
+        {"cache_share", "1", 0.02, 2},
+        {"exponent", "1", 1, 4},
+        {"step", "kclk", 0.01, 100},
+        {"narrow_step", "1", 0.1, 3},
+        {"combine", "kclk", 0.01, 100},
+        {"row", "kclk", 1e-3, 10},
+        {"narrow_row", "1", 0.1, 10},
+        {"few_heads", "1", 0.1, 1},
+        {"narrow_few", "1", 0.3, 3},
+        {"sequence", "1", 0.01, 20},
+        {"mask", "kclk", 0.01, 20},
+        {"block", "kclk", 0.01, 50},
+        {"kept_block", "1", 0.3, 10},
+        {"kept_step", "kclk", 0.01, 50},
+        {"paired_step", "kclk", 0.01, 50},
+        {"narrow_kept", "1", 0.1, 3},
+        {"miss", "kclk", 1e-3, 50},
+        {"half_values", "1", 0.2, 1},
+        {"quarter_values", "1", 0.1, 1},
+        {"part", "kclk", 1e-3, 10},
+        {"separate", "kclk", 0.01, 100},
+    };
+    return table;
   }
-  return {4.4 * launch, 0.92, 0.95, 0.22, 2.5, 3.0, 0.95, 7.9, 0.19, 1.4, 0.81, 1.0,
-          2.9,          1.9,  2.7,  1.8,  3.6, 1.8, 0.82, 3.7, 0.8,  0.5, 0.33, 10.3};
-}
 
-KernelTime MlaDecodeFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                                 const double* v) const {
-  const Problem p = problem_of(kernel, accelerator);
-  const Sum sum = sum_of(p, v);
-  KernelTime time;
-  time.launch_us = sum.launch;
-  time.total_us = time.launch_us + sum.body + sum.work.after + sum.rows;
-  time.loaded_bytes = p.bytes;
-  time.memory_bytes = p.bytes * sum.work.miss;
-  return time;
-}
-
-std::optional<BlockPlan> MlaDecodeFamily::blocks(const Kernel& kernel,
-                                                 const AcceleratorConfig& accelerator,
-                                                 const double* v) const {
-  const Problem p = problem_of(kernel, accelerator);
-  const DecodeTime whole = as_decode(p, sum_of(p, v));
-  DecodeProblem device = p.device;
-  device.sequences = p.sequences;
-  const std::vector<std::int64_t>& lengths = kernel.attention.lengths;
-  if (!p.parts) {
-    const Problem all = lengths.empty() ? p : all_steps(p, kernel);
-    return even_plan(kernel, device, whole, as_decode(all, sum_of(all, v)));
+  std::vector<double> priors(const AcceleratorConfig& accelerator, Precision) const override {
+    // Fits of a B200 and of an H200; both launches are about 4.5 times that of an empty GEMM.
+    const double launch = accelerator.kernel.launch.value.base() * 1e6;
+    if (multiplies_apart(accelerator)) {
+      return {4.4 * launch, 0.92, 1.0, 0.69, 2.6, 6.9, 0.58, 1.9, 0.05, 3.3, 0.81, 1.0,
+              2.9,          1.9,  2.7, 1.8,  3.6, 1.8, 0.82, 3.7, 0.8,  0.5, 0.33, 10.3};
+    }
+    return {4.4 * launch, 0.92, 0.95, 0.22, 2.5, 3.0, 0.95, 7.9, 0.19, 1.4, 0.81, 1.0,
+            2.9,          1.9,  2.7,  1.8,  3.6, 1.8, 0.82, 3.7, 0.8,  0.5, 0.33, 10.3};
   }
-  return decode_plan(kernel, device, whole, [&](double tokens, double splits) {
-    Problem alike = p;
-    look_back(alike, kernel, tokens);
-    if (!lengths.empty())
-      alike.longest = static_cast<double>(*std::max_element(lengths.begin(), lengths.end()));
-    alike.splits = splits;
-    return as_decode(alike, sum_of(alike, v));
-  });
-}
 
-std::optional<ResidualPoint> MlaDecodeFamily::residual_point(const Kernel& kernel,
-                                                             const AcceleratorConfig& on) const {
-  const Problem p = problem_of(kernel, on);
-  ResidualPoint point;
-  point.part = p.narrow ? 1 : 0;
-  double heads = p.heads;
-  if (p.parts) {
-    // Blackwell's kernels err alike for all heads that fill up to the same tiles.
-    const LatentBlocks plan = latent_blocks(p.sequences, p.heads, p.context, p.device.units);
-    point.part += 2 * static_cast<int>(plan.kernel);
-    heads = plan.tile * plan.head_blocks;
+  KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                  const double* v) const override {
+    const Problem p = problem_of(kernel, accelerator);
+    const Sum sum = sum_of(p, v);
+    KernelTime time;
+    time.launch_us = sum.launch;
+    time.total_us = time.launch_us + sum.body + sum.work.after + sum.rows;
+    time.loaded_bytes = p.bytes;
+    time.memory_bytes = p.bytes * sum.work.miss;
+    return time;
   }
-  point.at = {0.45 * std::log2(p.context), 0.6 * std::log2(p.sequences), 0.3 * std::log2(heads)};
-  return point;
-}
 
-namespace {
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
+                                              const AcceleratorConfig& on) const override {
+    const Problem p = problem_of(kernel, on);
+    ResidualPoint point;
+    point.part = p.narrow ? 1 : 0;
+    double heads = p.heads;
+    if (p.parts) {
+      // Blackwell's kernels err alike for all heads that fill up to the same tiles.
+      const LatentBlocks plan = latent_blocks(p.sequences, p.heads, p.context, p.device.units);
+      point.part += 2 * static_cast<int>(plan.kernel);
+      heads = plan.tile * plan.head_blocks;
+    }
+    point.at = {0.45 * std::log2(p.context), 0.6 * std::log2(p.sequences), 0.3 * std::log2(heads)};
+    return point;
+  }
 
-const MlaDecodeFamily mla_decode_family;
-const RegisterTileFamily registered_mla_decode_tiles(
-    KernelClass::kMlaDecode, "latent attention of new tokens by splits of the cache",
-    mla_decode_family);
+  /// Blocks by decode_blocks.cpp: even shares of all steps, or parts of contexts.
+  std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                  const double* v) const override {
+    const Problem p = problem_of(kernel, accelerator);
+    const DecodeTime whole = as_decode(p, sum_of(p, v));
+    DecodeProblem device = p.device;
+    device.sequences = p.sequences;
+    const std::vector<std::int64_t>& lengths = kernel.attention.lengths;
+    if (!p.parts) {
+      const Problem all = lengths.empty() ? p : all_steps(p, kernel);
+      return even_plan(kernel, device, whole, as_decode(all, sum_of(all, v)));
+    }
+    return decode_plan(kernel, device, whole, [&](double tokens, double splits) {
+      Problem alike = p;
+      look_back(alike, kernel, tokens);
+      if (!lengths.empty())
+        alike.longest = static_cast<double>(*std::max_element(lengths.begin(), lengths.end()));
+      alike.splits = splits;
+      return as_decode(alike, sum_of(alike, v));
+    });
+  }
+};
+
+const RegisterTileFamily<MlaDecodeFamily> registered_mla_decode_tiles(
+    KernelClass::kMlaDecode, "latent attention of new tokens by splits of the cache");
 
 }  // namespace
 }  // namespace orrery

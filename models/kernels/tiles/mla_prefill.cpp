@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "models/kernels/device/cache_parts.h"
-#include "models/kernels/device/unit_clock.h"
-#include "models/kernels/tiles/dispatch_tail.h"
-#include "models/kernels/tiles/mla.h"
+#include "models/kernels/device/family.h"
+#include "models/kernels/device/unit_work.h"
+#include "models/kernels/tiles/prompt_tiles.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
@@ -162,110 +162,108 @@ double ramp_us(const Problem& p, const double* v) {
   return v[kRamp] * std::min(1.0, p.tiles() / p.units);
 }
 
-}  // namespace
-
-const std::vector<ParameterInfo>& MlaPrefillFamily::parameters() const {
-  static const std::vector<ParameterInfo> table = {
-      {"launch", "us", 0.1, 1000},
-      {"narrow_launch", "us", 0.01, 1000},
-      {"query_bytes", "B", 0.01, 100},
-      {"latent_bytes", "B", 0.01, 100},
-      {"tile", "kclk", 0.01, 100},
-      {"short_tile", "kclk", 0.01, 100},
-      {"step", "1", 0.3, 10},
-      {"narrow_step", "1", 0.3, 3},
-      {"tile_bandwidth", "1", 0.05, 20},
-      {"narrow_bandwidth", "1", 0.05, 20},
-      {"power_loss", "1", 1e-2, 5},
-      {"power_time", "us", 100, 30000},
-      {"ramp", "us", 1e-2, 20},
-      {"exponentials", "1", 1e-3, 1e3, false},
-  };
-  return table;
-}
-
-std::vector<double> MlaPrefillFamily::priors(const AcceleratorConfig& accelerator,
-                                             Precision /*precision*/) const {
-  // Of an H200. The traffic before the core is the same number of bytes on every device that was
-  // fitted; the launch is that of five empty GEMMs.
-  const double launch = accelerator.kernel.launch.value.base() * 1e6;
-  return {5 * launch, 1.7 * launch, 0.3, 5.8, 4.8, 4.9, 1.4, 0.95, 1.6, 0.4, 0.6, 4300, 1.0, 1};
-}
-
-std::vector<double> MlaPrefillFamily::transferred(const std::vector<double>& values,
-                                                  const AcceleratorConfig& from,
-                                                  const AcceleratorConfig& to,
-                                                  Precision /*precision*/) const {
-  std::vector<double> moved = values;
-  moved[kExponentials] *= exponentials_over(to, from);
-  return moved;
-}
-
-KernelTime MlaPrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                                  const double* v) const {
-  const Problem p = problem_of(kernel, accelerator);
-  const Work work = work_of(p, tile_time(p, v));
-  const Core core = core_of(p, work, v);
-  const double assemble = assemble_us(p, v);
-  KernelTime time;
-  time.launch_us = launch_of(p, v);
-  const double body = assemble + std::max(core.all * p.more_work, p.matrix_us) + ramp_us(p, v);
-  time.total_us = time.launch_us + body;
-  time.cache_bytes =
-      work.steps * p.columns * (p.key_dim + p.value_dim) * (p.narrow ? 1 : 2) * p.more_work;
-  time.loaded_bytes = time.cache_bytes;
-  return time;
-}
-
-std::optional<BlockPlan> MlaPrefillFamily::blocks(const Kernel& kernel,
-                                                  const AcceleratorConfig& accelerator,
-                                                  const double* v) const {
-  const Problem p = problem_of(kernel, accelerator);
-  const TileTime t = tile_time(p, v);
-  const auto tiles = static_cast<std::size_t>(std::ceil(p.query / p.rows));
-  const double flops = 2 * p.rows * p.columns * (p.key_dim + p.value_dim) * p.more_work;
-  BlockPlan plan;
-  for (std::size_t i = 0; i < tiles; ++i) {
-    const bool last = i + 1 == tiles;
-    // Its last row sees all keys up to its own.
-    const double keys = p.context - p.query + static_cast<double>(i + 1) * p.rows;
-    const double steps = std::ceil(std::min(keys, p.context) / p.columns);
-    BlockKind kind;
-    kind.fixed_us = last ? t.last + t.last_us : t.full;
-    kind.pipe_us = (last ? t.last_step : t.step) * steps;
-    kind.memory_bytes = last ? t.last_bytes : t.tile_bytes;
-    kind.flops = flops * steps;
-    plan.kinds.push_back(kind);
-    plan.launch.push_back({i, 1});
+/// Latent attention over a prompt, keys and values expanded (DeepSeek-V2, arXiv 2405.04434): the
+/// tiles of prefill.cpp with wider keys than values, and before them kernels that assemble queries
+/// and keys and write the latents to the cache.
+class MlaPrefillFamily final : public KernelFamily {
+ public:
+  const std::vector<ParameterInfo>& parameters() const override {
+    static const std::vector<ParameterInfo> table = {
+        {"launch", "us", 0.1, 1000},
+        {"narrow_launch", "us", 0.01, 1000},
+        {"query_bytes", "B", 0.01, 100},
+        {"latent_bytes", "B", 0.01, 100},
+        {"tile", "kclk", 0.01, 100},
+        {"short_tile", "kclk", 0.01, 100},
+        {"step", "1", 0.3, 10},
+        {"narrow_step", "1", 0.3, 3},
+        {"tile_bandwidth", "1", 0.05, 20},
+        {"narrow_bandwidth", "1", 0.05, 20},
+        {"power_loss", "1", 1e-2, 5},
+        {"power_time", "us", 100, 30000},
+        {"ramp", "us", 1e-2, 20},
+        {"exponentials", "1", 1e-3, 1e3, false},
+    };
+    return table;
   }
-  plan.repeats = kernel.batch;
-  plan.machine.units = std::llround(p.units);
-  plan.machine.memory_bytes_per_us = p.memory;
-  // Losses are those of the closed form's time, as for prefill.h.
-  const Core core = core_of(p, work_of(p, t), v);
-  plan.scale = std::max(core.all * p.more_work, p.matrix_us) / core.tiles;
-  plan.launch_us = launch_of(p, v);
-  plan.extra_us = assemble_us(p, v) + ramp_us(p, v);
-  return plan;
-}
 
-std::optional<ResidualPoint> MlaPrefillFamily::residual_point(const Kernel& kernel,
-                                                              const AcceleratorConfig& on) const {
-  if (kernel.attention.backward) return std::nullopt;  // tables have forward passes only
-  const Problem p = problem_of(kernel, on);
-  ResidualPoint point;
-  point.part = p.narrow ? 1 : 0;
-  point.at = {0.6 * std::log2(p.query), 0.36 * std::log2(p.sequences), 0.36 * std::log2(p.heads),
-              0.6 * std::log2(p.context / p.query)};
-  return point;
-}
+  std::vector<double> priors(const AcceleratorConfig& accelerator, Precision) const override {
+    // Of an H200. The traffic before the core is the same number of bytes on every device that was
+    // fitted; the launch is that of five empty GEMMs.
+    const double launch = accelerator.kernel.launch.value.base() * 1e6;
+    return {5 * launch, 1.7 * launch, 0.3, 5.8, 4.8, 4.9, 1.4, 0.95, 1.6, 0.4, 0.6, 4300, 1.0, 1};
+  }
 
-namespace {
+  KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                  const double* v) const override {
+    const Problem p = problem_of(kernel, accelerator);
+    const Work work = work_of(p, tile_time(p, v));
+    const Core core = core_of(p, work, v);
+    const double assemble = assemble_us(p, v);
+    KernelTime time;
+    time.launch_us = launch_of(p, v);
+    const double body = assemble + std::max(core.all * p.more_work, p.matrix_us) + ramp_us(p, v);
+    time.total_us = time.launch_us + body;
+    time.cache_bytes =
+        work.steps * p.columns * (p.key_dim + p.value_dim) * (p.narrow ? 1 : 2) * p.more_work;
+    time.loaded_bytes = time.cache_bytes;
+    return time;
+  }
 
-const MlaPrefillFamily mla_prefill_family;
-const RegisterTileFamily registered_mla_prefill_tiles(
-    KernelClass::kMlaPrefill, "latent attention over prompts by tiles, steps and waves",
-    mla_prefill_family);
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
+                                              const AcceleratorConfig& on) const override {
+    if (kernel.attention.backward) return std::nullopt;  // tables have forward passes only
+    const Problem p = problem_of(kernel, on);
+    ResidualPoint point;
+    point.part = p.narrow ? 1 : 0;
+    point.at = {0.6 * std::log2(p.query), 0.36 * std::log2(p.sequences), 0.36 * std::log2(p.heads),
+                0.6 * std::log2(p.context / p.query)};
+    return point;
+  }
+
+  /// Exponentials follow compute.special.
+  std::vector<double> transferred(const std::vector<double>& values, const AcceleratorConfig& from,
+                                  const AcceleratorConfig& to, Precision) const override {
+    std::vector<double> moved = values;
+    moved[kExponentials] *= exponentials_over(to, from);
+    return moved;
+  }
+
+  /// A kind of block for each row of tiles, in the order of a head; heads repeat it.
+  std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                  const double* v) const override {
+    const Problem p = problem_of(kernel, accelerator);
+    const TileTime t = tile_time(p, v);
+    const auto tiles = static_cast<std::size_t>(std::ceil(p.query / p.rows));
+    const double flops = 2 * p.rows * p.columns * (p.key_dim + p.value_dim) * p.more_work;
+    BlockPlan plan;
+    for (std::size_t i = 0; i < tiles; ++i) {
+      const bool last = i + 1 == tiles;
+      // Its last row sees all keys up to its own.
+      const double keys = p.context - p.query + static_cast<double>(i + 1) * p.rows;
+      const double steps = std::ceil(std::min(keys, p.context) / p.columns);
+      BlockKind kind;
+      kind.fixed_us = last ? t.last + t.last_us : t.full;
+      kind.pipe_us = (last ? t.last_step : t.step) * steps;
+      kind.memory_bytes = last ? t.last_bytes : t.tile_bytes;
+      kind.flops = flops * steps;
+      plan.kinds.push_back(kind);
+      plan.launch.push_back({i, 1});
+    }
+    plan.repeats = kernel.batch;
+    plan.machine.units = std::llround(p.units);
+    plan.machine.memory_bytes_per_us = p.memory;
+    // Losses are those of the closed form's time, as for prefill.cpp.
+    const Core core = core_of(p, work_of(p, t), v);
+    plan.scale = std::max(core.all * p.more_work, p.matrix_us) / core.tiles;
+    plan.launch_us = launch_of(p, v);
+    plan.extra_us = assemble_us(p, v) + ramp_us(p, v);
+    return plan;
+  }
+};
+
+const RegisterTileFamily<MlaPrefillFamily> registered_mla_prefill_tiles(
+    KernelClass::kMlaPrefill, "latent attention over prompts by tiles, steps and waves");
 
 }  // namespace
 }  // namespace orrery

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/prefill.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "models/kernels/device/cache_parts.h"
-#include "models/kernels/device/unit_clock.h"
-#include "models/kernels/tiles/dispatch_tail.h"
-#include "models/kernels/tiles/prompt_steps.h"
+#include "models/kernels/device/family.h"
+#include "models/kernels/device/unit_work.h"
+#include "models/kernels/tiles/prompt_tiles.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/kernel_model.h"
 
@@ -230,132 +228,139 @@ double launch_of(const Problem& p, const double* v) {
   return v[fast ? kLaunch : kLaunchOther];
 }
 
-}  // namespace
-
-const std::vector<ParameterInfo>& PrefillFamily::parameters() const {
-  static const std::vector<ParameterInfo> table = {
-      {"launch", "us", 0.1, 1000},
-      {"launch_other", "us", 0.1, 1000},
-      {"rotate_query", "us", 1e-3, 100},
-      {"rotate_key", "us", 1e-3, 100},
-      {"tile_bandwidth", "1", 0.05, 8},
-      {"tile", "us", 1e-3, 100},
-      {"short_tile", "us", 1e-3, 100},
-      {"short_tile_dim", "us", 1e-3, 100},
-      {"matrix_step", "1", 0.3, 10},
-      {"exp_step", "1", 1e-2, 10},
-      {"narrow_step", "us", 1e-3, 10},
-      {"mixed_step", "1", 0.7, 1.3},
-      {"mask", "us", 1e-3, 10},
-      {"window_step", "us", 1e-3, 20},
-      {"window_step_wide", "us", 1e-3, 20},
-      {"load_loss", "1", 1e-4, 0.4},
-      {"matrix_loss", "1", 1e-3, 1},
-      {"power_loss", "1", 1e-2, 2},
-      {"power_free", "1", 0.1, 0.5},
-      {"power_time", "us", 100, 30000},
-      {"ramp", "us", 1e-3, 20},
-      {"exponentials", "1", 1e-3, 1e3, false},
-  };
-  return table;
-}
-
-std::vector<double> PrefillFamily::priors(const AcceleratorConfig& accelerator,
-                                          Precision /*precision*/) const {
-  // Starting values near those that H200 and H100 share; a device of its own has its datasheet's
-  // rates in the ideal steps.
-  const double launch = accelerator.kernel.launch.value.base() * 1e6;
-  return {3 * launch, 4 * launch, 1.5, 0.3, 0.75, 2.8,  2.0, 0.2, 1.13, 0.75, 0.4,
-          0.96,       0.8,        3.0, 2.5, 0.02, 0.02, 0.6, 0.3, 2500, 0.6,  1};
-}
-
-KernelTime PrefillFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                               const double* v) const {
-  const Problem p = problem_of(kernel, accelerator, v[kExponentials]);
-  const TileTime t = tile_time(p, v);
-  const TileWork work = tile_work(p, t);
-  const double core = makespan(p.tiles, p.units, work.longest, work.all);
-  const Losses losses = losses_of(kernel, accelerator, p, work, core, v);
-  KernelTime time;
-  time.launch_us = launch_of(p, v);
-  time.total_us = time.launch_us + (beside_tiles(p, v) + core * losses.all * p.more_work);
-  time.clock = 1 / losses.clock;
-  // Each tile of queries reads the keys and values of its steps.
-  time.cache_bytes = (p.steps.before + p.steps.last) * p.sequences * p.heads * p.tile.columns *
-                     p.dim * 2 * p.bytes * p.more_work;
-  time.loaded_bytes = time.cache_bytes;
-  time.computed = computed_over_seen(kernel, p);
-  return time;
-}
-
-std::optional<ResidualPoint> PrefillFamily::residual_point(const Kernel& kernel,
-                                                           const AcceleratorConfig& on) const {
-  const Problem p = problem_of(kernel, on);
-  if (kernel.attention.backward) return std::nullopt;  // tables have forward passes only
-  // Scales by which errors stay alike on H200, where half and twice of them do as well within
-  // 0.05 %. A cached prefix, which no table has, takes a kernel away from the measured ones.
-  const double prefix = static_cast<double>(std::max(kernel.n, kernel.m)) / std::max(1.0, p.query);
-  return ResidualPoint{static_cast<int>(kernel.k) * 4 + (p.mixed ? 2 : 0) + (p.window > 0 ? 1 : 0),
-                       {0.5 * std::log2(std::max(1.0, p.sequences * p.heads)),
-                        0.5 * std::log2(std::max(1.0, p.query)),
-                        0.1 * std::log2(std::max(1.0, p.heads / p.kv_heads)),
-                        0.1 * std::log2(p.sequences), 2 * std::log2(prefix)}};
-}
-
-std::vector<double> PrefillFamily::transferred(const std::vector<double>& values,
-                                               const AcceleratorConfig& from,
-                                               const AcceleratorConfig& to,
-                                               Precision /*precision*/) const {
-  const auto of_unit = [](const AcceleratorConfig& a) {
-    return a.memory.bandwidth.value.base() / static_cast<double>(a.compute.units.value);
-  };
-  std::vector<double> moved = values;
-  moved[kTileBandwidth] *= std::sqrt(of_unit(from) / of_unit(to));
-  moved[kExponentials] *= exponentials_over(to, from);
-  return moved;
-}
-
-std::optional<BlockPlan> PrefillFamily::blocks(const Kernel& kernel,
-                                               const AcceleratorConfig& accelerator,
-                                               const double* v) const {
-  const Problem p = problem_of(kernel, accelerator, v[kExponentials]);
-  const TileTime t = tile_time(p, v);
-  const double flops = 4 * p.tile.rows * p.tile.columns * p.dim * p.more_work;  // of a step
-  const auto tiles = static_cast<std::size_t>(std::ceil(p.query / p.tile.rows));
-  BlockPlan plan;
-  plan.kinds.reserve(tiles);
-  plan.launch.reserve(tiles);
-  for (std::size_t i = 0; i < tiles; ++i) {
-    const bool last = i + 1 == tiles;
-    const auto [count, cut] =
-        tile_steps(static_cast<double>(i), {p.query, p.prefix, p.window}, p.tile);
-    BlockKind kind;
-    kind.fixed_us = (last ? t.last : t.full) + t.mask * cut;
-    kind.pipe_us = (last ? t.last_step : t.step) * count;
-    kind.memory_bytes = last ? t.last_bytes : t.tile_bytes;
-    kind.flops = flops * count;
-    plan.kinds.push_back(kind);
-    plan.launch.push_back({i, 1});
+/// Attention over a prompt, tile by tile: a block of query rows of one head meets the keys that it
+/// sees step by step. Tiles are handed out head after head, rows ascending, each multiprocessor
+/// taking the next when it is free; causal tiles get longer towards the end of a head, so the tail
+/// is that of prompt_tiles.h. Before the core runs a kernel that rotates queries and keys and
+/// writes the cache, as serving engines time it.
+///
+/// Time of a tile: a fixed part, its bytes over a share of the memory, and steps of
+/// `matrix_step` x (ideal time of the two products) + `exp_step` x (ideal time of the
+/// exponentials). Long kernels lose clock to the power limit once they keep the tensor cores busy.
+class PrefillFamily final : public KernelFamily {
+ public:
+  const std::vector<ParameterInfo>& parameters() const override {
+    static const std::vector<ParameterInfo> table = {
+        {"launch", "us", 0.1, 1000},
+        {"launch_other", "us", 0.1, 1000},
+        {"rotate_query", "us", 1e-3, 100},
+        {"rotate_key", "us", 1e-3, 100},
+        {"tile_bandwidth", "1", 0.05, 8},
+        {"tile", "us", 1e-3, 100},
+        {"short_tile", "us", 1e-3, 100},
+        {"short_tile_dim", "us", 1e-3, 100},
+        {"matrix_step", "1", 0.3, 10},
+        {"exp_step", "1", 1e-2, 10},
+        {"narrow_step", "us", 1e-3, 10},
+        {"mixed_step", "1", 0.7, 1.3},
+        {"mask", "us", 1e-3, 10},
+        {"window_step", "us", 1e-3, 20},
+        {"window_step_wide", "us", 1e-3, 20},
+        {"load_loss", "1", 1e-4, 0.4},
+        {"matrix_loss", "1", 1e-3, 1},
+        {"power_loss", "1", 1e-2, 2},
+        {"power_free", "1", 0.1, 0.5},
+        {"power_time", "us", 100, 30000},
+        {"ramp", "us", 1e-3, 20},
+        {"exponentials", "1", 1e-3, 1e3, false},
+    };
+    return table;
   }
-  plan.repeats = kernel.batch;
-  plan.machine.units = std::llround(p.units);
-  plan.machine.memory_bytes_per_us = p.memory;
-  // Losses are those of the closed form's time: they change by less than the tenth part of what
-  // the times differ by.
-  const TileWork work = tile_work(p, t);
-  const double core = makespan(p.tiles, p.units, work.longest, work.all);
-  plan.scale = losses_of(kernel, accelerator, p, work, core, v).all * p.more_work;
-  plan.launch_us = launch_of(p, v);
-  plan.extra_us = beside_tiles(p, v);
-  return plan;
-}
 
-namespace {
+  std::vector<double> priors(const AcceleratorConfig& accelerator, Precision) const override {
+    // Starting values near those that H200 and H100 share; a device of its own has its datasheet's
+    // rates in the ideal steps.
+    const double launch = accelerator.kernel.launch.value.base() * 1e6;
+    return {3 * launch, 4 * launch, 1.5, 0.3, 0.75, 2.8,  2.0, 0.2, 1.13, 0.75, 0.4,
+            0.96,       0.8,        3.0, 2.5, 0.02, 0.02, 0.6, 0.3, 2500, 0.6,  1};
+  }
 
-const PrefillFamily prefill_family;
-const RegisterTileFamily registered_prefill_tiles(
-    KernelClass::kAttentionPrefill, "attention over prompts by tiles, steps and waves",
-    prefill_family);
+  KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                  const double* v) const override {
+    const Problem p = problem_of(kernel, accelerator, v[kExponentials]);
+    const TileTime t = tile_time(p, v);
+    const TileWork work = tile_work(p, t);
+    const double core = makespan(p.tiles, p.units, work.longest, work.all);
+    const Losses losses = losses_of(kernel, accelerator, p, work, core, v);
+    KernelTime time;
+    time.launch_us = launch_of(p, v);
+    time.total_us = time.launch_us + (beside_tiles(p, v) + core * losses.all * p.more_work);
+    time.clock = 1 / losses.clock;
+    // Each tile of queries reads the keys and values of its steps.
+    time.cache_bytes = (p.steps.before + p.steps.last) * p.sequences * p.heads * p.tile.columns *
+                       p.dim * 2 * p.bytes * p.more_work;
+    time.loaded_bytes = time.cache_bytes;
+    time.computed = computed_over_seen(kernel, p);
+    return time;
+  }
+
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
+                                              const AcceleratorConfig& on) const override {
+    const Problem p = problem_of(kernel, on);
+    if (kernel.attention.backward) return std::nullopt;  // tables have forward passes only
+    // Scales by which errors stay alike on H200, where half and twice of them do as well within
+    // 0.05 %. A cached prefix, which no table has, takes a kernel away from the measured ones.
+    const double prefix =
+        static_cast<double>(std::max(kernel.n, kernel.m)) / std::max(1.0, p.query);
+    return ResidualPoint{
+        static_cast<int>(kernel.k) * 4 + (p.mixed ? 2 : 0) + (p.window > 0 ? 1 : 0),
+        {0.5 * std::log2(std::max(1.0, p.sequences * p.heads)),
+         0.5 * std::log2(std::max(1.0, p.query)),
+         0.1 * std::log2(std::max(1.0, p.heads / p.kv_heads)), 0.1 * std::log2(p.sequences),
+         2 * std::log2(prefix)}};
+  }
+
+  /// Tiles get more of a memory by the root of its bandwidth a unit; exponentials follow
+  /// compute.special.
+  std::vector<double> transferred(const std::vector<double>& values, const AcceleratorConfig& from,
+                                  const AcceleratorConfig& to, Precision) const override {
+    const auto of_unit = [](const AcceleratorConfig& a) {
+      return a.memory.bandwidth.value.base() / static_cast<double>(a.compute.units.value);
+    };
+    std::vector<double> moved = values;
+    moved[kTileBandwidth] *= std::sqrt(of_unit(from) / of_unit(to));
+    moved[kExponentials] *= exponentials_over(to, from);
+    return moved;
+  }
+
+  /// A kind of block for each row of tiles, in the order of a head; heads repeat it.
+  std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                                  const double* v) const override {
+    const Problem p = problem_of(kernel, accelerator, v[kExponentials]);
+    const TileTime t = tile_time(p, v);
+    const double flops = 4 * p.tile.rows * p.tile.columns * p.dim * p.more_work;  // of a step
+    const auto tiles = static_cast<std::size_t>(std::ceil(p.query / p.tile.rows));
+    BlockPlan plan;
+    plan.kinds.reserve(tiles);
+    plan.launch.reserve(tiles);
+    for (std::size_t i = 0; i < tiles; ++i) {
+      const bool last = i + 1 == tiles;
+      const auto [count, cut] =
+          tile_steps(static_cast<double>(i), {p.query, p.prefix, p.window}, p.tile);
+      BlockKind kind;
+      kind.fixed_us = (last ? t.last : t.full) + t.mask * cut;
+      kind.pipe_us = (last ? t.last_step : t.step) * count;
+      kind.memory_bytes = last ? t.last_bytes : t.tile_bytes;
+      kind.flops = flops * count;
+      plan.kinds.push_back(kind);
+      plan.launch.push_back({i, 1});
+    }
+    plan.repeats = kernel.batch;
+    plan.machine.units = std::llround(p.units);
+    plan.machine.memory_bytes_per_us = p.memory;
+    // Losses are those of the closed form's time: they change by less than the tenth part of what
+    // the times differ by.
+    const TileWork work = tile_work(p, t);
+    const double core = makespan(p.tiles, p.units, work.longest, work.all);
+    plan.scale = losses_of(kernel, accelerator, p, work, core, v).all * p.more_work;
+    plan.launch_us = launch_of(p, v);
+    plan.extra_us = beside_tiles(p, v);
+    return plan;
+  }
+};
+
+const RegisterTileFamily<PrefillFamily> registered_prefill_tiles(
+    KernelClass::kAttentionPrefill, "attention over prompts by tiles, steps and waves");
 
 }  // namespace
 }  // namespace orrery

@@ -22,10 +22,6 @@ double LoadHiding::resident(double step_bytes, double results_held, double tiles
   return std::max(1.0, std::floor(std::min({by_shared, by_results, most, tiles})));
 }
 
-double LoadHiding::step_us(double overlapped, double serial, double blocks) const {
-  return async_copy ? overlapped : std::max(overlapped, serial / blocks);
-}
-
 LoadHiding load_hiding(const AcceleratorConfig& accelerator) {
   LoadHiding hiding;
   if (!accelerator.core) return hiding;

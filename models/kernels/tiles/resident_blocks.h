@@ -21,7 +21,9 @@ struct LoadHiding {
   /// A step, or any number of them.
   /// @param overlapped when all its parts run beside each other
   /// @param serial when they run one after the other
-  double step_us(double overlapped, double serial, double blocks) const;
+  double step_us(double overlapped, double serial, double blocks) const {
+    return async_copy ? overlapped : std::max(overlapped, serial / blocks);
+  }
 };
 
 LoadHiding load_hiding(const AcceleratorConfig& accelerator);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/scan.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "models/kernels/device/cache_parts.h"
-#include "models/kernels/device/recurrence.h"
-#include "models/kernels/device/vector_lanes.h"
+#include "models/kernels/device/family.h"
+#include "models/kernels/device/unit_work.h"
 #include "models/kernels/tiles/matrix_product.h"
 #include "sim/machine/kernel_model.h"
 
@@ -61,63 +59,71 @@ double wave_loss(double blocks, const AcceleratorConfig& accelerator) {
   return std::ceil(waves) / waves;
 }
 
-}  // namespace
+/// Kernels of recurrent layers by the tiles of their published Triton implementations: a roofline
+/// over thread blocks that each make a tile of 64 x 64 results. In a block products follow the
+/// exponentials of decays, for a loop needs the ones to scale the operands of the others; tiles
+/// load their operands through the L2. Kernels without products stream rows, or are recurrences
+/// (models/kernels/device/unit_work.h).
+///
+/// Kernels that say their tile are those of flash-linear-attention: small ones, whose products take
+/// operands as they were loaded. Those that leave it to the library are Mamba-2's
+/// (state-spaces/mamba 2.2, mamba_ssm/ops/triton/ssd_*.py, 32 x 32 to 128 x 256): decays scale
+/// operands in registers in front of each product, and registers leave few warps. No table has been
+/// measured: parameters are estimates, but for what published times say (priors).
+class ScanFamily final : public KernelFamily {
+ public:
+  const std::vector<ParameterInfo>& parameters() const override {
+    static const std::vector<ParameterInfo> table = {
+        {"launch", "us", 0.1, 1000},
+        {"matrix_efficiency", "1", 0.02, 1.5},
+        {"vector_efficiency", "1", 0.02, 1.5},
+        {"memory_efficiency", "1", 0.05, 1},
+    };
+    return table;
+  }
 
-const std::vector<ParameterInfo>& ScanFamily::parameters() const {
-  static const std::vector<ParameterInfo> table = {
-      {"launch", "us", 0.1, 1000},
-      {"matrix_efficiency", "1", 0.02, 1.5},
-      {"vector_efficiency", "1", 0.02, 1.5},
-      {"memory_efficiency", "1", 0.05, 1},
-  };
-  return table;
-}
+  std::vector<double> priors(const AcceleratorConfig& accelerator,
+                             Precision precision) const override {
+    const KernelConfig& model = accelerator.kernel;
+    const Fact<double>* matrix = find_precision(model.matrix_efficiency, precision);
+    double efficiency = matrix ? matrix->value : 1;
+    const auto unit = accelerator.compute.matrix_per_clock.find(precision);
+    if (unit != accelerator.compute.matrix_per_clock.end() && unit->second.value > 0)
+      efficiency = std::min(efficiency, kFedLoaded / unit->second.value);
+    return {model.launch.value.base() * kMicro, efficiency, model.vector_efficiency.value,
+            kBusy * model.memory_efficiency.value};
+  }
 
-std::vector<double> ScanFamily::priors(const AcceleratorConfig& accelerator,
-                                       Precision precision) const {
-  const KernelConfig& model = accelerator.kernel;
-  const Fact<double>* matrix = find_precision(model.matrix_efficiency, precision);
-  double efficiency = matrix ? matrix->value : 1;
-  const auto unit = accelerator.compute.matrix_per_clock.find(precision);
-  if (unit != accelerator.compute.matrix_per_clock.end() && unit->second.value > 0)
-    efficiency = std::min(efficiency, kFedLoaded / unit->second.value);
-  return {model.launch.value.base() * kMicro, efficiency, model.vector_efficiency.value,
-          kBusy * model.memory_efficiency.value};
-}
-
-KernelTime ScanFamily::time(const Kernel& kernel, const AcceleratorConfig& accelerator,
-                            const double* v) const {
-  const double bytes = (kernel.read + kernel.written).base();
-  // One share of the memory is fitted, to rows of either kind: what lies between them stays.
-  const double busy = v[kMemoryEfficiency] * (is_small(kernel) ? 1 : kFewWarps / kBusy);
-  const double memory = bytes / (memory_rate(accelerator) * busy);
-  const double vector = vector_us(kernel, accelerator) / v[kVectorEfficiency];
-  KernelTime time;
-  time.launch_us = v[kLaunch];
-  if (kernel.matrix_flops.base() == 0) {
-    const double computed =
-        is_recurrence(kernel) ? recurrence_us(kernel, accelerator, vector) : vector;
-    time.total_us = v[kLaunch] + std::max(memory, computed);
+  KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                  const double* v) const override {
+    const double bytes = (kernel.read + kernel.written).base();
+    // One share of the memory is fitted, to rows of either kind: what lies between them stays.
+    const double busy = v[kMemoryEfficiency] * (is_small(kernel) ? 1 : kFewWarps / kBusy);
+    const double memory = bytes / (memory_rate(accelerator) * busy);
+    const double vector = vector_us(kernel, accelerator) / v[kVectorEfficiency];
+    KernelTime time;
+    time.launch_us = v[kLaunch];
+    if (kernel.matrix_flops.base() == 0) {
+      const double computed =
+          is_recurrence(kernel) ? recurrence_us(kernel, accelerator, vector) : vector;
+      time.total_us = v[kLaunch] + std::max(memory, computed);
+      return time;
+    }
+    const double matrix = (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro /
+                          (v[kMatrixEfficiency] * (is_small(kernel) ? 1 : kFedScaled / kFedLoaded));
+    const double blocks = static_cast<double>(kernel.batch) * tiles(kernel.m) * tiles(kernel.n);
+    const double loaded = blocks * 2 * kTile * static_cast<double>(kernel.k) * kOperandBytes;
+    const double cache = accelerator.cache ? loaded / cache_rate(accelerator) : 0;
+    const double computed = (matrix + vector) * wave_loss(blocks, accelerator);
+    time.loaded_bytes = loaded;
+    time.cache_bytes = std::max(bytes, loaded);
+    time.total_us = v[kLaunch] + std::max({computed, memory, cache});
     return time;
   }
-  const double matrix = (kernel.matrix_flops / matrix_peak(accelerator, kernel)).base() * kMicro /
-                        (v[kMatrixEfficiency] * (is_small(kernel) ? 1 : kFedScaled / kFedLoaded));
-  const double blocks = static_cast<double>(kernel.batch) * tiles(kernel.m) * tiles(kernel.n);
-  const double loaded = blocks * 2 * kTile * static_cast<double>(kernel.k) * kOperandBytes;
-  const double cache = accelerator.cache ? loaded / cache_rate(accelerator) : 0;
-  const double computed = (matrix + vector) * wave_loss(blocks, accelerator);
-  time.loaded_bytes = loaded;
-  time.cache_bytes = std::max(bytes, loaded);
-  time.total_us = v[kLaunch] + std::max({computed, memory, cache});
-  return time;
-}
+};
 
-namespace {
-
-const ScanFamily scan_family;
-const RegisterTileFamily registered_scan_tiles(KernelClass::kScan,
-                                               "scans of state-space layers by tiles of chunks",
-                                               scan_family);
+const RegisterTileFamily<ScanFamily> registered_scan_tiles(
+    KernelClass::kScan, "scans of state-space layers by tiles of chunks");
 
 }  // namespace
 }  // namespace orrery

@@ -9,7 +9,6 @@
 #include "sim/app/pricing/power_trace.h"
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
-#include "sim/machine/die_spread.h"
 #include "sim/network/flow_network.h"
 #include "sim/replay/steady_rounds.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/machine/die_spread.h"
+#include "sim/machine/clock.h"
 #include "workloads/layers/attention/context_parallel.h"
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/residuals.h"

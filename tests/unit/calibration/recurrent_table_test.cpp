@@ -9,11 +9,10 @@
 
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/measured_model.h"
-#include "models/kernels/tiles/scan.h"
-#include "models/kernels/tiles/sparse.h"
 #include "sim/config/load.h"
 #include "tests/unit/importers/scratch.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/operator_kernels.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
@@ -158,7 +157,7 @@ TEST_F(RecurrentTables, WrongRowsSayWhatIsMeant) {
 TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheMemoryOfBothKindsOfScans) {
   // Convolutions do not say their tile and keep less of the memory busy than updates of states do,
   // by a factor of the model: one parameter is behind both.
-  const ScanFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kScan);
   std::vector<double> truth = family.priors(shipped_accelerator("h200_sxm"), Precision::kBf16);
   truth[parameter_index(family, "launch")] = 3.1;
   truth[parameter_index(family, "memory_efficiency")] = 0.83;
@@ -175,7 +174,7 @@ TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheMemoryOfBothKindsOfSca
 }
 
 TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheCacheOfSelections) {
-  const SparseFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kSparse);
   std::vector<double> truth = family.priors(shipped_accelerator("h200_sxm"), Precision::kBf16);
   truth[parameter_index(family, "launch")] = 2.2;
   truth[parameter_index(family, "memory_efficiency")] = 0.47;
@@ -193,7 +192,7 @@ TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheCacheOfSelections) {
 class RecurrentFit : public RecurrentTables {
  protected:
   Calibration calibration() {
-    const ScanFamily family;
+    const KernelFamily& family = tile_family(KernelClass::kScan);
     std::vector<double> truth = family.priors(shipped_accelerator("h200_sxm"), Precision::kBf16);
     truth[parameter_index(family, "launch")] = 3.1;
     return fitted(table_of(kRecurrentHeader, recurrent_rows(), family, truth));

@@ -9,7 +9,6 @@
 #include <fstream>
 
 #include "sim/config/diagnostics.h"
-#include "sim/config/packed_file.h"
 #include "sim/units/sha256.h"
 
 namespace orrery::byte_source_test {

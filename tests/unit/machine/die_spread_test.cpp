@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/machine/die_spread.h"
+#include "sim/machine/clock.h"
 
 #include <gtest/gtest.h>
 

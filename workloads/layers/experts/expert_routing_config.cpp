@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/config/byte_source.h"
 #include "sim/config/csv.h"
-#include "sim/config/packed_file.h"
 #include "sim/config/schema.h"
 #include "sim/units/hash.h"
 #include "workloads/base/limits.h"

@@ -22,7 +22,7 @@ struct ScanProducts {
 Kernel scan_products(const char* name, ScanProducts p, double flops, double read, double written);
 
 /// The same in the small thread blocks of flash-linear-attention, 64 tokens and 64 columns
-/// (models/kernels/tiles/scan.h).
+/// (models/kernels/tiles/scan.cpp).
 Kernel block_pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost);
 Kernel block_products(const char* name, ScanProducts p, double flops, double read, double written);
 

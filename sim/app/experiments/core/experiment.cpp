@@ -10,7 +10,7 @@
 #include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/config/override.h"
-#include "sim/config/relations.h"
+#include "sim/config/schema.h"
 #include "sim/machine/doubts.h"
 #include "sim/machine/what_if.h"
 #include "sim/units/comma_separated.h"

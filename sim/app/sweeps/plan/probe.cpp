@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/config/leaf.h"
-#include "sim/config/relations.h"
+#include "sim/config/schema.h"
 
 namespace orrery {
 namespace {

@@ -25,8 +25,7 @@ class SortFamily final : public KernelFamily {
                                                      {"memory_efficiency", "1", 0.05, 1}};
     return table;
   }
-  std::vector<double> priors(const AcceleratorConfig& /*accelerator*/,
-                             Precision /*precision*/) const override {
+  std::vector<double> priors(const AcceleratorConfig& /*accelerator*/, Precision) const override {
     return {2, 0.5};
   }
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
@@ -40,8 +39,7 @@ class SortFamily final : public KernelFamily {
   }
 };
 
-const SortFamily sort_family;
-const RegisterTileFamily registered_sort(kSort, "a pass for each bit", sort_family);
+const RegisterTileFamily<SortFamily> registered_sort(kSort, "a pass for each bit");
 
 /// 32 bits of 10^6 keys.
 Kernel sort() {

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "models/kernels/tiles/gemm.h"
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::block_scaled_gemm_test {
 namespace {
@@ -25,7 +25,9 @@ const std::vector<double> kH200 = {1.6, .82, .6,  3.2, .78, .16, 3400, .83,  2.6
                                    1.8, .83, .95, 1,   1,   .37, 1.23, .046, .94};
 
 double time_us(const Kernel& kernel, const std::string& on = "h200_sxm") {
-  return GemmFamily().time(kernel, shipped_accelerator(on), kH200.data()).total_us;
+  return tile_family(KernelClass::kGemm)
+      .time(kernel, shipped_accelerator(on), kH200.data())
+      .total_us;
 }
 
 TEST(BlockScaledGemm, RunsOnInstructionsOf64RowsAlone) {

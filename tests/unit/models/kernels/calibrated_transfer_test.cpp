@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/tiles/gemm.h"
 #include "sim/config/load.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::calibrated_transfer_test {
 namespace {
@@ -50,24 +50,29 @@ double time_us(const KernelCost& cost) { return to_seconds(cost.duration).base()
 TEST(CalibratedTransfer, TheFittedDeviceKeepsItsValues) {
   const AcceleratorConfig h200 = device("h200_sxm");
   const CalibratedModel model(fitted());
-  std::vector<double> values = GemmFamily().priors(h200, Precision::kBf16);
-  values[parameter_index(GemmFamily(), "epilogue")] = 1;
+  std::vector<double> values = tile_family(KernelClass::kGemm).priors(h200, Precision::kBf16);
+  values[parameter_index(tile_family(KernelClass::kGemm), "epilogue")] = 1;
   const KernelCost cost = model.cost(product(Precision::kBf16), h200);
-  EXPECT_NEAR(time_us(cost),
-              GemmFamily().time(product(Precision::kBf16), h200, values.data()).total_us, 1e-5);
+  EXPECT_NEAR(
+      time_us(cost),
+      tile_family(KernelClass::kGemm).time(product(Precision::kBf16), h200, values.data()).total_us,
+      1e-5);
   EXPECT_EQ(cost.provenance, Provenance::kCalibrated);
 }
 
 TEST(CalibratedTransfer, AnotherDeviceGetsThemByDataSheetAndIsExtrapolated) {
   const AcceleratorConfig h200 = device("h200_sxm"), h100 = device("h100_sxm");
   const CalibratedModel model(fitted());
-  std::vector<double> values = GemmFamily().priors(h200, Precision::kBf16);
-  values[parameter_index(GemmFamily(), "epilogue")] = 1;
-  values = GemmFamily().transferred(values, h200, h100, Precision::kBf16);
-  EXPECT_NEAR(values[parameter_index(GemmFamily(), "epilogue")], 4.8 / 3.35, 1e-9);
+  std::vector<double> values = tile_family(KernelClass::kGemm).priors(h200, Precision::kBf16);
+  values[parameter_index(tile_family(KernelClass::kGemm), "epilogue")] = 1;
+  values = tile_family(KernelClass::kGemm).transferred(values, h200, h100, Precision::kBf16);
+  EXPECT_NEAR(values[parameter_index(tile_family(KernelClass::kGemm), "epilogue")], 4.8 / 3.35,
+              1e-9);
   const KernelCost cost = model.cost(product(Precision::kBf16), h100);
-  EXPECT_NEAR(time_us(cost),
-              GemmFamily().time(product(Precision::kBf16), h100, values.data()).total_us, 1e-5);
+  EXPECT_NEAR(
+      time_us(cost),
+      tile_family(KernelClass::kGemm).time(product(Precision::kBf16), h100, values.data()).total_us,
+      1e-5);
   EXPECT_EQ(cost.provenance, Provenance::kExtrapolated);
 }
 

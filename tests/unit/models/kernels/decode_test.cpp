@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/decode.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::decode_test {
 namespace {
@@ -46,7 +46,7 @@ Precision wide_of(const AcceleratorConfig& on) {
 }
 
 double time_us(const Step& step, const AcceleratorConfig& on) {
-  const DecodeFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kAttentionDecode);
   Kernel k = kernel(step);
   k.precision = wide_of(on);
   return family.time(k, on, family.priors(on, k.precision).data()).total_us;
@@ -97,7 +97,7 @@ TEST(Decode, TheWidthOfACacheIsReadFromItsBytesToo) {
   const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
   Kernel unmarked = kernel({16, 4096, 32, 4, 128, 0, 1});
   unmarked.attention.wide_queries = false;
-  const DecodeFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kAttentionDecode);
   EXPECT_EQ(family.time(unmarked, h200, family.priors(h200, Precision::kBf16).data()).total_us,
             time_us({16, 4096, 32, 4, 128, 0, 1}, h200));
 }
@@ -189,7 +189,7 @@ TEST(Decode, QueriesThatShareAHeadCostLessThanHeadsOfTheirOwn) {
 }
 
 TEST(Decode, EveryParameterMovesSomeKernel) {
-  const DecodeFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kAttentionDecode);
   const std::size_t count = family.parameters().size();
   std::vector<bool> moved(count);
   for (const char* name : {"a100_sxm", "h200_sxm", "b200_sxm"}) {
@@ -211,7 +211,7 @@ TEST(Decode, EveryParameterMovesSomeKernel) {
 }
 
 TEST(Decode, PriorsLieInsideTheirLimits) {
-  const DecodeFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kAttentionDecode);
   for (const std::string& name : kDevices) {
     const std::vector<double> values = family.priors(shipped_accelerator(name), Precision::kBf16);
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -222,7 +222,7 @@ TEST(Decode, PriorsLieInsideTheirLimits) {
 }
 
 TEST(Decode, KernelsOfALibraryHavePartsOfTheirOwn) {
-  const DecodeFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kAttentionDecode);
   const AcceleratorConfig h200 = shipped_accelerator("h200_sxm"),
                           b200 = shipped_accelerator("b200_sxm");
   const auto part = [&](const Step& step, const AcceleratorConfig& on) {

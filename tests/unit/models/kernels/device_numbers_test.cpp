@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/device_numbers.h"
+#include "models/kernels/same_machine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/dispatch_tail.h"
+#include "models/kernels/tiles/prompt_tiles.h"
 
 #include <gtest/gtest.h>
 

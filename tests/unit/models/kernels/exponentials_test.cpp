@@ -3,11 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/device/unit_clock.h"
-#include "models/kernels/tiles/mla.h"
-#include "models/kernels/tiles/prefill.h"
+#include "models/kernels/device/unit_work.h"
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::exponentials_test {
 namespace {
@@ -46,7 +45,7 @@ double time_us(const KernelFamily& family, const Kernel& kernel, std::vector<dou
 }
 
 double prefill_us(double factor) {
-  const PrefillFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kAttentionPrefill);
   std::vector<double> values = family.priors(b200(), Precision::kBf16);
   const auto set = [&](const char* name, double value) {
     values[parameter_index(family, name)] = value;
@@ -77,7 +76,7 @@ TEST(Exponentials, HalfAsManyMakeThemTakeTwiceAsLong) {
 // 256 x 64 / (16 x 1856 MHz) = 0.5517 us. Fitted 1.23 of the products: 0.8485 us, 0.1173 us above
 // 1.06 of them; half of that is saved.
 TEST(Exponentials, OfLatentAttentionOnlyWhatProductsDoNotHideIsSaved) {
-  const MlaPrefillFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kMlaPrefill);
   std::vector<double> values = family.priors(b200(), Precision::kBf16);
   const auto set = [&](const char* name, double value) {
     values[parameter_index(family, name)] = value;
@@ -96,7 +95,7 @@ TEST(Exponentials, OfLatentAttentionOnlyWhatProductsDoNotHideIsSaved) {
 }
 
 TEST(Exponentials, TheFittedDeviceKeepsItsTimesWhateverItsFileSays) {
-  const PrefillFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kAttentionPrefill);
   const std::vector<double> values = family.priors(b200(), Precision::kBf16);
   const AcceleratorConfig other = with_exponentials(1.06);  // counted at the boost clock
   EXPECT_EQ(family.transferred(values, other, other, Precision::kBf16), values);

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::gemm_test {
 namespace {
@@ -36,7 +36,7 @@ const std::vector<double> kH200 = {1.565, .838, .752, 1.328, .900, .218, 3146, 1
 
 double time_us(const Kernel& kernel,
                const AcceleratorConfig& accelerator = shipped_accelerator("h200_sxm")) {
-  return GemmFamily().time(kernel, accelerator, kH200.data()).total_us;
+  return tile_family(KernelClass::kGemm).time(kernel, accelerator, kH200.data()).total_us;
 }
 
 double time_us(std::int64_t m, std::int64_t n, std::int64_t k) { return time_us(product(m, n, k)); }
@@ -139,7 +139,9 @@ TEST(Gemm, ASweepOverRowsHasStepsOfTheTile) {
     kernel.tile = {128, 256};
     std::vector<double> whole = kH200;
     whole[11] = 1;  // a last wave counts as a full one
-    return GemmFamily().time(kernel, shipped_accelerator("h200_sxm"), whole.data()).total_us;
+    return tile_family(KernelClass::kGemm)
+        .time(kernel, shipped_accelerator("h200_sxm"), whole.data())
+        .total_us;
   };
   EXPECT_NEAR(tiled(16 * 128), tiled(15 * 128 + 1), 0.01 * tiled(2048));
   EXPECT_GT(tiled(16 * 128 + 1), 1.8 * tiled(16 * 128));
@@ -249,8 +251,8 @@ TEST(Gemm, EveryPrecisionOfTheDeviceHasATime) {
                                     Precision::kBf16, Precision::kTf32}) {
     Kernel kernel = product(8192, 8192, 8192);
     kernel.precision = precision;
-    const auto priors = GemmFamily().priors(b200, precision);
-    const double now = GemmFamily().time(kernel, b200, priors.data()).total_us;
+    const auto priors = tile_family(KernelClass::kGemm).priors(b200, precision);
+    const double now = tile_family(KernelClass::kGemm).time(kernel, b200, priors.data()).total_us;
     EXPECT_GE(now, before) << to_string(precision);
     before = now;
   }
@@ -259,16 +261,19 @@ TEST(Gemm, EveryPrecisionOfTheDeviceHasATime) {
 TEST(Gemm, TransferFollowsTheDataSheets) {
   const AcceleratorConfig h200 = shipped_accelerator("h200_sxm"),
                           h100 = shipped_accelerator("h100_sxm");
-  const auto same = GemmFamily().transferred(kH200, h200, h200, Precision::kBf16);
+  const auto same =
+      tile_family(KernelClass::kGemm).transferred(kH200, h200, h200, Precision::kBf16);
   EXPECT_EQ(same, kH200);
   // The same units at the same clock; the epilogue has 3.35 of 4.8 TB/s.
-  const auto moved = GemmFamily().transferred(kH200, h200, h100, Precision::kBf16);
+  const auto moved =
+      tile_family(KernelClass::kGemm).transferred(kH200, h200, h100, Precision::kBf16);
   EXPECT_NEAR(moved[7], kH200[7], 1e-9);
   EXPECT_NEAR(moved[9], kH200[9] * 4.8 / 3.35, 1e-9);
   EXPECT_EQ(moved[11], kH200[11]);
   // Another generation has other last waves, and twice the work of a unit and clock.
   const auto blackwell =
-      GemmFamily().transferred(kH200, h200, shipped_accelerator("b200_sxm"), Precision::kBf16);
+      tile_family(KernelClass::kGemm)
+          .transferred(kH200, h200, shipped_accelerator("b200_sxm"), Precision::kBf16);
   EXPECT_EQ(blackwell[11], 1);
   EXPECT_LT(blackwell[7], 0.6 * kH200[7]);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/grouped_gemm.h"
 
 #include <gtest/gtest.h>
 
 #include "sim/config/load.h"
 #include "sim/machine/kernel_model.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::grouped_gemm_test {
 namespace {
@@ -36,7 +36,7 @@ Kernel product(const ExpertLoad& load, Precision precision) {
 
 double time_us(const ExpertLoad& load, Precision precision = Precision::kBf16) {
   static const AcceleratorConfig h200 = device("h200_sxm");
-  const GroupedGemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGroupedGemm);
   const std::vector<double> values = family.priors(h200, precision);
   return family.time(product(load, precision), h200, values.data()).total_us;
 }
@@ -44,7 +44,7 @@ double time_us(const ExpertLoad& load, Precision precision = Precision::kBf16) {
 BlockPlan plan_of(const ExpertLoad& load, Precision precision = Precision::kBf16,
                   double waves = 0.9) {
   static const AcceleratorConfig h200 = device("h200_sxm");
-  const GroupedGemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGroupedGemm);
   std::vector<double> values = family.priors(h200, precision);
   values[parameter_index(family, "waves")] = waves;
   return family.blocks(product(load, precision), h200, values.data()).value();
@@ -152,7 +152,7 @@ TEST(GroupedGemm, MoreTokensThanABlockSortsTakeMorePasses) {
 TEST(GroupedGemm, KernelsWithoutALoadAreEven) {
   Kernel kernel = product(even_load(8, 1024, 8), Precision::kBf16);
   const AcceleratorConfig h200 = device("h200_sxm");
-  const GroupedGemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGroupedGemm);
   const std::vector<double> values = family.priors(h200, Precision::kBf16);
   const double with = family.time(kernel, h200, values.data()).total_us;
   kernel.load = {};
@@ -230,7 +230,7 @@ TEST(GroupedGemm, ARaggedLoadTakesAtLeastAsLongAsAnEvenOneInTiles) {
 
 TEST(GroupedGemm, ResidualsTellProductsOfOtherShapesApart) {
   const AcceleratorConfig h200 = device("h200_sxm");
-  const GroupedGemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGroupedGemm);
   const auto near = family.residual_point(product(even_load(8, 64, 8), Precision::kFp8), h200);
   const auto far = family.residual_point(product(even_load(8, 1024, 8), Precision::kFp8), h200);
   ASSERT_TRUE(near && far);

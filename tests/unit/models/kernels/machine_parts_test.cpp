@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/tiles/gemm.h"
-#include "models/kernels/tiles/grouped_gemm.h"
 #include "models/kernels/tiles/matrix_product.h"
 #include "sim/config/diagnostics.h"
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::machine_parts_test {
 namespace {
@@ -31,15 +30,10 @@ Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t clus
   return kernel;
 }
 
-template <class Family>
 double time_us(const Kernel& kernel, const AcceleratorConfig& on) {
-  const Family family;
+  const KernelFamily& family = tile_family(kernel.kind);
   const std::vector<double> priors = family.priors(on, kernel.precision);
   return family.time(kernel, on, priors.data()).total_us;
-}
-
-double time_us(const Kernel& kernel, const AcceleratorConfig& on) {
-  return time_us<GemmFamily>(kernel, on);
 }
 
 AcceleratorConfig h100() { return shipped_accelerator("h100_sxm"); }
@@ -77,9 +71,9 @@ TEST(Clusters, WhatTheyCannotFillTakesAnotherWave) {
   const auto tiles = [](std::int64_t count, std::int64_t cluster) {
     Kernel kernel = product(count / 4 * 128, 1024, 16384, cluster);
     kernel.tile = {128, 256};
-    std::vector<double> whole = GemmFamily().priors(h100(), Precision::kBf16);
+    std::vector<double> whole = tile_family(KernelClass::kGemm).priors(h100(), Precision::kBf16);
     whole[11] = 1;  // a last wave counts as a full one
-    return GemmFamily().time(kernel, h100(), whole.data()).total_us;
+    return tile_family(KernelClass::kGemm).time(kernel, h100(), whole.data()).total_us;
   };
   EXPECT_LT(tiles(132, 2), 1.2 * tiles(120, 2));
   EXPECT_LT(tiles(120, 8), 1.2 * tiles(100, 8));
@@ -88,7 +82,7 @@ TEST(Clusters, WhatTheyCannotFillTakesAnotherWave) {
 
 TEST(Clusters, BlocksAreDealtOutToTheUnitsThatClustersFill) {
   const Kernel kernel = product(4096, 4096, 4096, 8);
-  const GemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGemm);
   const std::vector<double> priors = family.priors(h100(), Precision::kBf16);
   EXPECT_EQ(family.blocks(kernel, h100(), priors.data())->machine.units, 120);
 }
@@ -181,7 +175,7 @@ TEST(CacheParts, ASlowWayHoldsUpProductsThatTheCacheFeeds) {
 
 // Fits have the far hits of the device in them: only a change of them counts.
 TEST(CacheParts, AFitIsMovedByWhatChanges) {
-  const GemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGemm);
   const std::vector<double> fitted = family.priors(h100(), Precision::kBf16);
   EXPECT_EQ(family.transferred(fitted, h100(), h100(), Precision::kBf16), fitted);
   AcceleratorConfig slower = h100();
@@ -216,8 +210,7 @@ TEST(AsyncCopy, NeverSlows) {
             Kernel experts = kernel;
             experts.kind = KernelClass::kGroupedGemm;
             experts.batch = 8;
-            EXPECT_LE(time_us<GroupedGemmFamily>(experts, with),
-                      time_us<GroupedGemmFamily>(experts, without))
+            EXPECT_LE(time_us(experts, with), time_us(experts, without))
                 << name << " " << blocks << ": experts " << m << " " << n << " " << k;
           }
     }
@@ -264,7 +257,7 @@ TEST(AsyncCopy, ADeviceWithoutItWantsResidentBlocks) {
 // Tiles that wait for their loads wait where they are played, too.
 TEST(AsyncCopy, TilesAgreeWithTheClosedForm) {
   const AcceleratorConfig alone = without_async_copy(h100(), 1);
-  const GemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGemm);
   const std::vector<double> priors = family.priors(alone, Precision::kBf16);
   const Kernel kernel = product(8192, 8192, 8192);
   const auto plan = family.blocks(kernel, alone, priors.data());

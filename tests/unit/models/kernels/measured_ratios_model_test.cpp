@@ -4,9 +4,8 @@
 #include <cmath>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/tiles/gemm.h"
-#include "models/kernels/tiles/prefill.h"
 #include "sim/config/load.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::measured_ratios_model_test {
 namespace {
@@ -161,7 +160,7 @@ TEST(ResidualPoint, OfAttentionKeepsCodePathsApart) {
   kernel.attention = {.sequences = 2, .kv_heads = 8};
   const AcceleratorConfig accelerator = h200();
   const auto part = [&](const Kernel& k) {
-    return PrefillFamily().residual_point(k, accelerator)->part;
+    return tile_family(KernelClass::kAttentionPrefill).residual_point(k, accelerator)->part;
   };
   Kernel windowed = kernel, wider = kernel, unwindowed = kernel;
   windowed.attention.window = 128;
@@ -171,7 +170,7 @@ TEST(ResidualPoint, OfAttentionKeepsCodePathsApart) {
   EXPECT_NE(part(wider), part(kernel));
   EXPECT_EQ(part(unwindowed), part(kernel));
   kernel.attention.backward = true;  // no table has one
-  EXPECT_FALSE(PrefillFamily().residual_point(kernel, accelerator));
+  EXPECT_FALSE(tile_family(KernelClass::kAttentionPrefill).residual_point(kernel, accelerator));
 }
 
 }  // namespace

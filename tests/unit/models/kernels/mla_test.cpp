@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/mla.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +9,7 @@
 
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::mla_test {
 namespace {
@@ -64,8 +64,8 @@ Precision products_of(const Kernel& kernel, const AcceleratorConfig& on) {
 
 double time_us(Kernel kernel, const AcceleratorConfig& on) {
   kernel.precision = wide_of(on);
-  const MlaPrefillFamily prefill;
-  const MlaDecodeFamily decode;
+  const KernelFamily& prefill = tile_family(KernelClass::kMlaPrefill);
+  const KernelFamily& decode = tile_family(KernelClass::kMlaDecode);
   const KernelFamily& family =
       kernel.kind == KernelClass::kMlaPrefill ? static_cast<const KernelFamily&>(prefill) : decode;
   return family.time(kernel, on, family.priors(on, kernel.precision).data()).total_us;
@@ -188,7 +188,7 @@ TEST(Mla, DecodeOnBlackwellRunsLargeClustersTwice) {
 }
 
 TEST(Mla, RatiosOnBlackwellAreSharedByHeadsOfOneTile) {
-  const MlaDecodeFamily decode;
+  const KernelFamily& decode = tile_family(KernelClass::kMlaDecode);
   const AcceleratorConfig on = shipped_accelerator("b200_sxm");
   const auto point = [&](std::int64_t heads) {
     return *decode.residual_point(token(32, 4096, heads), on);
@@ -256,8 +256,8 @@ std::vector<bool> moved_by(const KernelFamily& family, KernelClass kind) {
 }
 
 TEST(Mla, EveryParameterMovesSomeKernel) {
-  const MlaPrefillFamily prefill;
-  const MlaDecodeFamily decode;
+  const KernelFamily& prefill = tile_family(KernelClass::kMlaPrefill);
+  const KernelFamily& decode = tile_family(KernelClass::kMlaDecode);
   const std::vector<bool> by_prefill = moved_by(prefill, KernelClass::kMlaPrefill);
   for (std::size_t i = 0; i < by_prefill.size(); ++i)
     EXPECT_TRUE(by_prefill[i]) << prefill.parameters()[i].name;
@@ -267,8 +267,8 @@ TEST(Mla, EveryParameterMovesSomeKernel) {
 }
 
 TEST(Mla, PriorsLieInsideTheirLimits) {
-  const MlaPrefillFamily prefill;
-  const MlaDecodeFamily decode;
+  const KernelFamily& prefill = tile_family(KernelClass::kMlaPrefill);
+  const KernelFamily& decode = tile_family(KernelClass::kMlaDecode);
   for (const KernelFamily* family : std::vector<const KernelFamily*>{&prefill, &decode}) {
     for (const std::string& name : kDevices) {
       const std::vector<double> values =

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "models/kernels/calibrated_model.h"
-#include "models/kernels/tiles/grouped_gemm.h"
 #include "sim/config/load.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::narrow_weights_test {
 namespace {
@@ -37,7 +37,7 @@ Kernel streaming_product(Precision precision, WeightFormat weights = {}) {
 
 double prior_us(const std::string& name, const Kernel& kernel) {
   const AcceleratorConfig device = narrow_device(name);
-  const GroupedGemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGroupedGemm);
   const auto values = family.priors(device, kernel.precision);
   return family.time(kernel, device, values.data()).total_us;
 }

@@ -2,9 +2,9 @@
 // What the power cap does to products, with priors alone.
 #include <gtest/gtest.h>
 
-#include "models/kernels/tiles/gemm.h"
 #include "sim/config/load.h"
 #include "sim/machine/clock.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::power_state_test {
 namespace {
@@ -24,7 +24,7 @@ double rate(std::int64_t size, const AcceleratorConfig& device) {
   kernel.matrix_flops = Flops(2 * side * side * side);
   kernel.read = Bytes(4 * side * side);
   kernel.written = Bytes(2 * side * side);
-  const GemmFamily family;
+  const KernelFamily& family = tile_family(KernelClass::kGemm);
   const std::vector<double> priors = family.priors(device, Precision::kBf16);
   return kernel.matrix_flops.base() / family.time(kernel, device, priors.data()).total_us / 1e6;
 }

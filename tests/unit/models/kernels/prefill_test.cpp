@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/prefill.h"
 
 #include <gtest/gtest.h>
 
 #include "sim/machine/kernel_model.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::prefill_test {
 namespace {
@@ -40,7 +40,7 @@ const std::vector<double> kH200 = {
     0.9611, 0.7747,  3.1453, 2.4228, 0.0001,       0.001, 0.7033, 0.3208, 2523.3, 0.8389, 1};
 
 double time_us(const Prompt& prompt, std::vector<double> values = kH200) {
-  return PrefillFamily()
+  return tile_family(KernelClass::kAttentionPrefill)
       .time(kernel(prompt), shipped_accelerator("h200_sxm"), values.data())
       .total_us;
 }
@@ -73,7 +73,9 @@ TEST(Prefill, NoKernelBeatsTheMatrixPeak) {
 }
 
 double computed(Kernel prompt) {
-  return PrefillFamily().time(prompt, shipped_accelerator("h200_sxm"), kH200.data()).computed;
+  return tile_family(KernelClass::kAttentionPrefill)
+      .time(prompt, shipped_accelerator("h200_sxm"), kH200.data())
+      .computed;
 }
 
 // Tiles of 128 x 128 on an H200: row i of tiles takes i + 1 steps, 36 of 1,024 tokens, where
@@ -109,7 +111,9 @@ TEST(Prefill, AWindowCostsNoMoreThanNone) {
 double time_of_end_us(std::int64_t query, std::int64_t context, std::int64_t window = 0) {
   Kernel end = kernel({1, query, 32, 8, 128, window});
   end.n = context;
-  return PrefillFamily().time(end, shipped_accelerator("h200_sxm"), kH200.data()).total_us;
+  return tile_family(KernelClass::kAttentionPrefill)
+      .time(end, shipped_accelerator("h200_sxm"), kH200.data())
+      .total_us;
 }
 
 TEST(Prefill, EarlierKeysAreStepsOfEveryTile) {
@@ -156,7 +160,9 @@ TEST(Prefill, WithoutAMaskWorkIsThatOfAllPairs) {
     Kernel k = kernel({1, query, 32, 8, 128});
     k.n = keys;
     k.matrix_flops = Flops(4.0 * 32 * 128 * static_cast<double>(query * keys));
-    return PrefillFamily().time(k, shipped_accelerator("h200_sxm"), kH200.data()).total_us;
+    return tile_family(KernelClass::kAttentionPrefill)
+        .time(k, shipped_accelerator("h200_sxm"), kH200.data())
+        .total_us;
   };
   // Half of the pairs lie above the diagonal.
   EXPECT_NEAR(all_pairs(8192, 8192) / time_us({1, 8192, 32, 8, 128}), 2, 0.1);
@@ -169,7 +175,8 @@ TEST(Prefill, ABackwardPassTakesItsFlopsLonger) {
   backward.matrix_flops = backward.matrix_flops * 2.5;
   const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
   const double forward = time_us({1, 8192, 32, 8, 128});
-  const double time = PrefillFamily().time(backward, h200, kH200.data()).total_us;
+  const double time =
+      tile_family(KernelClass::kAttentionPrefill).time(backward, h200, kH200.data()).total_us;
   EXPECT_GT(time, 2.2 * forward);
   EXPECT_LT(time, 2.5 * forward);
 }

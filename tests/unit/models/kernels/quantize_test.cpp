@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/quantize.h"
 
 #include <gtest/gtest.h>
 
 #include "models/kernels/device/family.h"
 #include "models/kernels/device/roofline.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::quantize_test {
 namespace {
@@ -27,14 +27,13 @@ Kernel quantisation(std::int64_t rows, std::int64_t columns) {
 const std::vector<double> kValues = {10, 0.25, 0.1, 512, 2};
 
 double time_us(std::int64_t rows, std::int64_t columns) {
-  return QuantizeFamily()
+  return tile_family(KernelClass::kQuantize)
       .time(quantisation(rows, columns), shipped_accelerator("h200_sxm"), kValues.data())
       .total_us;
 }
 
 TEST(Quantize, IsTheModelOfTiles) {
-  EXPECT_NE(dynamic_cast<const QuantizeFamily*>(family_of("tiles", KernelClass::kQuantize).family),
-            nullptr);
+  EXPECT_TRUE(tile_families().contains(KernelClass::kQuantize));
   EXPECT_EQ(family_of("tiles", KernelClass::kQuantize).group, "quantize");
 }
 
@@ -57,15 +56,17 @@ TEST(Quantize, NeverBeatsTheRoofline) {
 }
 
 TEST(Quantize, TheFixedPartGrowsWithTheUnitsOfAnotherDevice) {
-  const auto moved = QuantizeFamily().transferred(kValues, shipped_accelerator("h200_sxm"),
-                                                  shipped_accelerator("b200_sxm"), Precision::kFp8);
+  const auto moved = tile_family(KernelClass::kQuantize)
+                         .transferred(kValues, shipped_accelerator("h200_sxm"),
+                                      shipped_accelerator("b200_sxm"), Precision::kFp8);
   EXPECT_NEAR(moved[0], 10 * 148 / 132.0, 1e-9);
 }
 
 TEST(Quantize, DevicesWithOneL2QuantiseAtOneRate) {
   // A quarter of 4.8 TB/s is more of 3.35 TB/s.
-  const auto moved = QuantizeFamily().transferred(kValues, shipped_accelerator("h200_sxm"),
-                                                  shipped_accelerator("h100_sxm"), Precision::kFp8);
+  const auto moved = tile_family(KernelClass::kQuantize)
+                         .transferred(kValues, shipped_accelerator("h200_sxm"),
+                                      shipped_accelerator("h100_sxm"), Precision::kFp8);
   EXPECT_NEAR(moved[1], 0.25 * 4.8 / 3.35, 1e-9);
   EXPECT_EQ(moved[0], kValues[0]);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/scan.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::scan_test {
 namespace {
@@ -39,10 +39,10 @@ Kernel states(std::int64_t tokens) {
 }
 
 double time_us(const Kernel& kernel, const AcceleratorConfig& on, std::vector<double> values) {
-  return ScanFamily().time(kernel, on, values.data()).total_us;
+  return tile_family(KernelClass::kScan).time(kernel, on, values.data()).total_us;
 }
 
-/// The same in a small block: see ScanFamily.
+/// The same in a small block: see models/kernels/tiles/scan.cpp.
 Kernel small(Kernel kernel) {
   kernel.tile = {64, 64};
   return kernel;
@@ -103,7 +103,7 @@ TEST(Scan, ProductsRunInWholeWaves) {
 TEST(Scan, MoreTokensNeverTakeLessTime) {
   for (const char* name : {"h100_sxm", "b200_sxm", "mi355x", "ascend_910c"}) {
     const AcceleratorConfig on = shipped_accelerator(name);
-    const std::vector<double> priors = ScanFamily().priors(on, Precision::kBf16);
+    const std::vector<double> priors = tile_family(KernelClass::kScan).priors(on, Precision::kBf16);
     double last = 0;
     for (std::int64_t tokens = 128; tokens <= 65536; tokens *= 2) {
       const double all = time_us(passing(tokens), on, priors) + time_us(states(tokens), on, priors);

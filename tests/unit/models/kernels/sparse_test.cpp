@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "models/kernels/tiles/sparse.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::sparse_test {
 namespace {
@@ -40,7 +40,7 @@ Kernel selection(std::int64_t rows, std::int64_t scores) {
 }
 
 double time_us(const Kernel& kernel, const AcceleratorConfig& on, std::vector<double> values) {
-  return SparseFamily().time(kernel, on, values.data()).total_us;
+  return tile_family(KernelClass::kSparse).time(kernel, on, values.data()).total_us;
 }
 
 // 16 heads of a rank leave three quarters of a block's 64 rows empty.
@@ -67,7 +67,8 @@ TEST(Sparse, FewerThan128HeadsAreNoFasterOnBlackwell) {
 TEST(Sparse, ManyTokensHaveThePublishedRate) {
   const AcceleratorConfig h800 = shipped_accelerator("h800_sxm");
   const Kernel kernel = chosen(4096, 128);
-  const double us = time_us(kernel, h800, SparseFamily().priors(h800, Precision::kBf16));
+  const double us =
+      time_us(kernel, h800, tile_family(KernelClass::kSparse).priors(h800, Precision::kBf16));
   EXPECT_NEAR(kernel.matrix_flops.base() / us * 1e6, 640e12, 15e12);
 }
 
@@ -85,7 +86,8 @@ TEST(Sparse, ARowOfScoresIsOneUnitsWork) {
 TEST(Sparse, MoreTokensNeverTakeLessTime) {
   for (const char* name : {"h100_sxm", "b200_sxm", "mi355x", "ascend_910c"}) {
     const AcceleratorConfig on = shipped_accelerator(name);
-    const std::vector<double> priors = SparseFamily().priors(on, Precision::kBf16);
+    const std::vector<double> priors =
+        tile_family(KernelClass::kSparse).priors(on, Precision::kBf16);
     double last = 0;
     for (std::int64_t tokens = 1; tokens <= 16384; tokens *= 2) {
       const double all =

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <string>
 
-#include "models/kernels/tiles/gemm.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/load.h"
 #include "tests/unit/machine/shipped_library.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::tile_menu_test {
 namespace {
@@ -112,17 +112,18 @@ TEST(TileMenu, ACoreThatHoldsNoTileIsRefused) {
 
 TEST(TileMenu, AGivenTileIsNeverMuchFasterThanTheLibrarysChoice) {
   const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
-  const auto values = GemmFamily().priors(h200, Precision::kBf16);
+  const auto values = tile_family(KernelClass::kGemm).priors(h200, Precision::kBf16);
   Kernel kernel;
   kernel.kind = KernelClass::kGemm;
   kernel.m = 2048;
   kernel.n = 8192;
   kernel.k = 4096;
-  const double chosen = GemmFamily().time(kernel, h200, values.data()).total_us;
+  const double chosen = tile_family(KernelClass::kGemm).time(kernel, h200, values.data()).total_us;
   kernel.tile = {128, 256};
-  EXPECT_NEAR(GemmFamily().time(kernel, h200, values.data()).total_us, chosen, 0.1 * chosen);
+  EXPECT_NEAR(tile_family(KernelClass::kGemm).time(kernel, h200, values.data()).total_us, chosen,
+              0.1 * chosen);
   kernel.tile = {16, 64};  // 32,768 small tiles load eight times as much
-  EXPECT_GT(GemmFamily().time(kernel, h200, values.data()).total_us, 2 * chosen);
+  EXPECT_GT(tile_family(KernelClass::kGemm).time(kernel, h200, values.data()).total_us, 2 * chosen);
 }
 
 }  // namespace

@@ -5,9 +5,8 @@
 
 #include <map>
 
-#include "models/kernels/tiles/gemm.h"
-#include "models/kernels/tiles/prefill.h"
 #include "sim/config/load.h"
+#include "tests/unit/models/kernels/tile_family.h"
 
 namespace orrery::tile_model_test {
 namespace {
@@ -147,10 +146,12 @@ TEST(TileModel, BlocksOfPrefillConserveBytesAndFlops) {
 /// Time of `tiles` equal blocks of a product on an H200, by the values of another calibration whose
 /// last wave takes as long as a full one.
 double waves_us(std::int64_t tiles) {
-  std::vector<double> values = GemmFamily().priors(device("h200_sxm"), Precision::kBf16);
-  values[parameter_index(GemmFamily(), "waves")] = 1;
-  BlockPlan plan =
-      GemmFamily().blocks(product(8192, 8192, 4096), device("h200_sxm"), values.data()).value();
+  std::vector<double> values =
+      tile_family(KernelClass::kGemm).priors(device("h200_sxm"), Precision::kBf16);
+  values[parameter_index(tile_family(KernelClass::kGemm), "waves")] = 1;
+  BlockPlan plan = tile_family(KernelClass::kGemm)
+                       .blocks(product(8192, 8192, 4096), device("h200_sxm"), values.data())
+                       .value();
   plan.launch = {{1, tiles}};
   return play(plan).duration_us;
 }

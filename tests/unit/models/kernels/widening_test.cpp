@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What narrow weights take to become operands where rates are all that is known.
-#include "models/kernels/device/widening.h"
+#include "models/kernels/device/unit_work.h"
 
 #include <gtest/gtest.h>
 

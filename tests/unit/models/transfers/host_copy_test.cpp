@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies between ranks and their host boards, by hand.
-#include "models/transfers/host_copy.h"
+#include "models/transfers/flow_model.h"
 
 #include <gtest/gtest.h>
 
