@@ -3,10 +3,7 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/layers.h"
-#include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
-#include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/software/training_software.h"
 
@@ -19,13 +16,24 @@ namespace {
 Kernel table_addition(const LlmConfig& model, const RankWork& work) {
   const GradientBuffer buffer = gradient_buffer(work);
   StreamCost cost{buffer.element + buffer.bytes, buffer.element + buffer.bytes, 1};
-  if (buffer.fresh) {
+  if (buffer.fresh)
     cost = model.tied_embeddings && !work.lora.trains
                ? StreamCost{2 * buffer.element, 2 * buffer.element, 1}
                : StreamCost{0, buffer.element, 0};
-  }
-  return stream("embedding gradient addition", KernelClass::kElementwise,
-                (model.vocabulary + work.split.tp - 1) / work.split.tp, model.hidden, cost);
+  return elementwise("embedding gradient addition",
+                     (model.vocabulary + work.split.tp - 1) / work.split.tp, model.hidden, cost);
+}
+
+Tensor encoder_norm_input(const LayerTask& task) {
+  return {"encoder norm input",
+          Bytes(real(task.work.row_tokens() * task.model.hidden) * task.bytes()),
+          TensorRole::kActivation};
+}
+
+std::vector<LayerOp> encoder_end(const LayerTask& task) {
+  LayerOp norm = norm_op("encoder norm", task, PastBlock::kNothing, {encoder_norm_input});
+  norm.part = GraphPart::kOther;
+  return {std::move(norm)};
 }
 
 }  // namespace
@@ -51,11 +59,10 @@ StepList embedding_backward(const LlmConfig& model, const RankWork& work) {
   if (work.lora.trains && !work.lora.trains_embedding) return steps;  // frozen
   if (work.trains()) steps.issued_in(work.software->host_time(GraphPart::kOther));
   std::size_t gradient = StepList::kStart;
-  if (work.split.sp) {
+  if (work.split.sp)
     gradient = steps.for_weights(tensor_collective("embedding gradient all-gather",
                                                    TransferKind::kAllGather, work, model.hidden),
                                  {});
-  }
   const bool positions = model.positions > 0 && !work.lora.trains;  // else frozen
   const double tables = 1.0 / work.split.tp + (positions ? 1 : 0);
   const std::size_t rows =
@@ -65,22 +72,6 @@ StepList embedding_backward(const LlmConfig& model, const RankWork& work) {
   steps.for_weights(table_addition(model, work), {rows});
   return steps;
 }
-
-namespace {
-
-Tensor encoder_norm_input(const LayerTask& task) {
-  return {"encoder norm input",
-          Bytes(real(task.work.row_tokens() * task.model.hidden) * task.bytes()),
-          TensorRole::kActivation};
-}
-
-std::vector<LayerOp> encoder_end(const LayerTask& task) {
-  LayerOp norm = norm_op("encoder norm", task, PastBlock::kNothing, {encoder_norm_input});
-  norm.part = GraphPart::kOther;
-  return {std::move(norm)};
-}
-
-}  // namespace
 
 StepList encoder_end_forward(const LlmConfig& model, const RankWork& work) {
   const LayerConfig none;

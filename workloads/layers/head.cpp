@@ -6,12 +6,9 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/layers.h"
-#include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/residuals.h"
 #include "workloads/models/encoder_alone.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/software/training_software.h"
 
 namespace orrery {
@@ -28,19 +25,11 @@ double vocabulary_elements(const LayerTask& task) {
 /// CEWithChunkedOutputLoss has eight chunks, Liger's fused_linear_cross_entropy.py as many tokens
 /// as make the logits of a chunk as large as the hidden states of all.
 double loss_share(const LayerTask& task) {
-  switch (task.work.software->loss_tensors.value) {
-    case LossTensors::kInPlace:
-    case LossTensors::kCompiled:
-      return 0;
-    case LossTensors::kOperators:
-    case LossTensors::kShifted:
-      return 1;
-    case LossTensors::kChunks:
-      return 1.0 / 8;
-    case LossTensors::kWithHead:
-      return std::min(1.0, real(task.model.hidden) / real(task.model.vocabulary));
-  }
-  return 1;
+  const LossTensors tensors = task.work.software->loss_tensors.value;
+  if (tensors == LossTensors::kChunks) return 1.0 / 8;
+  if (tensors == LossTensors::kWithHead)
+    return std::min(1.0, real(task.model.hidden) / real(task.model.vocabulary));
+  return tensors == LossTensors::kInPlace || tensors == LossTensors::kCompiled ? 0 : 1;
 }
 
 bool is_narrow(const LayerTask& task) {
@@ -169,9 +158,8 @@ std::vector<Kernel> loss_gradient_kernels(const RankWork& work, std::int64_t col
   const double bytes = activation_bytes(work.formats.precision);
   if (work.software->cross_entropy.value == Fusion::kFused)
     return {stream("loss backward", KernelClass::kSoftmax, work.tokens(), columns, {4, bytes, 2})};
-  return {
-      stream("loss backward", KernelClass::kElementwise, work.tokens(), columns, {4, 4, 1}),
-      stream("loss narrowing", KernelClass::kElementwise, work.tokens(), columns, {4, bytes, 0})};
+  return {elementwise("loss backward", work.tokens(), columns, {4, 4, 1}),
+          elementwise("loss narrowing", work.tokens(), columns, {4, bytes, 0})};
 }
 
 /// Whether the gradient of the loss is computed from the logits. Else it gets memory of its own.
@@ -226,21 +214,15 @@ void loss_forward(StepList& steps, const LayerTask& task) {
   frees(steps, task, {logit_differences, wide_logits, shifted_logits});
   if (!reads_logits_again(task.work)) frees(steps, task, {logits});
   if (task.work.split.tp == 1) return;
-  for (const char* name : {"loss maximum", "loss target", "loss sum"}) {
-    LayerCollective reduce;
-    reduce.name = name;
-    reduce.bytes = Bytes(4 * real(task.work.tokens()));
-    steps.then(reduce);
-  }
+  for (const char* name : {"loss maximum", "loss target", "loss sum"})
+    steps.then(LayerCollective{name, TransferKind::kAllReduce, Scope::kTensor,
+                               Bytes(4 * real(task.work.tokens()))});
 }
 
 void gather_over_ranks(StepList& steps, const LayerTask& task, const char* name,
                        std::int64_t columns) {
-  LayerCollective gather;
-  gather.name = name;
-  gather.kind = TransferKind::kAllGather;
-  gather.bytes = Bytes(real(task.work.logit_rows()) * real(columns) * task.bytes());
-  steps.then(gather);
+  steps.then(LayerCollective{name, TransferKind::kAllGather, Scope::kTensor,
+                             Bytes(real(task.work.logit_rows()) * real(columns) * task.bytes())});
 }
 
 /// Inference: logits are gathered, then one token is chosen for every row.
@@ -264,8 +246,7 @@ void end_encoder(StepList& steps, const LayerTask& task) {
   const Precision precision = unquantised(task.work.formats.precision);
   const double bytes = activation_bytes(precision);
   steps.then(gemm("pooler", precision, {sequences, hidden, hidden}));
-  steps.then(
-      stream("pooler function", KernelClass::kElementwise, sequences, hidden, {bytes, bytes, 1}));
+  steps.then(elementwise("pooler function", sequences, hidden, {bytes, bytes, 1}));
 }
 
 std::vector<LayerOp> head_ops(const LayerTask& task) {

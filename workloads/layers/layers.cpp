@@ -4,26 +4,20 @@
 #include <utility>
 
 #include "workloads/base/real.h"
-#include "workloads/layers/attention/context_parallel.h"
 #include "workloads/layers/attention/rotary_kernels.h"
 #include "workloads/layers/parallel_block.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/parts/residuals.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/software/training_software.h"
 
 namespace orrery {
 namespace {
 
-const KernelSwitch kPdl{
-    "pdl", false,
-    "start kernels by programmatic dependent launch: launch and set-up run beside the end of the "
-    "kernel before (TRTLLM_ENABLE_PDL)"};
+const KernelSwitch kPdl{"pdl", false,
+                        "start kernels by programmatic dependent launch: launch and set-up run "
+                        "beside the end of the kernel before (TRTLLM_ENABLE_PDL)"};
 
 /// Tokens whose second half of the layer (MLP or experts) is this rank's.
 std::int64_t second_half_rows(const LayerTask& task) {
@@ -34,12 +28,8 @@ std::int64_t second_half_rows(const LayerTask& task) {
 LayerOp output_norm(const std::string& name, const LayerTask& task, std::int64_t rows,
                     KeptTensor input) {
   if (task.model.norms_per_layer < 4) return {};
-  const double bytes = task.bytes();
-  const auto pass = [&](const std::string& what, StreamCost cost) {
-    return kernels({stream(what, KernelClass::kNormalization, rows, task.model.hidden, cost)});
-  };
-  return {pass(name, {bytes, bytes, vector_cost::kRmsNorm}),
-          pass(name + " backward", {2 * bytes, bytes, vector_cost::kNormBackward}),
+  return {kernels({rms_norm_of(name, rows, task.model.hidden, task.bytes())}),
+          kernels({norm_gradient(name + " backward", rows, task.model.hidden, task.bytes())}),
           {input}};
 }
 
@@ -137,76 +127,6 @@ std::vector<LayerOp> feed_half(const LayerTask& task) {
   return all;
 }
 
-}  // namespace
-
-void issued(StepList& steps, const LayerTask& task, GraphPart part) {
-  if (task.work.trains()) steps.issued_in(task.work.software->host_time(part));
-}
-
-Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
-  const bool residual = !task.work.trains() && task.model.residual_streams == 1;
-  Kernel kernel = norm(name, task.work.normed_precision(),
-                       {rows, task.model.hidden, task.model.norm_bias, residual});
-  kernel.launches = task.work.launches(2 + (task.model.norm_bias ? 1 : 0) + (residual ? 1 : 0));
-  return kernel;
-}
-
-void norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
-                   std::int64_t rows, PastBlock past) {
-  const TrainingSoftware& software = *task.work.software;
-  const double bytes = task.bytes();
-  const std::int64_t hidden = task.model.hidden;
-  if (software.norm_backward.value == NormBackward::kTwoPasses && !task.work.lora.trains) {
-    steps.aside(stream(name + " of weights", KernelClass::kNormalization, rows, hidden,
-                       {2 * bytes, 0, vector_cost::kNormBackward / 2}),
-                {steps.cursor()});
-  }
-  steps.then(stream(name, KernelClass::kNormalization, rows, hidden,
-                    {2 * bytes, bytes, vector_cost::kNormBackward}));
-  // PyTorch's autograd adds up gradients of a tensor that is used twice.
-  if (past == PastBlock::kGradient)
-    steps.then(
-        stream(name + " residual", KernelClass::kElementwise, rows, hidden, {2 * bytes, bytes, 1}));
-}
-
-Precision unquantised(Precision precision) {
-  return element_bytes(precision) < 2 ? Precision::kBf16 : precision;
-}
-
-Precision LayerTask::precision(StoredFormat stored) const {
-  if (work.trains()) return work.formats.precision;
-  if (stored == StoredFormat::kSixteenBit) return unquantised(work.formats.precision);
-  if (stored == StoredFormat::kWideFourBit) return unquantised(work.formats.precision);
-  if (stored == StoredFormat::kEightFloat)
-    return element_bytes(work.formats.precision) < 1 ? Precision::kFp8 : work.formats.precision;
-  const bool scaled = stored == StoredFormat::kMxFourBit && work.formats.mx_products;
-  return scaled && element_bytes(work.formats.precision) >= 2 ? Precision::kFp8
-                                                              : work.formats.precision;
-}
-
-WeightFormat LayerTask::weights(StoredFormat stored) const {
-  if (work.trains()) return {.sparse = work.formats.sparse_weights};
-  const auto widened = [this](std::int64_t bits) -> WeightFormat {
-    return {bits, false, work.kernels.experts == ExpertKernels::kMarlin, model.scale_bits};
-  };
-  if (stored == StoredFormat::kWideFourBit) return widened(4);
-  // As they are, beside operands of 8 bits.
-  if (stored == StoredFormat::kMxFourBit && work.formats.mx_products &&
-      element_bytes(work.formats.precision) == 1)
-    return {.bits = 4, .sparse = false};
-  // Only operands of 16 bits and more are what narrow weights are widened to.
-  if (element_bytes(work.formats.precision) < 2) return {};
-  if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit) return widened(4);
-  if (stored == StoredFormat::kEightBit) return widened(8);
-  if (work.formats.widened_bits > 0 && stored == StoredFormat::kPrecision)
-    return widened(work.formats.widened_bits);
-  if (work.formats.widened_bits > 0 && stored == StoredFormat::kEightFloat)
-    return {.bits = 8, .sparse = false, .marlin = work.kernels.experts == ExpertKernels::kMarlin};
-  return {};
-}
-
-namespace {
-
 /// Kernels that start before the one before has ended, where the engine has them do so.
 StepList launched_early(StepList steps, const RankWork& work) {
   if (work.kernels.on(kPdl)) steps.launch_early();
@@ -229,35 +149,6 @@ StepList mixer_half_forward(const LayerTask& task) {
 StepList feed_half_forward(const LayerTask& task) {
   return launched_early(forward_pass(task, feed_half(task)), task.work);
 }
-
-}  // namespace
-
-void next_turn(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  const bool exchanges = task.layer.moe && w.split.ep > 1;
-  if (w.takes_turns && w.turns_by_stages && w.batch.phase == Phase::kDecode && exchanges)
-    steps.next_turn();
-}
-
-StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
-                                const RankWork& work, const AttentionPart& part) {
-  StepList steps;
-  const RankWork of_mixer = mixer_work({model, layer, work});
-  if (const Mixer* mixer = mixer_of(model, layer))
-    mixer->part_forward(steps, {model, layer, of_mixer}, part);
-  return launched_early(std::move(steps), work);
-}
-
-StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
-                                const RankWork& work) {
-  return mixer_half_forward({model, layer, work});
-}
-
-StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
-  return feed_half_forward({model, layer, work});
-}
-
-namespace {
 
 /// Columns of queries, keys and values that selective recomputation by operator computes again: the
 /// second of three products, of keys; in 8 bits all, for products that scale are not among those
@@ -323,6 +214,94 @@ StepList layer_steps(const LayerTask& task) {
 }
 
 }  // namespace
+
+void issued(StepList& steps, const LayerTask& task, GraphPart part) {
+  if (task.work.trains()) steps.issued_in(task.work.software->host_time(part));
+}
+
+Kernel norm_forward(const std::string& name, const LayerTask& task, std::int64_t rows) {
+  const bool residual = !task.work.trains() && task.model.residual_streams == 1;
+  Kernel kernel = norm(name, task.work.normed_precision(),
+                       {rows, task.model.hidden, task.model.norm_bias, residual});
+  kernel.launches = task.work.launches(2 + (task.model.norm_bias ? 1 : 0) + (residual ? 1 : 0));
+  return kernel;
+}
+
+void norm_backward(StepList& steps, const std::string& name, const LayerTask& task,
+                   std::int64_t rows, PastBlock past) {
+  const TrainingSoftware& software = *task.work.software;
+  const double bytes = task.bytes();
+  const std::int64_t hidden = task.model.hidden;
+  if (software.norm_backward.value == NormBackward::kTwoPasses && !task.work.lora.trains)
+    steps.aside(stream(name + " of weights", KernelClass::kNormalization, rows, hidden,
+                       {2 * bytes, 0, vector_cost::kNormBackward / 2}),
+                {steps.cursor()});
+  steps.then(norm_gradient(name, rows, hidden, bytes));
+  // PyTorch's autograd adds up gradients of a tensor that is used twice.
+  if (past == PastBlock::kGradient)
+    steps.then(elementwise(name + " residual", rows, hidden, {2 * bytes, bytes, 1}));
+}
+
+Precision unquantised(Precision precision) {
+  return element_bytes(precision) < 2 ? Precision::kBf16 : precision;
+}
+
+Precision LayerTask::precision(StoredFormat stored) const {
+  if (work.trains()) return work.formats.precision;
+  if (stored == StoredFormat::kSixteenBit) return unquantised(work.formats.precision);
+  if (stored == StoredFormat::kWideFourBit) return unquantised(work.formats.precision);
+  if (stored == StoredFormat::kEightFloat)
+    return element_bytes(work.formats.precision) < 1 ? Precision::kFp8 : work.formats.precision;
+  const bool scaled = stored == StoredFormat::kMxFourBit && work.formats.mx_products;
+  return scaled && element_bytes(work.formats.precision) >= 2 ? Precision::kFp8
+                                                              : work.formats.precision;
+}
+
+WeightFormat LayerTask::weights(StoredFormat stored) const {
+  if (work.trains()) return {.sparse = work.formats.sparse_weights};
+  const auto widened = [this](std::int64_t bits) -> WeightFormat {
+    return {bits, false, work.kernels.experts == ExpertKernels::kMarlin, model.scale_bits};
+  };
+  if (stored == StoredFormat::kWideFourBit) return widened(4);
+  // As they are, beside operands of 8 bits.
+  if (stored == StoredFormat::kMxFourBit && work.formats.mx_products &&
+      element_bytes(work.formats.precision) == 1)
+    return {.bits = 4, .sparse = false};
+  // Only operands of 16 bits and more are what narrow weights are widened to.
+  if (element_bytes(work.formats.precision) < 2) return {};
+  if (stored == StoredFormat::kFourBit || stored == StoredFormat::kMxFourBit) return widened(4);
+  if (stored == StoredFormat::kEightBit) return widened(8);
+  if (work.formats.widened_bits > 0 && stored == StoredFormat::kPrecision)
+    return widened(work.formats.widened_bits);
+  if (work.formats.widened_bits > 0 && stored == StoredFormat::kEightFloat)
+    return {.bits = 8, .sparse = false, .marlin = work.kernels.experts == ExpertKernels::kMarlin};
+  return {};
+}
+
+void next_turn(StepList& steps, const LayerTask& task) {
+  const RankWork& w = task.work;
+  const bool exchanges = task.layer.moe && w.split.ep > 1;
+  if (w.takes_turns && w.turns_by_stages && w.batch.phase == Phase::kDecode && exchanges)
+    steps.next_turn();
+}
+
+StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
+                                const RankWork& work, const AttentionPart& part) {
+  StepList steps;
+  const RankWork of_mixer = mixer_work({model, layer, work});
+  if (const Mixer* mixer = mixer_of(model, layer))
+    mixer->part_forward(steps, {model, layer, of_mixer}, part);
+  return launched_early(std::move(steps), work);
+}
+
+StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
+                                const RankWork& work) {
+  return mixer_half_forward({model, layer, work});
+}
+
+StepList feed_half_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
+  return feed_half_forward({model, layer, work});
+}
 
 StepList layer_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
   return at_rates(layer_steps({model, layer, work}), work);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "workloads/layers/parts/rank_work.h"
-#include "workloads/models/llm_config.h"
 #include "workloads/ops/step_list.h"
 
 namespace orrery {

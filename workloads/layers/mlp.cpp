@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
-#include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/software/training_software.h"
 
@@ -35,12 +32,6 @@ Linear down_of(const LayerTask& task) {
   return down;
 }
 
-}  // namespace
-
-PartWeights mlp_weights(const LayerTask& task) { return {{up_of(task), down_of(task)}}; }
-
-namespace {
-
 Kernel mlp_function(const LayerTask& task) {
   Kernel function = activation_forward("activation", task, task.work.tokens(), down_of(task).in);
   if (!task.work.trains()) function.launches = task.work.launches(task.model.mlp.gated ? 2 : 1);
@@ -54,7 +45,15 @@ void up_backward(StepList& steps, const LayerTask& task) {
   column_backward(steps, task.work, {up_of(task)}, task.model.hidden);
 }
 
+/// Whether the function of a gate and the product with it are operators of their own.
+bool gates_apart(const LayerTask& task) {
+  return task.work.trains() && task.model.mlp.gated &&
+         task.work.software->gated_activation.value == Fusion::kApart;
+}
+
 }  // namespace
+
+PartWeights mlp_weights(const LayerTask& task) { return {{up_of(task), down_of(task)}}; }
 
 std::vector<LayerOp> mlp_inner_ops(const LayerTask& task) {
   LayerOp up = column_op({up_of(task)}, task.model.hidden);
@@ -76,16 +75,6 @@ std::vector<LayerOp> mlp_ops(const LayerTask& task) {
   all.push_back(again_op(task, RecomputeModule::kMlp, all));
   return all;
 }
-
-namespace {
-
-/// Whether the function of a gate and the product with it are operators of their own.
-bool gates_apart(const LayerTask& task) {
-  return task.work.trains() && task.model.mlp.gated &&
-         task.work.software->gated_activation.value == Fusion::kApart;
-}
-
-}  // namespace
 
 Kernel activation_forward(const std::string& name, const LayerTask& task, std::int64_t rows,
                           std::int64_t width) {
@@ -111,7 +100,7 @@ Kernel activation_backward(const std::string& name, const LayerTask& task, std::
   if (task.model.mlp.gated) cost = {3 * bytes, 2 * bytes, flops};
   // A gradient of each factor and that of the function: three kernels that read two tensors each.
   if (gates_apart(task)) cost = {6 * bytes, 3 * bytes, flops};
-  Kernel kernel = stream(name, KernelClass::kElementwise, rows, width, cost);
+  Kernel kernel = elementwise(name, rows, width, cost);
   if (gates_apart(task)) kernel.launches = 3;
   return compiled(std::move(kernel), task.work);
 }

@@ -6,7 +6,6 @@
 #include "workloads/base/real.h"
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
@@ -51,8 +50,8 @@ std::vector<LayerOp> joined_ops(const LayerTask& task) {
   const double bytes = task.bytes();
   return {norm_op("mtp embedding norm", task, PastBlock::kNothing, {mtp_embedding_norm_input}),
           norm_op("mtp hidden norm", task, PastBlock::kGradient, {hidden_norm_input}),
-          {kernels({stream("mtp join", KernelClass::kElementwise, task.work.row_tokens(),
-                           2 * task.model.hidden, {bytes, bytes, 0})}),
+          {kernels({elementwise("mtp join", task.work.row_tokens(), 2 * task.model.hidden,
+                                {bytes, bytes, 0})}),
            {},
            {},
            {projection_input}},

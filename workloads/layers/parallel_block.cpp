@@ -32,8 +32,8 @@ bool norms_apart(const LayerTask& task) { return task.model.norms_per_layer > 1;
 LayerOp add_parts(const LayerTask& task) {
   const double bytes = task.bytes();
   const auto sum = [&](const char* name) {
-    return kernels({stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
-                           {2 * bytes, bytes, 1})});
+    return kernels(
+        {elementwise(name, task.work.tokens(), task.model.hidden, {2 * bytes, bytes, 1})});
   };
   LayerOp op{sum("parallel block addition")};
   if (!norms_apart(task)) op.gradient = sum("parallel block addition backward");

@@ -3,7 +3,6 @@
 
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/models/encoder_alone.h"
-#include "workloads/models/llm_config.h"
 
 namespace orrery {
 namespace {
@@ -55,15 +54,14 @@ std::int64_t AttentionConfig::kv_elements_per_token() const {
 
 std::size_t LlmConfig::variant_of(const AttentionConfig& other) {
   if (other == attention) return 0;
-  const auto known = std::find(variants.begin(), variants.end(), other);
+  const auto known = std::ranges::find(variants, other);
   const auto index = static_cast<std::size_t>(known - variants.begin());
   if (known == variants.end()) variants.push_back(other);
   return index + 1;
 }
 
 std::int64_t LlmConfig::encoder_layers() const {
-  return std::count_if(layers.begin(), layers.end(),
-                       [](const LayerConfig& layer) { return layer.kind == LayerKind::kEncoder; });
+  return std::ranges::count(layers, LayerKind::kEncoder, &LayerConfig::kind);
 }
 
 std::int64_t mixture_parameters(const LlmConfig& model) {
@@ -127,13 +125,12 @@ ParameterCount count_parameters(const LlmConfig& model) {
 }
 
 bool LlmConfig::has(MixerKind mixer) const {
-  return std::any_of(layers.begin(), layers.end(),
-                     [mixer](const LayerConfig& layer) { return layer.mixer == mixer; });
+  return std::ranges::find(layers, mixer, &LayerConfig::mixer) != layers.end();
 }
 
 bool LlmConfig::has_mlp() const {
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const LayerConfig& layer) { return layer.feeds && !layer.moe; });
+  return std::ranges::any_of(layers,
+                             [](const LayerConfig& layer) { return layer.feeds && !layer.moe; });
 }
 
 }  // namespace orrery

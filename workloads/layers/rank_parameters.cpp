@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/rank_parameters.h"
 
-#include <algorithm>
-
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
-#include "workloads/layers/parts/lora.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/parts/rank_work.h"
 #include "workloads/models/encoder_alone.h"
 #include "workloads/plan/expert_placement.h"
 #include "workloads/plan/stages.h"
@@ -60,6 +55,17 @@ RankParameters feed(const LlmConfig& model, const LayerConfig& layer,
                     const ParallelConfig& parallel) {
   if (!layer.feeds) return {};
   return layer.moe ? moe(model, layer, parallel) : mlp(model, layer, parallel.tp);
+}
+
+/// Bytes of an element of a checkpoint's matrix in device memory. Where products read its format as
+/// it is, their scales are in what was measured of them; in memory they are not.
+double held_bytes(const LayerTask& task, StoredFormat stored) {
+  const Precision precision = task.precision(stored);
+  WeightFormat format = task.weights(stored);
+  const bool as_it_is = stored == StoredFormat::kPrecision && element_bytes(precision) < 1;
+  const bool microscaled = stored == StoredFormat::kMxFourBit && format.bits > 0;
+  if (as_it_is || microscaled) format.scale_bits = task.model.scale_bits;
+  return weight_bytes(precision, format);
 }
 
 }  // namespace
@@ -167,13 +173,11 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
   RankParameters p;
   const std::int64_t encoder = model.encoder_layers();
   bool decoder_starts = false;  // here
-  const auto ranges = layer_ranges(model.layer_count(), parallel, placement, ends.modules);
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      if (ends.with && i + 1 == encoder) p += encoder_end_parameters(model);
-      decoder_starts = decoder_starts || (encoder > 0 && i == encoder);
-      p += layer_parameters(model, model.layers[static_cast<std::size_t>(i)], parallel);
-    }
+  for (const std::int64_t i :
+       layers_of_stage(model.layer_count(), parallel, placement, stage, ends.modules)) {
+    if (ends.with && i + 1 == encoder) p += encoder_end_parameters(model);
+    decoder_starts = decoder_starts || (encoder > 0 && i == encoder);
+    p += layer_parameters(model, model.layer(i), parallel);
   }
   if (!ends.with) return p;
   const bool first = placement.holds(stage, 0);
@@ -199,21 +203,6 @@ RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& pa
   return p;
 }
 
-namespace {
-
-/// Bytes of an element of a checkpoint's matrix in device memory. Where products read its format as
-/// it is, their scales are in what was measured of them; in memory they are not.
-double held_bytes(const LayerTask& task, StoredFormat stored) {
-  const Precision precision = task.precision(stored);
-  WeightFormat format = task.weights(stored);
-  const bool as_it_is = stored == StoredFormat::kPrecision && element_bytes(precision) < 1;
-  const bool microscaled = stored == StoredFormat::kMxFourBit && format.bits > 0;
-  if (as_it_is || microscaled) format.scale_bits = task.model.scale_bits;
-  return weight_bytes(precision, format);
-}
-
-}  // namespace
-
 double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel, int stage,
                           const RankWork& work) {
   const double element = element_bytes(work.formats.precision);
@@ -230,19 +219,17 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
     bytes += static_cast<double>(padded_vocabulary_rows(model, parallel.tp) * model.hidden) *
              (element_bytes(unquantised(work.formats.precision)) - stored);
   }
-  const auto ranges = layer_ranges(model.layer_count(), parallel);
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
-      bytes += saved(layer, layer.attention, mixer(model, layer, parallel.tp).quantised());
-      if (!layer.feeds) continue;
-      if (layer.moe) {
-        const RankParameters all = moe(model, layer, parallel);
-        bytes += saved(layer, layer.feed, all.experts);
-        bytes += saved(layer, layer.shared, all.quantised() - all.experts);
-      } else {
-        bytes += saved(layer, layer.feed, mlp(model, layer, parallel.tp).quantised());
-      }
+  const LayerRange range = layers_of_stage(model.layer_count(), parallel, stage);
+  for (std::int64_t i = range.first; i < range.end(); ++i) {
+    const LayerConfig& layer = model.layer(i);
+    bytes += saved(layer, layer.attention, mixer(model, layer, parallel.tp).quantised());
+    if (!layer.feeds) continue;
+    if (layer.moe) {
+      const RankParameters all = moe(model, layer, parallel);
+      bytes += saved(layer, layer.feed, all.experts);
+      bytes += saved(layer, layer.shared, all.quantised() - all.experts);
+    } else {
+      bytes += saved(layer, layer.feed, mlp(model, layer, parallel.tp).quantised());
     }
   }
   return bytes;

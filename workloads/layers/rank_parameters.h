@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "sim/graph/kernel.h"
 #include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
 #include "workloads/plan/placement.h"
@@ -36,6 +35,7 @@ struct RankParameters {
 struct LayerHalves {
   RankParameters attention, feed;
 };
+
 LayerHalves layer_halves(const LlmConfig& model, const LayerConfig& layer,
                          const ParallelConfig& parallel);
 RankParameters layer_parameters(const LlmConfig& model, const LayerConfig& layer,

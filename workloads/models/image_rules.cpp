@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "workloads/base/real.h"
 
@@ -22,6 +23,10 @@ ImagePatches grid_of(std::int64_t height, std::int64_t width, std::int64_t patch
   image.columns = width / patch;
   image.tokens = image.rows * image.columns / (merge * merge);
   return image;
+}
+
+ImagePatches square(const ImageRule& rule, std::int64_t patch, std::int64_t merge, ImageSize) {
+  return grid_of(rule.side, rule.side, patch, merge);
 }
 
 /// smart_resize of transformers' image_processing_qwen2_vl.py.
@@ -84,8 +89,7 @@ ImagePatches within_budget(const ImageRule& rule, std::int64_t patch, std::int64
 /// transformers' image_processing_pixtral.py: get_resize_output_image_size.
 ImagePatches within_longest(const ImageRule& rule, std::int64_t patch, std::int64_t merge,
                             ImageSize image) {
-  const double by = std::max(1.0, std::max(real(image.height) / real(rule.longest),
-                                           real(image.width) / real(rule.longest)));
+  const double by = std::max(1.0, real(std::max(image.height, image.width)) / real(rule.longest));
   const auto scaled = [&](std::int64_t pixels) {
     const auto smaller = static_cast<std::int64_t>(std::floor(real(pixels) / by));
     return up(std::max<std::int64_t>(1, smaller), patch * merge);
@@ -157,7 +161,7 @@ Grid widest_grid(const ImageRule& rule, ImageSize image) {
 
 /// select_best_resolution of transformers' image_processing_utils.py: the most pixels of the image,
 /// then the fewest of padding.
-ImageSize listed_size(const ImageRule& rule, ImageSize image) {
+Grid listed_grid(const ImageRule& rule, ImageSize image) {
   ImageSize best = rule.listed.front();
   std::int64_t most = -1, least_waste = 0;
   for (const ImageSize& size : rule.listed) {
@@ -175,7 +179,7 @@ ImageSize listed_size(const ImageRule& rule, ImageSize image) {
       best = size;
     }
   }
-  return best;
+  return {best.height / rule.side, best.width / rule.side};
 }
 
 /// Tokens of what of a padded canvas is the image, with one more for each row
@@ -198,24 +202,12 @@ std::int64_t unpadded_tokens(Grid grid, std::int64_t side, ImageSize image) {
 /// Tiles in a grid, and one of the whole image; what stands between their tokens by the model.
 ImagePatches tiles_of(const ImageRule& rule, std::int64_t patch, std::int64_t merge,
                       ImageSize image) {
-  ImagePatches result = grid_of(rule.side, rule.side, patch, merge);
+  ImagePatches result = square(rule, patch, merge, image);
   const std::int64_t of_tile = result.tokens, side = rule.side / patch / merge;
-  Grid grid;
-  switch (rule.fit) {
-    case ImageFit::kNearestGrid:
-      grid = nearest_grid(rule, image);
-      break;
-    case ImageFit::kFittingGrid:
-      grid = fitting_grid(rule, image);
-      break;
-    case ImageFit::kWidestGrid:
-      grid = widest_grid(rule, image);
-      break;
-    default: {
-      const ImageSize size = listed_size(rule, image);
-      grid = {size.height / rule.side, size.width / rule.side};
-    }
-  }
+  const Grid grid = rule.fit == ImageFit::kNearestGrid   ? nearest_grid(rule, image)
+                    : rule.fit == ImageFit::kFittingGrid ? fitting_grid(rule, image)
+                    : rule.fit == ImageFit::kWidestGrid  ? widest_grid(rule, image)
+                                                         : listed_grid(rule, image);
   const bool apart =
       grid.tiles() > 1 || rule.fit == ImageFit::kWidestGrid || rule.fit == ImageFit::kListedGrids;
   result.tiles = grid.tiles() + (apart ? 1 : 0);
@@ -234,26 +226,15 @@ ImagePatches tiles_of(const ImageRule& rule, std::int64_t patch, std::int64_t me
 
 ImagePatches patches_of(const ImageRule& rule, std::int64_t patch, std::int64_t merge,
                         ImageSize image) {
-  ImagePatches result;
-  switch (rule.fit) {
-    case ImageFit::kSquare:
-      result = grid_of(rule.side, rule.side, patch, merge);
-      break;
-    case ImageFit::kPixels:
-      result = within_pixels(rule, patch, merge, image);
-      break;
-    case ImageFit::kPatchLimit:
-      result = within_patches(rule, patch, merge, image);
-      break;
-    case ImageFit::kTokenBudget:
-      result = within_budget(rule, patch, merge, image);
-      break;
-    case ImageFit::kLongestSide:
-      result = within_longest(rule, patch, merge, image);
-      break;
-    default:
-      return tiles_of(rule, patch, merge, image);
-  }
+  using Fitting = ImagePatches (*)(const ImageRule&, std::int64_t, std::int64_t, ImageSize);
+  static const std::map<ImageFit, Fitting> kWhole = {{ImageFit::kSquare, square},
+                                                     {ImageFit::kPixels, within_pixels},
+                                                     {ImageFit::kPatchLimit, within_patches},
+                                                     {ImageFit::kTokenBudget, within_budget},
+                                                     {ImageFit::kLongestSide, within_longest}};
+  const auto whole = kWhole.find(rule.fit);
+  if (whole == kWhole.end()) return tiles_of(rule, patch, merge, image);
+  ImagePatches result = whole->second(rule, patch, merge, image);
   if (rule.row_tokens) result.tokens += result.rows / merge;
   return result;
 }

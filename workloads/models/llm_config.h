@@ -308,6 +308,8 @@ struct LlmConfig {
   std::string asks_precision;  ///< a warning that holds where nobody says a precision; empty: none
 
   std::int64_t layer_count() const { return static_cast<std::int64_t>(layers.size()); }
+  const LayerConfig& layer(std::int64_t i) const { return layers[static_cast<std::size_t>(i)]; }
+  LayerConfig& layer(std::int64_t i) { return layers[static_cast<std::size_t>(i)]; }
   bool has_moe() const { return moe.experts > 0; }
   bool has(MixerKind mixer) const;  ///< some layer has that mixer
   bool has_mlp() const;             ///< some layer has an MLP without experts

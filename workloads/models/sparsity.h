@@ -11,14 +11,10 @@ namespace orrery {
 /// Structured zeros of the weights of products.
 enum class Sparsity : std::uint8_t { kDense, kTwoOfFour };
 
-}  // namespace orrery
-
-namespace orrery::config {
-
 template <>
-struct EnumNames<Sparsity> {
+struct config::EnumNames<Sparsity> {
   static constexpr std::pair<Sparsity, const char*> values[] = {{Sparsity::kDense, "none"},
                                                                 {Sparsity::kTwoOfFour, "2:4"}};
 };
 
-}  // namespace orrery::config
+}  // namespace orrery

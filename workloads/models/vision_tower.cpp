@@ -35,18 +35,10 @@ TowerParameters step_parameters(const ProjectorStep& step, int tp) {
     p.whole = (step.weights ? step.in : 0) + (step.bias ? step.in : 0);
   if (step.kind != ProjectorStep::Kind::kProduct) return p;
   const std::int64_t bias = step.bias ? step.out : 0;
-  switch (step.split) {
-    case TowerSplit::kWhole:
-      p.whole = step.in * step.out + bias;
-      break;
-    case TowerSplit::kColumns:
-      p.split = (step.in * step.out + bias) / tp;
-      break;
-    case TowerSplit::kRows:
-      p.split = step.in * step.out / tp;
-      p.whole = bias;
-  }
-  return p;
+  const std::int64_t matrix = step.in * step.out;
+  if (step.split == TowerSplit::kWhole) return {.split = 0, .whole = matrix + bias};
+  if (step.split == TowerSplit::kColumns) return {.split = (matrix + bias) / tp, .whole = 0};
+  return {.split = matrix / tp, .whole = bias};
 }
 
 }  // namespace

@@ -81,8 +81,7 @@ struct VisionTower {
   /// Layers of the language model that get something added behind them.
   std::int64_t deepstack() const { return static_cast<std::int64_t>(projectors.size()) - 1; }
   bool windowed(std::int64_t layer) const {
-    return window > 0 &&
-           std::find(whole_layers.begin(), whole_layers.end(), layer) == whole_layers.end();
+    return window > 0 && std::ranges::find(whole_layers, layer) == whole_layers.end();
   }
   ImagePatches patches(ImageSize image) const { return patches_of(rule, patch, merge, image); }
 };
@@ -99,6 +98,7 @@ struct TowerParameters {
   std::int64_t projector = 0;  ///< those of both that are projectors'
   std::int64_t total() const { return split + whole; }
 };
+
 TowerParameters tower_parameters(const VisionTower& tower, int tp);
 
 /// FLOPs of the products for one image, attention included.
@@ -108,6 +108,7 @@ double tower_flops(const VisionTower& tower, const ImagePatches& image);
 struct TowerWindows {
   std::int64_t count = 0, patches = 0;  ///< windows of a size, and patches of each
 };
+
 std::vector<TowerWindows> windows_of(const VisionTower& tower, const ImagePatches& image);
 
 }  // namespace orrery

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
-#include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/operators/cache_lengths.h"
-#include "workloads/operators/operator.h"
 
 namespace orrery {
 namespace {
@@ -36,28 +33,27 @@ struct AttentionDecode final : OperatorConfig, CacheLengths {
   bool fused = true;
   CacheFormat kv_precision = CacheFormat::kByPrecision;
 
-  static const config::Schema<AttentionDecode>& schema();
+  static const config::Schema<AttentionDecode>& schema() {
+    using A = AttentionDecode;
+    using config::between;
+    static const config::Schema<A> schema =
+        cached_schema<A>("attention_decode", "attention of one new token a sequence")
+            .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
+            .optional("kv_heads", &A::kv_heads,
+                      "heads of keys and values (GQA; 1: MQA); 0: as many as heads",
+                      between(0, llm_limits::kHeads))
+            .optional("head_dim", &A::head_dim, "width of a head", between(1, llm_limits::kHeadDim))
+            .optional("window", &A::window, "earlier tokens that a query sees; 0: all",
+                      between(0, llm_limits::kTokens))
+            .optional("kv_precision", &A::kv_precision, kCacheFormatHelp)
+            .optional("fused", &A::fused, "one kernel; false: scores and probabilities in memory")
+            .check(
+                "kv_heads must divide heads",
+                [](const A& a) { return a.kv_heads == 0 || a.heads % a.kv_heads == 0; },
+                "kv_heads");
+    return schema;
+  }
 };
-
-const config::Schema<AttentionDecode>& AttentionDecode::schema() {
-  using A = AttentionDecode;
-  using config::between;
-  static const config::Schema<A> schema =
-      cached_schema<A>("attention_decode", "attention of one new token a sequence")
-          .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
-          .optional("kv_heads", &A::kv_heads,
-                    "heads of keys and values (GQA; 1: MQA); 0: as many as heads",
-                    between(0, llm_limits::kHeads))
-          .optional("head_dim", &A::head_dim, "width of a head", between(1, llm_limits::kHeadDim))
-          .optional("window", &A::window, "earlier tokens that a query sees; 0: all",
-                    between(0, llm_limits::kTokens))
-          .optional("kv_precision", &A::kv_precision, kCacheFormatHelp)
-          .optional("fused", &A::fused, "one kernel; false: scores and probabilities in memory")
-          .check(
-              "kv_heads must divide heads",
-              [](const A& a) { return a.kv_heads == 0 || a.heads % a.kv_heads == 0; }, "kv_heads");
-  return schema;
-}
 
 const RegisterOperator<AttentionDecode> registered_attention_decode(
     "attention_decode", "attention of one new token a sequence over its cache");

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sim/config/declared.h"
-#include "sim/graph/kernel.h"
 #include "workloads/layers/parts/attention_kernels.h"
 
 namespace orrery {
@@ -19,9 +18,8 @@ enum class CacheFormat : std::uint8_t {
 
 inline constexpr const char* kCacheFormatHelp =
     "number format of keys and values; auto: fp8 where `precision` has 8 bits or fewer (int8: 8 "
-    "bits), else "
-    "bf16. 16-bit queries over fp8: decode widens the cache, prefill runs in fp8; fp8, int8 or "
-    "nvfp4 over bf16: runs in bf16; nvfp4 over 8 bits: runs in fp8";
+    "bits), else bf16. 16-bit queries over fp8: decode widens the cache, prefill runs in fp8; fp8, "
+    "int8 or nvfp4 over bf16: runs in bf16; nvfp4 over 8 bits: runs in fp8";
 
 /// Fills in what a cache format means for a core that reads all its keys and values from the cache:
 /// bytes, and the format of the products, so that time, bytes, FLOPs and energy are of one kernel.
@@ -37,15 +35,12 @@ inline void read_cache(AttentionCore& core, CacheFormat format, Precision precis
   core.new_bytes = core.cache_bytes = element_bytes(narrow ? Precision::kFp8 : Precision::kBf16);
 }
 
-namespace config {
-
 template <>
-struct EnumNames<CacheFormat> {
+struct config::EnumNames<CacheFormat> {
   static constexpr std::pair<CacheFormat, const char*> values[] = {
       {CacheFormat::kByPrecision, "auto"},
       {CacheFormat::kBf16, "bf16"},
       {CacheFormat::kFp8, "fp8"}};
 };
 
-}  // namespace config
 }  // namespace orrery

@@ -37,7 +37,7 @@ struct CacheLengths {
     core.sequences = sequences();
     core.context = kv_lengths.empty() ? kv_length : mean_length(kv_lengths);
     const auto differs = [this](std::int64_t length) { return length != kv_lengths.front(); };
-    if (!std::any_of(kv_lengths.begin(), kv_lengths.end(), differs)) return;
+    if (!std::ranges::any_of(kv_lengths, differs)) return;
     for (std::int64_t i = 0; i < core.sequences; ++i)
       core.contexts.push_back(kv_lengths[static_cast<std::size_t>(i) % kv_lengths.size()]);
   }

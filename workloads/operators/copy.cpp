@@ -22,14 +22,9 @@ struct config::EnumNames<Engine> {
 namespace {
 
 constexpr const char* name_of(Direction direction) {
-  switch (direction) {
-    case Direction::kHostToDevice:
-      return "copy_host_to_device";
-    case Direction::kDeviceToHost:
-      return "copy_device_to_host";
-    default:
-      return "copy_device_to_device";
-  }
+  return direction == Direction::kHostToDevice   ? "copy_host_to_device"
+         : direction == Direction::kDeviceToHost ? "copy_device_to_host"
+                                                 : "copy_device_to_device";
 }
 
 template <Direction kDirection>

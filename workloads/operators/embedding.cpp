@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
 #include "workloads/operators/operator.h"
 #include "workloads/ops/kernels.h"
 

@@ -19,22 +19,20 @@ struct IndexScores final : OperatorConfig, ChosenKeys {
 
   std::int64_t heads = 64, head_dim = 128;
 
-  static const config::Schema<IndexScores>& schema();
+  static const config::Schema<IndexScores>& schema() {
+    using config::between;
+    static const auto schema =
+        chosen_schema<IndexScores>("index_scores", "scores of an indexer for sparse attention")
+            .optional("heads", &IndexScores::heads, "heads of the indexer",
+                      between(1, llm_limits::kHeads))
+            .optional("head_dim", &IndexScores::head_dim, "columns of a head, and of the one key",
+                      between(1, llm_limits::kHeadDim))
+            .optional("top_k", static_cast<std::int64_t IndexScores::*>(&ChosenKeys::top_k),
+                      "tokens that each then chooses; 0: scores alone",
+                      between(0, llm_limits::kTokens));
+    return schema;
+  }
 };
-
-const config::Schema<IndexScores>& IndexScores::schema() {
-  using config::between;
-  static const auto schema =
-      chosen_schema<IndexScores>("index_scores", "scores of an indexer for sparse attention")
-          .optional("heads", &IndexScores::heads, "heads of the indexer",
-                    between(1, llm_limits::kHeads))
-          .optional("head_dim", &IndexScores::head_dim, "columns of a head, and of the one key",
-                    between(1, llm_limits::kHeadDim))
-          .optional("top_k", static_cast<std::int64_t IndexScores::*>(&ChosenKeys::top_k),
-                    "tokens that each then chooses; 0: scores alone",
-                    between(0, llm_limits::kTokens));
-  return schema;
-}
 
 const RegisterOperator<IndexScores> registered_index_scores(
     "index_scores", "scores of an indexer for sparse attention");

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
-#include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/operators/cache_format.h"
 #include "workloads/operators/cache_lengths.h"
-#include "workloads/operators/operator.h"
 
 namespace orrery {
 namespace {
@@ -30,22 +27,20 @@ struct MlaDecode final : OperatorConfig, CacheLengths {
   std::int64_t kv_lora_rank = 512, rope_head_dim = 64;
   CacheFormat kv_precision = CacheFormat::kByPrecision;
 
-  static const config::Schema<MlaDecode>& schema();
+  static const config::Schema<MlaDecode>& schema() {
+    using A = MlaDecode;
+    using config::between;
+    static const config::Schema<A> schema =
+        cached_schema<A>("mla_decode", "absorbed latent attention of one new token a sequence")
+            .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
+            .optional("kv_lora_rank", &A::kv_lora_rank, "columns of the latent",
+                      between(1, llm_limits::kHeadDim))
+            .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",
+                      between(0, llm_limits::kHeadDim))
+            .optional("kv_precision", &A::kv_precision, kCacheFormatHelp);
+    return schema;
+  }
 };
-
-const config::Schema<MlaDecode>& MlaDecode::schema() {
-  using A = MlaDecode;
-  using config::between;
-  static const config::Schema<A> schema =
-      cached_schema<A>("mla_decode", "absorbed latent attention of one new token a sequence")
-          .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
-          .optional("kv_lora_rank", &A::kv_lora_rank, "columns of the latent",
-                    between(1, llm_limits::kHeadDim))
-          .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",
-                    between(0, llm_limits::kHeadDim))
-          .optional("kv_precision", &A::kv_precision, kCacheFormatHelp);
-  return schema;
-}
 
 const RegisterOperator<MlaDecode> registered_mla_decode(
     "mla_decode", "absorbed latent attention of one new token a sequence");

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
 #include "workloads/operators/layer_kernels.h"
 #include "workloads/operators/operator.h"
 #include "workloads/ops/fusion.h"
@@ -25,24 +24,22 @@ struct Mlp final : OperatorConfig {
   std::int64_t tokens = 0, hidden = 0, intermediate = 0;
   bool gated = true, fused_epilogue = false;
 
-  static const config::Schema<Mlp>& schema();
+  static const config::Schema<Mlp>& schema() {
+    using M = Mlp;
+    using config::between;
+    static const config::Schema<M> schema =
+        operator_schema<M>("mlp", "the two or three matrices of a dense layer")
+            .required("tokens", &M::tokens, "rows of the products",
+                      between(1, operator_limits::kTokens))
+            .required("hidden", &M::hidden, "width of a token", between(1, llm_limits::kHidden))
+            .required("intermediate", &M::intermediate, "width between the matrices",
+                      between(1, llm_limits::kIntermediate))
+            .optional("gated", &M::gated, "SwiGLU: gate and up; false: GELU of one matrix")
+            .optional("fused_epilogue", &M::fused_epilogue,
+                      "the activation works on the product's results before they leave the chip");
+    return schema;
+  }
 };
-
-const config::Schema<Mlp>& Mlp::schema() {
-  using M = Mlp;
-  using config::between;
-  static const config::Schema<M> schema =
-      operator_schema<M>("mlp", "the two or three matrices of a dense layer")
-          .required("tokens", &M::tokens, "rows of the products",
-                    between(1, operator_limits::kTokens))
-          .required("hidden", &M::hidden, "width of a token", between(1, llm_limits::kHidden))
-          .required("intermediate", &M::intermediate, "width between the matrices",
-                    between(1, llm_limits::kIntermediate))
-          .optional("gated", &M::gated, "SwiGLU: gate and up; false: GELU of one matrix")
-          .optional("fused_epilogue", &M::fused_epilogue,
-                    "the activation works on the product's results before they leave the chip");
-  return schema;
-}
 
 const RegisterOperator<Mlp> registered_mlp("mlp", "dense MLP: up, activation, down");
 

@@ -7,6 +7,7 @@
 #include "sim/config/registered.h"
 #include "sim/config/schema.h"
 #include "sim/graph/kernel.h"
+#include "workloads/base/limits.h"
 
 namespace orrery {
 

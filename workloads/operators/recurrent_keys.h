@@ -3,8 +3,6 @@
 
 #include <cstdint>
 
-#include "sim/config/schema.h"
-#include "workloads/base/limits.h"
 #include "workloads/operators/operator.h"
 
 namespace orrery {

@@ -30,24 +30,22 @@ struct SparseMla final : OperatorConfig, ChosenKeys {
   std::int64_t heads = 0, kv_lora_rank = 512, rope_head_dim = 64;
   CacheFormat kv_precision = CacheFormat::kByPrecision;
 
-  static const config::Schema<SparseMla>& schema();
+  static const config::Schema<SparseMla>& schema() {
+    using A = SparseMla;
+    using config::between;
+    static const auto schema =
+        chosen_schema<A>("sparse_attention", "latent attention to chosen tokens")
+            .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
+            .optional("top_k", static_cast<std::int64_t A::*>(&ChosenKeys::top_k),
+                      "tokens that each attends to at most", between(1, llm_limits::kTokens))
+            .optional("kv_lora_rank", &A::kv_lora_rank, "columns of the latent",
+                      between(1, llm_limits::kHeadDim))
+            .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",
+                      between(0, llm_limits::kHeadDim))
+            .optional("kv_precision", &A::kv_precision, kCacheFormatHelp);
+    return schema;
+  }
 };
-
-const config::Schema<SparseMla>& SparseMla::schema() {
-  using A = SparseMla;
-  using config::between;
-  static const auto schema =
-      chosen_schema<A>("sparse_attention", "latent attention to chosen tokens")
-          .required("heads", &A::heads, "heads of queries", between(1, llm_limits::kHeads))
-          .optional("top_k", static_cast<std::int64_t A::*>(&ChosenKeys::top_k),
-                    "tokens that each attends to at most", between(1, llm_limits::kTokens))
-          .optional("kv_lora_rank", &A::kv_lora_rank, "columns of the latent",
-                    between(1, llm_limits::kHeadDim))
-          .optional("rope_head_dim", &A::rope_head_dim, "columns of the shared rotary key",
-                    between(0, llm_limits::kHeadDim))
-          .optional("kv_precision", &A::kv_precision, kCacheFormatHelp);
-  return schema;
-}
 
 const RegisterOperator<SparseMla> registered_sparse_mla("sparse_attention",
                                                         "latent attention to chosen tokens");

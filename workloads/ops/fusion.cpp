@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/ops/fusion.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -23,8 +25,7 @@ Bytes sum(const Uses& uses) {
 }
 
 bool has(const Uses& uses, const std::string& tensor) {
-  return std::any_of(uses.begin(), uses.end(),
-                     [&](const TensorUse& use) { return use.tensor == tensor; });
+  return std::ranges::any_of(uses, [&](const TensorUse& use) { return use.tensor == tensor; });
 }
 
 Uses without(Uses uses, const std::string& tensor) {
@@ -35,8 +36,7 @@ Uses without(Uses uses, const std::string& tensor) {
 /// Both, a tensor that both use once: with the larger part of it.
 Uses merged(Uses uses, const Uses& others) {
   for (const TensorUse& other : others) {
-    const auto same = std::find_if(
-        uses.begin(), uses.end(), [&](const TensorUse& use) { return use.tensor == other.tensor; });
+    const auto same = std::ranges::find(uses, other.tensor, &TensorUse::tensor);
     if (same == uses.end()) {
       uses.push_back(other);
     } else {
@@ -202,7 +202,7 @@ KernelGraph chain(const std::vector<Kernel>& kernels) {
   std::string last;
   Bytes passed;
   for (const Kernel& kernel : kernels) {
-    const std::string step = std::to_string(graph.kernels.size()) + " " + kernel.name;
+    const std::string step = fmt::format("{} {}", graph.kernels.size(), kernel.name);
     std::vector<TensorUse> reads;
     const Bytes taken = last.empty() ? Bytes() : std::min(kernel.read, passed);
     if (!last.empty()) reads.push_back({last, taken});

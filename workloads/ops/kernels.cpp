@@ -10,18 +10,6 @@
 namespace orrery {
 namespace {
 
-Kernel matrix_kernel(std::string name, KernelClass kind, Precision precision, GemmShape shape) {
-  Kernel kernel;
-  kernel.name = std::move(name);
-  kernel.kind = kind;
-  kernel.precision = precision;
-  kernel.batch = shape.batch;
-  kernel.m = shape.m;
-  kernel.n = shape.n;
-  kernel.k = shape.k;
-  return kernel;
-}
-
 /// What a grouped product looks like to a cost model: whole experts of equal, rounded up rows.
 GemmShape whole(GroupedShape shape) {
   const double experts = std::max(1.0, std::ceil(shape.experts));
@@ -42,6 +30,18 @@ double training_bytes(Precision precision) { return activation_bytes(precision);
 
 double activation_bytes(Precision precision) {
   return precision == Precision::kFp32 || precision == Precision::kTf32 ? 4 : 2;
+}
+
+Kernel matrix_kernel(std::string name, KernelClass kind, Precision precision, GemmShape shape) {
+  Kernel kernel;
+  kernel.name = std::move(name);
+  kernel.kind = kind;
+  kernel.precision = precision;
+  kernel.batch = shape.batch;
+  kernel.m = shape.m;
+  kernel.n = shape.n;
+  kernel.k = shape.k;
+  return kernel;
 }
 
 Kernel gemm(std::string name, Precision precision, GemmShape shape) {
@@ -142,6 +142,21 @@ Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_
   kernel.read = Bytes(elements * per_element.read);
   kernel.written = Bytes(elements * per_element.written);
   return kernel;
+}
+
+Kernel elementwise(std::string name, std::int64_t rows, std::int64_t width,
+                   StreamCost per_element) {
+  return stream(std::move(name), KernelClass::kElementwise, rows, width, per_element);
+}
+
+Kernel rms_norm_of(std::string name, std::int64_t rows, std::int64_t width, double bytes) {
+  return stream(std::move(name), KernelClass::kNormalization, rows, width,
+                {bytes, bytes, vector_cost::kRmsNorm});
+}
+
+Kernel norm_gradient(std::string name, std::int64_t rows, std::int64_t width, double bytes) {
+  return stream(std::move(name), KernelClass::kNormalization, rows, width,
+                {2 * bytes, bytes, vector_cost::kNormBackward});
 }
 
 std::vector<Kernel> expert_choice(std::int64_t tokens, std::int64_t columns, std::int64_t chosen,

@@ -22,6 +22,9 @@ struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 1;  ///< independent products, each with its own operands
 };
+
+/// A kernel of such products whose FLOPs and bytes the caller counts.
+Kernel matrix_kernel(std::string name, KernelClass kind, Precision precision, GemmShape shape);
 Kernel gemm(std::string name, Precision precision, GemmShape shape);
 /// The same with weights in a format of their own.
 Kernel gemm(std::string name, Precision precision, GemmShape shape, WeightFormat weights);
@@ -69,6 +72,11 @@ struct StreamCost {
 };
 Kernel stream(std::string name, KernelClass kind, std::int64_t rows, std::int64_t width,
               StreamCost per_element);
+/// A kernel of class elementwise that streams a tensor.
+Kernel elementwise(std::string name, std::int64_t rows, std::int64_t width, StreamCost per_element);
+/// An RMS norm of elements of `bytes`, and its gradients.
+Kernel rms_norm_of(std::string name, std::int64_t rows, std::int64_t width, double bytes);
+Kernel norm_gradient(std::string name, std::int64_t rows, std::int64_t width, double bytes);
 
 /// Activations of [rows, width] into a narrower format; scales of blocks not counted.
 Kernel quantize(std::string name, Precision precision, std::int64_t rows, std::int64_t width);

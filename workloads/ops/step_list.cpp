@@ -63,10 +63,7 @@ void StepList::append(const StepList& other, const std::string& part) {
   if (other.cursor_ != kStart) cursor_ = other.cursor_ + offset;
 }
 
-bool StepList::has_turns() const {
-  return std::any_of(steps_.begin(), steps_.end(),
-                     [](const Step& step) { return step.begins_turn; });
-}
+bool StepList::has_turns() const { return std::ranges::any_of(steps_, &Step::begins_turn); }
 
 /// Ends of turns: before steps that begin one, or behind exchanges.
 std::vector<std::size_t> StepList::turns(bool by_exchanges) const {
@@ -149,16 +146,10 @@ void StepList::tell(TensorEvent::What what, const Tensor& tensor) {
   if (!tells_tensors_ || tensor.bytes.base() == 0) return;
   Step& step = steps_.back();
   const TensorId id = tensor_id(tensor);
-  switch (what) {
-    case TensorEvent::What::kMakes:
-      step.makes.push_back(id);
-      break;
-    case TensorEvent::What::kUses:
-      step.uses.push_back(id);
-      break;
-    case TensorEvent::What::kFrees:
-      step.frees.push_back(id);
-  }
+  auto& told = what == TensorEvent::What::kMakes  ? step.makes
+               : what == TensorEvent::What::kUses ? step.uses
+                                                  : step.frees;
+  told.push_back(id);
 }
 
 std::vector<std::optional<std::size_t>> StepList::last_use_for_weights() const {

@@ -17,7 +17,7 @@ double sum_of(const std::vector<double>& values) {
 
 /// In a unit in which the largest is 1, so that equal loads are whole numbers.
 void scale_to_largest(std::vector<double>& loads) {
-  const double largest = *std::max_element(loads.begin(), loads.end());
+  const double largest = *std::ranges::max_element(loads);
   for (double& load : loads) load /= largest;
 }
 
@@ -61,7 +61,7 @@ double HeaviestRank::active(double tokens) const {
 std::vector<double> attainable_loads(std::vector<double> loads, std::int64_t picked) {
   scale_to_largest(loads);
   std::vector<double> falling = loads;
-  std::sort(falling.begin(), falling.end(), std::greater<>());
+  std::ranges::sort(falling, std::greater<>());
   // With the i largest cut to a level L: picked * L = i L + what the others have.
   double others = sum_of(falling), level = 0;
   for (std::size_t cut = 0; cut < static_cast<std::size_t>(picked); ++cut) {
@@ -89,8 +89,8 @@ std::vector<std::int64_t> eplb_replicas(const std::vector<double>& loads, std::i
 std::vector<int> eplb_packing(const std::vector<double>& loads, int ranks) {
   std::vector<std::size_t> falling(loads.size());
   std::iota(falling.begin(), falling.end(), std::size_t{0});
-  std::stable_sort(falling.begin(), falling.end(),
-                   [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
+  std::ranges::stable_sort(falling,
+                           [&](std::size_t a, std::size_t b) { return loads[a] > loads[b]; });
   const std::size_t room = loads.size() / static_cast<std::size_t>(ranks);
   std::vector<double> load(static_cast<std::size_t>(ranks));
   std::vector<std::size_t> count(load.size());
@@ -114,8 +114,8 @@ HeaviestRank heaviest_rank(const MoeConfig& moe, int ep, const std::vector<doubl
   const double total = sum_of(attainable);
   const std::vector<double> slots = replica_loads(attainable, eplb_replicas(attainable, redundant));
   std::vector<std::vector<double>> ranks = placed(slots, ep, balancing);
-  std::vector<double>& heaviest = *std::max_element(
-      ranks.begin(), ranks.end(), [](const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double>& heaviest = *std::ranges::max_element(
+      ranks, [](const std::vector<double>& a, const std::vector<double>& b) {
         return sum_of(a) < sum_of(b);
       });
   const double all = sum_of(heaviest);
@@ -123,7 +123,7 @@ HeaviestRank heaviest_rank(const MoeConfig& moe, int ep, const std::vector<doubl
   result.skew = std::max(1.0, all * ep / total);
   result.placed = moe.experts + redundant;
   result.in_order = balancing == ExpertBalancing::kNone;
-  std::sort(heaviest.begin(), heaviest.end(), std::greater<>());
+  std::ranges::sort(heaviest, std::greater<>());
   for (std::size_t i = 0, end = 0; i < heaviest.size(); i = end) {
     while (end < heaviest.size() && heaviest[end] == heaviest[i]) ++end;
     const auto count = static_cast<double>(end - i);

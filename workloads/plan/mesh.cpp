@@ -7,7 +7,6 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "sim/config/diagnostics.h"
@@ -15,18 +14,22 @@
 namespace orrery {
 namespace {
 
+bool fixes(const std::vector<GridCoordinate>& fixed, const std::string& axis) {
+  return std::ranges::find(fixed, axis, &GridCoordinate::axis) != fixed.end();
+}
+
+/// Every sum of an entry of `offsets` and a multiple of `stride` below `size` of them.
+std::vector<int> spread(const std::vector<int>& offsets, int size, int stride) {
+  std::vector<int> all;
+  all.reserve(offsets.size() * static_cast<std::size_t>(size));
+  for (int i = 0; i < size; ++i)
+    for (const int offset : offsets) all.push_back(offset + i * stride);
+  return all;
+}
+
 const ParallelConfig& consistent(const ParallelConfig& parallel) {
   require_consistent(parallel);
   return parallel;
-}
-
-/// Each group as runs of so many.
-RankGroups runs_of(const RankGroups& groups, int length) {
-  RankGroups runs;
-  for (const std::vector<int>& group : groups)
-    for (auto first = group.begin(); first != group.end(); first += length)
-      runs.emplace_back(first, first + length);
-  return runs;
 }
 
 /// Every `stride`-th rank of each group, from each of the first ones.
@@ -78,7 +81,6 @@ RankGrid expert_grid(const ParallelConfig& p) {
   });
 }
 
-/// Whether both grids have the same ranks in each stage.
 bool same_stages(const RankGrid& all, const RankGrid& experts) {
   bool same = all.size("pp") == experts.size("pp");
   for (int pp = 0; same && pp < all.size("pp"); ++pp)
@@ -97,6 +99,80 @@ const ParallelConfig& with_experts_in_stages(const ParallelConfig& parallel) {
 }
 
 }  // namespace
+
+RankGrid::RankGrid(std::vector<GridAxis> axes) {
+  int stride = 1;
+  for (GridAxis& axis : axes) {
+    if (axis.size < 1 || has(axis.name))
+      throw std::invalid_argument("axis '" + axis.name + "' has no ranks or is there twice");
+    const int size = axis.size;
+    axes_.push_back({std::move(axis), stride});
+    stride *= size;
+  }
+}
+
+int RankGrid::ranks() const {
+  return axes_.empty() ? 1 : axes_.back().stride * axes_.back().axis.size;
+}
+
+bool RankGrid::has(std::string_view axis) const {
+  return std::ranges::any_of(axes_, [&](const Placed& placed) { return placed.axis.name == axis; });
+}
+
+const RankGrid::Placed& RankGrid::at(std::string_view axis) const {
+  const auto found =
+      std::ranges::find_if(axes_, [&](const Placed& placed) { return placed.axis.name == axis; });
+  if (found == axes_.end())
+    throw std::invalid_argument("no axis '" + std::string(axis) + "' in this grid");
+  return *found;
+}
+
+int RankGrid::coordinate(int rank, std::string_view axis) const {
+  const Placed& placed = at(axis);
+  return rank / placed.stride % placed.axis.size;
+}
+
+int RankGrid::size(std::string_view axis) const { return at(axis).axis.size; }
+
+int RankGrid::first_at(const std::vector<GridCoordinate>& fixed) const {
+  int rank = 0;
+  for (const GridCoordinate& coordinate : fixed) rank += coordinate.at * at(coordinate.axis).stride;
+  return rank;
+}
+
+std::vector<int> RankGrid::ranks_at(const std::vector<GridCoordinate>& fixed) const {
+  std::vector<int> ranks = {first_at(fixed)};
+  for (const Placed& placed : axes_)
+    if (!fixes(fixed, placed.axis.name)) ranks = spread(ranks, placed.axis.size, placed.stride);
+  return ranks;
+}
+
+RankGroups RankGrid::groups(const std::vector<std::string>& along,
+                            const std::vector<GridCoordinate>& fixed) const {
+  for (const std::string& axis : along) at(axis);
+  std::vector<int> first = {first_at(fixed)}, members = {0};
+  for (const Placed& placed : axes_) {
+    const std::string& name = placed.axis.name;
+    if (fixes(fixed, name)) continue;
+    const bool is_along = std::ranges::find(along, name) != along.end();
+    std::vector<int>& offsets = is_along ? members : first;
+    offsets = spread(offsets, placed.axis.size, placed.stride);
+  }
+  RankGroups groups(first.size());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    groups[i].reserve(members.size());
+    for (const int member : members) groups[i].push_back(first[i] + member);
+  }
+  return groups;
+}
+
+RankGroups runs_of(const RankGroups& groups, int length) {
+  RankGroups runs;
+  for (const std::vector<int>& group : groups)
+    for (auto first = group.begin(); first != group.end(); first += length)
+      runs.emplace_back(first, first + length);
+  return runs;
+}
 
 Mesh::Mesh(const ParallelConfig& parallel)
     : Mesh(with_experts_in_stages(consistent(parallel)), token_grid(parallel),
@@ -122,8 +198,7 @@ Mesh::Groups Mesh::groups(const std::vector<std::string>& along, int pp) const {
       return runs_of(RankGroups{stage(pp)}, 1);
   }
   const auto has_all = [&](const RankGrid& grid) {
-    return std::all_of(along.begin(), along.end(),
-                       [&](const std::string& axis) { return grid.has(axis); });
+    return std::ranges::all_of(along, [&](const std::string& axis) { return grid.has(axis); });
   };
   return (has_all(all_) ? all_ : experts_).groups(along, {{"pp", pp}});
 }

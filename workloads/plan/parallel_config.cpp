@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/plan/parallel_config.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
-#include <string>
+#include <cctype>
+#include <cstddef>
+#include <stdexcept>
 #include <vector>
 
 #include "sim/config/diagnostics.h"
@@ -11,6 +15,97 @@
 
 namespace orrery {
 namespace {
+
+constexpr std::size_t kMostLetters = 1 << 16;
+
+[[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument(what); }
+
+/// Letters and bars of a layout, repetitions written out.
+class Unroller {
+ public:
+  explicit Unroller(const std::string& text) {
+    for (const char c : text)
+      if (c != ',' && c != ' ') text_ += c;
+  }
+
+  std::string all() {
+    std::string letters = sequence();
+    if (at_ < text_.size()) refuse("a ')' without its '('");
+    return letters;
+  }
+
+ private:
+  char next() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+
+  std::string sequence() {
+    std::string letters;
+    while (next() != '\0' && next() != ')') {
+      const std::string one = item();
+      const std::size_t times = repetitions();
+      if (letters.size() + one.size() * times > kMostLetters) refuse("too many layers");
+      for (std::size_t i = 0; i < times; ++i) letters += one;
+    }
+    return letters;
+  }
+
+  std::string item() {
+    const char c = text_[at_++];
+    if (c == '(') {
+      std::string inside = sequence();
+      if (next() != ')') refuse("a '(' without its ')'");
+      ++at_;
+      return inside;
+    }
+    if (std::string("EtmL|").find(c) == std::string::npos)
+      refuse(std::string("'") + c +
+             "' is none of E (embedding), t (layer), m (module of multi-token prediction), L (head "
+             "and loss), | (end of a slice), *n, ( and )");
+    return {c};
+  }
+
+  /// The number behind '*'; 1 where there is none.
+  std::size_t repetitions() {
+    if (next() != '*') return 1;
+    ++at_;
+    std::size_t times = 0;
+    bool any = false;
+    for (; std::isdigit(static_cast<unsigned char>(next())) != 0; ++at_, any = true)
+      times = std::min(kMostLetters + 1, times * 10 + static_cast<std::size_t>(next() - '0'));
+    if (!any) refuse("no number behind '*'");
+    return times;
+  }
+
+  std::string text_;
+  std::size_t at_ = 0;
+};
+
+/// Embedding first, then layers, then modules in one slice, head last.
+void require_order(const std::string& letters) {
+  std::string parts = letters;
+  std::erase(parts, '|');
+  if (parts.empty() || parts.front() != 'E' || std::ranges::count(parts, 'E') != 1)
+    refuse("it begins with E (embedding), which is there once");
+  if (parts.back() != 'L' || std::ranges::count(parts, 'L') != 1)
+    refuse("it ends with L (head and loss), which is there once");
+  const std::size_t module = letters.find('m'), last = letters.rfind('m');
+  if (module == std::string::npos) return;
+  if (letters.find('t', module) != std::string::npos)
+    refuse("layers (t) stand before modules of multi-token prediction (m)");
+  if (letters.substr(module, last - module).find('|') != std::string::npos)
+    refuse("modules of multi-token prediction (m) are in one slice");
+}
+
+std::string fault_of(const LayerLayout& layout) {
+  if (layout.slices.empty()) return {};
+  if (layout.first > 0 || layout.last > 0 || layout.embedding || layout.head)
+    return "slices say everything: first, last, embedding and head do not go with them";
+  try {
+    written_slices(layout.slices);
+  } catch (const std::invalid_argument& error) {
+    return "no layout of slices such as \"Et*3|(tt|)*29,m|L\": " + std::string(error.what());
+  }
+  return {};
+}
 
 int stage_ranks(const ParallelConfig& p) { return p.tp * p.cp * p.dp; }
 
@@ -57,7 +152,7 @@ std::string order_fault(const std::string& order) {
       if (c == '-') axes.emplace_back();
       if (c != '-') axes.back() += c;
     }
-    std::sort(axes.begin(), axes.end());
+    std::ranges::sort(axes);
     return axes;
   };
   if (sorted(order) == sorted(kMegatronOrder)) return {};
@@ -67,8 +162,8 @@ std::string order_fault(const std::string& order) {
 /// What dp ranks cannot be split into.
 std::string shard_fault(const ParallelConfig& p) {
   if (p.dp_shard == 0 || (p.dp_shard > 0 && p.dp % p.dp_shard == 0)) return {};
-  return "dp_shard, the ranks that share out one copy, must divide dp = " + std::to_string(p.dp) +
-         ", got " + std::to_string(p.dp_shard);
+  return fmt::format("dp_shard, the ranks that share out one copy, must divide dp = {}, got {}",
+                     p.dp, p.dp_shard);
 }
 
 /// Names of Megatron-Core (megatron/core/model_parallel_config.py, transformer_config.py).
@@ -89,6 +184,45 @@ void add_megatron_names(config::Schema<ParallelConfig>& schema) {
 }
 
 }  // namespace
+
+std::vector<SliceContents> written_slices(const std::string& text) {
+  const std::string letters = Unroller(text).all();
+  require_order(letters);
+  std::vector<SliceContents> slices(1);
+  for (const char letter : letters) {
+    if (letter == '|') slices.emplace_back();
+    if (letter == 't') ++slices.back().layers;
+    if (letter == 'm') ++slices.back().modules;
+  }
+  return slices;
+}
+
+const config::Schema<LayerLayout>& LayerLayout::schema() {
+  using L = LayerLayout;
+  static const config::Schema<L> schema = [] {
+    config::Schema<L> s("layout", "how layers are dealt out to the slices of a pipeline");
+    s.shorthand("slices")
+        .optional("slices", &L::slices,
+                  "what each of the pp * vpp slices holds, first to last: E embedding, t layer, m "
+                  "module of multi-token prediction, L head and loss, | end of a slice, *n "
+                  "repetition: \"Et*3|(tt|)*29,m|L\"")
+        .optional("first", &L::first,
+                  "layers of the first pipeline stage, all its chunks; 0: as many as the others",
+                  config::between(0, 1 << 16))
+        .optional("last", &L::last,
+                  "layers of the last pipeline stage, all its chunks; 0: as many as the others",
+                  config::between(0, 1 << 16))
+        .optional("embedding", &L::embedding, "embedding that counts as a layer of the first slice")
+        .optional("head", &L::head, "head and loss that count as a layer of the last slice")
+        .check(fault_of, "slices")
+        .check(
+            "a number of layers for an end does not go with ends that count as layers",
+            [](const L& l) { return (l.first == 0 && l.last == 0) || (!l.embedding && !l.head); },
+            {"first", "last", "embedding", "head"});
+    return s;
+  }();
+  return schema;
+}
 
 const config::Schema<ParallelConfig>& ParallelConfig::schema() {
   static const config::Schema<ParallelConfig> schema = [] {
@@ -141,8 +275,7 @@ const config::Schema<ParallelConfig>& ParallelConfig::schema() {
 }
 
 std::string ranks_text(const ParallelConfig& parallel) {
-  return std::string("tp * pp * ") + (parallel.cp > 1 ? "cp * " : "") +
-         "dp = " + std::to_string(parallel.ranks());
+  return fmt::format("tp * pp * {}dp = {}", parallel.cp > 1 ? "cp * " : "", parallel.ranks());
 }
 
 void require_consistent(const ParallelConfig& parallel) {
@@ -151,9 +284,8 @@ void require_consistent(const ParallelConfig& parallel) {
   const std::string shards = shard_fault(parallel);
   if (!shards.empty()) throw config::KeyError("parallel.dp_shard", shards);
   for (const Rule& rule : kRules) {
-    if (!rule.holds(parallel)) {
+    if (!rule.holds(parallel))
       throw config::KeyError(std::string("parallel.") + rule.key, rule.message);
-    }
   }
 }
 

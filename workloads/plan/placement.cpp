@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/plan/placement.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 namespace orrery {
@@ -22,8 +23,8 @@ Placement::Placement(std::vector<std::vector<int>> slices, int copies)
       std::vector<ChunkPlace>& places = places_.at(static_cast<std::size_t>(copy_of(place)));
       if (slice < 0 || slice >= static_cast<int>(all) ||
           places[static_cast<std::size_t>(slice)].rank >= 0) {
-        throw std::invalid_argument("slice " + std::to_string(slice) + " of " +
-                                    std::to_string(all) + " is placed twice or does not exist");
+        throw std::invalid_argument(
+            fmt::format("slice {} of {} is placed twice or does not exist", slice, all));
       }
       places[static_cast<std::size_t>(slice)] = place;
     }
@@ -69,7 +70,7 @@ std::optional<ChunkPlace> Placement::neighbour(ChunkPlace place, int distance) c
 
 bool Placement::holds(int rank, int slice) const {
   const std::vector<int>& held = slices_.at(static_cast<std::size_t>(rank));
-  return std::find(held.begin(), held.end(), slice) != held.end();
+  return std::ranges::find(held, slice) != held.end();
 }
 
 bool Placement::goes_both_ways() const {
@@ -81,7 +82,7 @@ std::vector<int> Placement::twins(int rank) const {
   std::vector<int> twins;
   twins.reserve(static_cast<std::size_t>(copies()));
   for (int copy = 0; copy < copies(); ++copy) twins.push_back(place(slice({rank, 0}), copy).rank);
-  std::sort(twins.begin(), twins.end());
+  std::ranges::sort(twins);
   return twins;
 }
 

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/plan/program_builder.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "sim/graph/executions.h"
@@ -11,8 +14,8 @@ namespace orrery {
 namespace {
 
 std::string transfer_name(const std::string& purpose, TransferKind kind, int stage, Bytes bytes) {
-  return purpose + " " + to_string(kind) + " stage " + std::to_string(stage) + " " +
-         std::to_string(static_cast<std::int64_t>(bytes.base())) + " B";
+  return fmt::format("{} {} stage {} {} B", purpose, to_string(kind), stage,
+                     static_cast<std::int64_t>(bytes.base()));
 }
 
 /// Along which axis the collectives of a scope run, which is what breakdowns call them, and where.
@@ -22,33 +25,18 @@ struct ScopeParts {
 };
 
 ScopeParts parts_of(Scope scope) {
-  switch (scope) {
-    case Scope::kTensor:
-      return {"tp", kTensorStream};
-    case Scope::kExpert:
-      return {"ep", kExpertStream};
-    case Scope::kExpertTensor:
-      return {"etp", kExpertTensorStream};
-    case Scope::kContext:
-      return {"cp", kContextStream};
-    case Scope::kContextHeads:
-      return {"cp a2a", kContextStream};
-    case Scope::kContextRings:
-      return {"cp p2p", kContextStream};
-    case Scope::kHostOut:
-      return {"host out", kHostStream};
-    case Scope::kHostIn:
-      return {"host in", kHostStream};
-    case Scope::kDecodeContext:
-      break;
-  }
-  return {"dcp", kDecodeContextStream};
-}
-
-Mesh::Groups alone(const std::vector<int>& ranks) {
-  Mesh::Groups groups;
-  for (const int rank : ranks) groups.push_back({rank});
-  return groups;
+  static const std::map<Scope, ScopeParts> kParts = {
+      {Scope::kTensor, {"tp", kTensorStream}},
+      {Scope::kExpert, {"ep", kExpertStream}},
+      {Scope::kExpertTensor, {"etp", kExpertTensorStream}},
+      {Scope::kContext, {"cp", kContextStream}},
+      {Scope::kContextHeads, {"cp a2a", kContextStream}},
+      {Scope::kContextRings, {"cp p2p", kContextStream}},
+      {Scope::kHostOut, {"host out", kHostStream}},
+      {Scope::kHostIn, {"host in", kHostStream}},
+      {Scope::kDecodeContext, {"dcp", kDecodeContextStream}},
+  };
+  return kParts.at(scope);
 }
 
 bool is_host_copy(Scope scope) { return scope == Scope::kHostOut || scope == Scope::kHostIn; }
@@ -60,6 +48,19 @@ Mesh::Groups ring_neighbours(const Mesh::Groups& groups) {
     for (std::size_t i = 0; i < group.size(); ++i)
       pairs.push_back({group[i], group[(i + 1) % group.size()]});
   return pairs;
+}
+
+bool is_exchange(const Step& step) {
+  return step.collective() != nullptr && step.collective()->scope == Scope::kExpert;
+}
+
+bool exchanges_tokens(const BlockBuilder::Lane& lane) {
+  const std::vector<Step>& steps = lane.steps.steps();
+  return std::ranges::any_of(steps, is_exchange);
+}
+
+Operator communication(std::string name, OperatorKind kind, StreamId stream, TransferId transfer) {
+  return {std::move(name), kind, Category::kCommunication, stream, transfer};
 }
 
 }  // namespace
@@ -90,9 +91,8 @@ ProgramBuilder::ProgramBuilder(const ParallelConfig& parallel, bool both_ways, b
 
 KernelId ProgramBuilder::kernel(const Kernel& kernel) {
   std::vector<KernelId>& same_name = kernels_[kernel.name];
-  for (const KernelId id : same_name) {
+  for (const KernelId id : same_name)
     if (program_.kernels[id] == kernel) return id;
-  }
   same_name.push_back(static_cast<KernelId>(program_.kernels.size()));
   program_.kernels.push_back(kernel);
   return same_name.back();
@@ -116,37 +116,36 @@ TransferId ProgramBuilder::once(Transfer transfer, const Groups& groups) {
 
 TransferId ProgramBuilder::collective(const LayerCollective& collective, int stage) {
   const ScopeParts parts = parts_of(collective.scope);
-  Transfer transfer;
   const std::string axis = parts.axis;
-  transfer.purpose = axis.substr(0, axis.find(' '));
-  transfer.name = transfer_name(axis, collective.kind, stage, collective.bytes);
-  transfer.kind = collective.kind;
-  transfer.bytes = collective.bytes;
-  transfer.routing = collective.routing;
+  Transfer transfer{.name = transfer_name(axis, collective.kind, stage, collective.bytes),
+                    .kind = collective.kind,
+                    .bytes = collective.bytes,
+                    .groups = {},
+                    .purpose = axis.substr(0, axis.find(' ')),
+                    .routing = collective.routing};
   if (is_host_copy(collective.scope))
     transfer.host = HostCopy{HostEnd::kHost, collective.scope == Scope::kHostOut};
   return once(std::move(transfer), [&] {
-    if (is_host_copy(collective.scope)) return alone(mesh_.stage(stage));
+    if (is_host_copy(collective.scope)) return runs_of(Mesh::Groups{mesh_.stage(stage)}, 1);
     const Mesh::Groups groups = mesh_.groups({parts.axis}, stage);
     return collective.kind == TransferKind::kSendReceive ? ring_neighbours(groups) : groups;
   });
 }
 
 TransferId ProgramBuilder::message(const std::string& direction, int from, int to, Bytes bytes) {
-  Transfer transfer;
-  transfer.purpose = "pp";
-  transfer.name = direction + " " + std::to_string(from) + "->" + std::to_string(to);
-  transfer.kind = TransferKind::kSendReceive;
-  transfer.bytes = bytes;
-  transfer.participants = 2;
+  Transfer transfer{.name = fmt::format("{} {}->{}", direction, from, to),
+                    .kind = TransferKind::kSendReceive,
+                    .bytes = bytes,
+                    .groups = {},
+                    .participants = 2,
+                    .purpose = "pp"};
   return once(std::move(transfer), [&] { return mesh_.pairs(from, to); });
 }
 
 TransferId ProgramBuilder::transfer(Transfer transfer) {
   std::vector<TransferId>& same_name = transfers_[transfer.name];
-  for (const TransferId id : same_name) {
+  for (const TransferId id : same_name)
     if (program_.transfers[id] == transfer) return id;
-  }
   same_name.push_back(static_cast<TransferId>(program_.transfers.size()));
   program_.transfers.push_back(std::move(transfer));
   return same_name.back();
@@ -169,11 +168,10 @@ BlockId ProgramBuilder::block(std::string name, OperatorGraph graph,
 
 Program ProgramBuilder::finish(std::vector<std::vector<BlockId>> calls) {
   for (std::size_t stage = 0; stage < calls.size(); ++stage) {
-    Role role;
+    Role& role = program_.roles.emplace_back();
     role.name = "pp " + std::to_string(stage);
     role.calls = std::move(calls[stage]);
     role.ranks = mesh_.stage(static_cast<int>(stage));
-    program_.roles.push_back(std::move(role));
   }
   if (program_.tensors.empty()) program_.tensor_events.clear();
   set_reuse(program_);
@@ -193,13 +191,12 @@ void BlockBuilder::add_tensors(std::string_view prefix, const StepList& steps, c
   using What = TensorEvent::What;
   for (const auto& [told, what] :
        {std::pair(&step.makes, What::kMakes), std::pair(&step.uses, What::kUses),
-        std::pair(&step.frees, What::kFrees)}) {
+        std::pair(&step.frees, What::kFrees)})
     for (const TensorId id : *told) {
       Tensor tensor = steps.tensors()[id];
       tensor.name.insert(0, prefix);
       tensors_.push_back({what, program_.tensor(std::move(tensor)), op});
     }
-  }
 }
 
 OperatorId BlockBuilder::add_step(std::string_view prefix, const StepList& steps,
@@ -209,10 +206,9 @@ OperatorId BlockBuilder::add_step(std::string_view prefix, const StepList& steps
   if (const Kernel* kernel = step.kernel()) {
     op.work = program_.kernel(*kernel);
   } else {
-    op.kind = OperatorKind::kCollective;
-    op.category = Category::kCommunication;
-    op.stream = parts_of(step.collective()->scope).stream;
-    op.work = program_.collective(*step.collective(), stage_);
+    const LayerCollective& collective = *step.collective();
+    op = communication(std::move(op.name), OperatorKind::kCollective,
+                       parts_of(collective.scope).stream, program_.collective(collective, stage_));
   }
   const OperatorId id = graph_.add(op);
   add_tensors(prefix, steps, step, id);
@@ -224,18 +220,15 @@ void BlockBuilder::append(std::string_view prefix, const StepList& steps) {
   const auto first = static_cast<OperatorId>(graph_.size());
   for (const Step& step : steps.steps()) {
     const OperatorId id = add_step(prefix, steps, step);
-    for (const std::size_t earlier : step.after) {
+    for (const std::size_t earlier : step.after)
       graph_.depends(id, first + static_cast<OperatorId>(earlier));
-    }
     if (step.after.empty() && entry) graph_.depends(id, *entry);
     if (id == first) {
       for (const OperatorId earlier : ahead_) graph_.depends(id, earlier);
       ahead_.clear();
     }
   }
-  if (steps.cursor() != StepList::kStart) {
-    cursor_ = first + static_cast<OperatorId>(steps.cursor());
-  }
+  if (steps.cursor() != StepList::kStart) cursor_ = first + static_cast<OperatorId>(steps.cursor());
 }
 
 OperatorId BlockBuilder::append_beside(std::string_view prefix, const StepList& steps) {
@@ -246,19 +239,6 @@ OperatorId BlockBuilder::append_beside(std::string_view prefix, const StepList& 
   ahead_ = std::move(awaited);
   return static_cast<OperatorId>(graph_.size() - 1);
 }
-
-namespace {
-
-bool is_exchange(const Step& step) {
-  return step.collective() != nullptr && step.collective()->scope == Scope::kExpert;
-}
-
-bool exchanges_tokens(const BlockBuilder::Lane& lane) {
-  const std::vector<Step>& steps = lane.steps.steps();
-  return std::any_of(steps.begin(), steps.end(), is_exchange);
-}
-
-}  // namespace
 
 void BlockBuilder::append_side_by_side(std::array<Lane, 2>& lanes) {
   const bool exchanges = exchanges_tokens(lanes[0]) || exchanges_tokens(lanes[1]);
@@ -297,30 +277,18 @@ void BlockBuilder::kernel(const Kernel& kernel, Category category) {
   cursor_ = add(op);
 }
 
-void BlockBuilder::collective(Transfer transfer, Stream stream) {
-  Operator op;
-  op.name = transfer.name;
-  op.kind = OperatorKind::kCollective;
-  op.category = Category::kCommunication;
-  op.stream = stream;
-  op.work = program_.transfer(std::move(transfer));
-  cursor_ = add(op);
+Operator BlockBuilder::operator_of(Transfer collective, Stream stream) {
+  return {collective.name, OperatorKind::kCollective, Category::kCommunication, stream,
+          program_.transfer(std::move(collective))};
 }
 
-/// Without dependencies.
-OperatorId BlockBuilder::add_collective(Transfer transfer, Stream stream) {
-  Operator op;
-  op.name = transfer.name;
-  op.kind = OperatorKind::kCollective;
-  op.category = Category::kCommunication;
-  op.stream = stream;
-  op.work = program_.transfer(std::move(transfer));
-  return graph_.add(op);
+void BlockBuilder::collective(Transfer transfer, Stream stream) {
+  cursor_ = add(operator_of(std::move(transfer), stream));
 }
 
 OperatorId BlockBuilder::beside(Transfer transfer, Stream stream) {
   const auto before = static_cast<OperatorId>(graph_.size());
-  const OperatorId id = add_collective(std::move(transfer), stream);
+  const OperatorId id = ahead(std::move(transfer), stream);
   if (cursor_) graph_.depends(id, *cursor_);
   // Kernels run in issue order: behind the last one all others have run.
   if (before > 0 && (!cursor_ || *cursor_ != before - 1)) graph_.depends(id, before - 1);
@@ -328,37 +296,15 @@ OperatorId BlockBuilder::beside(Transfer transfer, Stream stream) {
 }
 
 OperatorId BlockBuilder::ahead(Transfer transfer, Stream stream) {
-  return add_collective(std::move(transfer), stream);
+  return graph_.add(operator_of(std::move(transfer), stream));
 }
 
 void BlockBuilder::receive(TransferId message, Stream stream) {
-  Operator op;
-  op.name = "receive";
-  op.kind = OperatorKind::kReceive;
-  op.category = Category::kCommunication;
-  op.stream = stream;
-  op.work = message;
-  cursor_ = add(op);
+  cursor_ = add(communication("receive", OperatorKind::kReceive, stream, message));
 }
 
-namespace {
-
-Operator sending(TransferId message, Stream stream) {
-  Operator op;
-  op.name = "send";
-  op.kind = OperatorKind::kSend;
-  op.category = Category::kCommunication;
-  op.stream = stream;
-  op.work = message;
-  return op;
-}
-
-}  // namespace
-
-void BlockBuilder::send(TransferId message, Stream stream) { add(sending(message, stream)); }
-
-void BlockBuilder::send_and_wait(TransferId message) {
-  cursor_ = add(sending(message, kComputeStream));
+OperatorId BlockBuilder::send(TransferId message, Stream stream) {
+  return add(communication("send", OperatorKind::kSend, stream, message));
 }
 
 BlockId BlockBuilder::finish(std::string name) {

@@ -99,7 +99,7 @@ class BlockBuilder {
   /// @return the last of them
   OperatorId append_beside(std::string_view prefix, const StepList& steps);
   /// What is appended next waits for it.
-  void await(OperatorId op) { ahead_.push_back(op); }
+  void need(OperatorId op) { ahead_.push_back(op); }
   /// Steps of both lanes in turn, so that kernels of the one are issued behind the collective of
   /// the other: each up to its next exchange of tokens, or where there is none to its next
   /// collective, and gradients of weights right behind it.
@@ -111,16 +111,12 @@ class BlockBuilder {
   void collective(Transfer transfer, Stream stream);
   /// Waits for all that the block has; nothing of it waits for the collective, unless it is needed.
   OperatorId beside(Transfer transfer, Stream stream);
-  /// What is appended next waits for that collective.
-  void need(OperatorId collective) { ahead_.push_back(collective); }
   /// Waits for nothing of the block.
   OperatorId ahead(Transfer transfer, Stream stream);
   /// What follows waits for the message.
   void receive(TransferId message, Stream stream);
   /// Waits for what is there; nothing waits for it.
-  void send(TransferId message, Stream stream);
-  /// The compute stream waits until it has arrived.
-  void send_and_wait(TransferId message);
+  OperatorId send(TransferId message, Stream stream);
 
   /// Adds the block to the program.
   BlockId finish(std::string name);
@@ -129,7 +125,7 @@ class BlockBuilder {
   OperatorId add(const Operator& op);
   /// A step without what it waits for.
   OperatorId add_step(std::string_view prefix, const StepList& steps, const Step& step);
-  OperatorId add_collective(Transfer transfer, Stream stream);
+  Operator operator_of(Transfer collective, Stream stream);
   /// What a step of `steps` does to its tensors, as those of a piece of that name.
   void add_tensors(std::string_view prefix, const StepList& steps, const Step& step, OperatorId op);
 

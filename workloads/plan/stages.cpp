@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/plan/stages.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -12,7 +14,7 @@ namespace orrery {
 
 std::vector<std::int64_t> stage_layers(std::int64_t layers, int stages) {
   require(layers >= stages, "parallel.pp",
-          std::to_string(stages) + " pipeline stages for " + std::to_string(layers) + " layers",
+          fmt::format("{} pipeline stages for {} layers", stages, layers),
           {std::to_string(layers), {}});
   std::vector<std::int64_t> count(static_cast<std::size_t>(stages), layers / stages);
   std::int64_t left = layers % stages;
@@ -37,9 +39,8 @@ Counts written_counts(std::int64_t layers, const ParallelConfig& parallel, int s
   const std::vector<SliceContents> written = written_slices(parallel.layout.slices);
   const auto size = static_cast<int>(written.size());
   require(size == slices, KeyPaths{"parallel.layout.slices", "parallel.vpp", "parallel.pp"},
-          "the layout has " + std::to_string(size) + " slices, the pipeline " +
-              std::to_string(slices) + " (pp = " + std::to_string(parallel.pp) +
-              ", vpp = " + std::to_string(parallel.vpp) + ")",
+          fmt::format("the layout has {} slices, the pipeline {} (pp = {}, vpp = {})", size, slices,
+                      parallel.pp, parallel.vpp),
           size % parallel.pp == 0
               ? config::Advice{{}, {"parallel.vpp: " + std::to_string(size / parallel.pp)}}
               : config::Advice{});
@@ -50,12 +51,11 @@ Counts written_counts(std::int64_t layers, const ParallelConfig& parallel, int s
     all.layers += slice.layers;
     all.modules += slice.modules;
   }
-  require(
-      all.layers == layers, KeyPaths{"parallel.layout.slices", "model"},
-      "the layout has " + layers_text(all.layers) + " (t), the model " + std::to_string(layers));
+  require(all.layers == layers, KeyPaths{"parallel.layout.slices", "model"},
+          fmt::format("the layout has {} (t), the model {}", layers_text(all.layers), layers));
   require(all.modules == modules, KeyPaths{"parallel.layout.slices", "mtp"},
-          "the layout has " + std::to_string(all.modules) +
-              " modules of multi-token prediction (m), the step " + std::to_string(modules));
+          fmt::format("the layout has {} modules of multi-token prediction (m), the step {}",
+                      all.modules, modules));
   return counts;
 }
 
@@ -71,8 +71,8 @@ Counts counts_of_stages(std::int64_t layers, const ParallelConfig& parallel,
   const std::int64_t left = layers - layout.first - layout.last;
   const std::int64_t chunks = placement.slices() / placement.ranks();
   require(others > 0 ? left > 0 && left % (others * chunks) == 0 : left == 0, keys,
-          "of " + layers_text(layers) + " " + std::to_string(left) + " are left for " +
-              std::to_string(others) + " stages of " + std::to_string(chunks) + " chunks");
+          fmt::format("of {} {} are left for {} stages of {} chunks", layers_text(layers), left,
+                      others, chunks));
   require(layout.first % chunks == 0 && layout.last % chunks == 0, keys,
           "layers of a stage do not divide by its " + std::to_string(chunks) + " chunks");
   Counts counts;
@@ -91,16 +91,14 @@ Counts even_counts(std::int64_t layers, const ParallelConfig& parallel, int slic
   const bool counts_ends = slots > layers;
   if (slots % slices != 0 && (counts_ends || slices > parallel.pp)) {
     const std::string ends =
-        counts_ends ? " with the ends that count as layers are " + std::to_string(slots) + ", which"
-                    : "";
+        counts_ends ? fmt::format(" with the ends that count as layers are {}, which", slots) : "";
     config::Advice advice{{}, divisors_near(slots, slices).notes};
     if ((layers + 2) % slices == 0)
       advice.notes.emplace_back(
           "parallel.layout: {embedding: true, head: true} counts both ends as layers, which "
-          "divides; " +
-          std::string("any other: parallel.layout: \"Et*3|(tt|)*29|L\""));
+          "divides; any other: parallel.layout: \"Et*3|(tt|)*29|L\"");
     require(false, KeyPaths{"parallel.vpp", "parallel.pp", "parallel.layout"},
-            layers_text(layers) + ends + " do not divide by pp * vpp = " + std::to_string(slices),
+            fmt::format("{}{} do not divide by pp * vpp = {}", layers_text(layers), ends, slices),
             std::move(advice));
   }
   Counts counts = stage_layers(slots, slices);
@@ -130,8 +128,8 @@ std::vector<LayerRange> slice_layers(std::int64_t layers, const ParallelConfig& 
 int module_slice(const ParallelConfig& parallel, const Placement& placement) {
   if (parallel.layout.slices.empty()) return placement.slices() - 1;
   const std::vector<SliceContents> slices = written_slices(parallel.layout.slices);
-  const auto found = std::find_if(slices.begin(), slices.end(),
-                                  [](const SliceContents& slice) { return slice.modules > 0; });
+  const auto found =
+      std::ranges::find_if(slices, [](const SliceContents& slice) { return slice.modules > 0; });
   return found == slices.end() ? placement.slices() - 1 : static_cast<int>(found - slices.begin());
 }
 
@@ -140,19 +138,31 @@ std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
                                                   const Placement& placement, int modules) {
   const std::vector<LayerRange> of_slice = slice_layers(layers, parallel, placement, modules);
   std::vector<std::vector<LayerRange>> ranges(static_cast<std::size_t>(parallel.pp));
-  for (int stage = 0; stage < parallel.pp; ++stage) {
+  for (int stage = 0; stage < parallel.pp; ++stage)
     for (int chunk = 0; chunk < parallel.vpp; ++chunk) {
       const int slice = placement.slice({stage, chunk});
       ranges[static_cast<std::size_t>(stage)].push_back(
           of_slice.at(static_cast<std::size_t>(slice)));
     }
-  }
   return ranges;
 }
 
 std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
                                                   const ParallelConfig& parallel) {
   return layer_ranges(layers, parallel, Placement::round_robin(parallel.pp, parallel.vpp));
+}
+
+std::vector<std::int64_t> layers_of_stage(std::int64_t layers, const ParallelConfig& parallel,
+                                          const Placement& placement, int stage, int modules) {
+  std::vector<std::int64_t> all;
+  const auto ranges = layer_ranges(layers, parallel, placement, modules);
+  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage)))
+    for (std::int64_t i = range.first; i < range.end(); ++i) all.push_back(i);
+  return all;
+}
+
+LayerRange layers_of_stage(std::int64_t layers, const ParallelConfig& parallel, int stage) {
+  return layer_ranges(layers, parallel).at(static_cast<std::size_t>(stage)).front();
 }
 
 }  // namespace orrery

@@ -19,6 +19,9 @@ std::vector<std::int64_t> stage_layers(std::int64_t layers, int stages);
 struct LayerRange {
   std::int64_t first = 0;
   std::int64_t count = 0;
+
+  std::int64_t end() const { return first + count; }
+  bool holds(std::int64_t layer) const { return first <= layer && layer < end(); }
 };
 
 /// Layers of each slice of a model, in order, as parallel.layout deals them out: equally many,
@@ -39,5 +42,11 @@ std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
 /// The same with slices dealt out in turn: chunk c of stage p holds slice c * pp + p.
 std::vector<std::vector<LayerRange>> layer_ranges(std::int64_t layers,
                                                   const ParallelConfig& parallel);
+
+/// Numbers of the layers of a stage, chunk by chunk.
+std::vector<std::int64_t> layers_of_stage(std::int64_t layers, const ParallelConfig& parallel,
+                                          const Placement& placement, int stage, int modules = 0);
+/// Layers of a stage of a pipeline with one chunk a stage, as inference has.
+LayerRange layers_of_stage(std::int64_t layers, const ParallelConfig& parallel, int stage);
 
 }  // namespace orrery

@@ -19,11 +19,10 @@ struct Gamma final : OpenArrivals {
   static const config::Schema<Gamma>& schema() {
     static const config::Schema<Gamma> schema =
         open_arrivals_schema<Gamma>("gamma", "gaps of a gamma distribution")
-            .optional(
-                "burstiness", &Gamma::burstiness,
-                "shape of the gaps, as vLLM's benchmark calls it: 1 is Poisson, less comes in "
-                "bursts, more is even",
-                config::between(0.05, 1000));
+            .optional("burstiness", &Gamma::burstiness,
+                      "shape of the gaps, as vLLM's benchmark calls it: 1 is Poisson, less comes "
+                      "in bursts, more is even",
+                      config::between(0.05, 1000));
     return schema;
   }
 };

@@ -6,16 +6,14 @@
 #include "sim/config/diagnostics.h"
 #include "sim/config/file_path.h"
 #include "sim/serving/request_source.h"
+#include "sim/units/comma_separated.h"
 #include "workloads/requests/trace_format.h"
 
 namespace orrery {
 namespace {
 
 std::string names_of_formats() {
-  std::string names;
-  for (const auto& [name, item] : TraceFormats::items())
-    names += (names.empty() ? "" : ", ") + name;
-  return names;
+  return comma_joined(TraceFormats::items(), [](const auto& item) { return item.first; });
 }
 
 struct Trace final : RequestSourceConfig {
@@ -82,9 +80,7 @@ std::unique_ptr<RequestSource> Trace::make() const {
   const TraceText text{trace.path, read_input(trace.path)};
   std::vector<TracedRequest> traced = format_of(text, format).read(text);
   if (traced.empty()) throw config::ConfigError(trace.path + ": has no requests");
-  std::stable_sort(
-      traced.begin(), traced.end(),
-      [](const TracedRequest& a, const TracedRequest& b) { return a.seconds < b.seconds; });
+  std::ranges::stable_sort(traced, {}, &TracedRequest::seconds);
   if (requests > 0 && requests < static_cast<std::int64_t>(traced.size()))
     traced.resize(static_cast<std::size_t>(requests));
   std::vector<Request> all;

@@ -26,8 +26,7 @@ class OneForwardOneBackward final : public PipelineSchedule {
 
 const ScheduleRegistry::Register one_forward_one_backward(
     "1f1b",
-    "one forward and one backward pass in turn "
-    "(PipeDream-Flush), one chunk of layers per rank",
+    "one forward and one backward pass in turn (PipeDream-Flush), one chunk of layers per rank",
     std::make_shared<OneForwardOneBackward>());
 
 }  // namespace

@@ -42,11 +42,10 @@ class DualPipe final : public PipelineSchedule {
   }
 };
 
-const ScheduleRegistry::Register dualpipe(
-    "dualpipe",
-    "DualPipe: micro-batches from both ends, each slice on two stages (vpp: 2), forward beside "
-    "backward passes",
-    std::make_shared<DualPipe>());
+const ScheduleRegistry::Register dualpipe("dualpipe",
+                                          "DualPipe: micro-batches from both ends, each slice on "
+                                          "two stages (vpp: 2), forward beside backward passes",
+                                          std::make_shared<DualPipe>());
 
 }  // namespace
 }  // namespace orrery

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/schedules/order_check.h"
 
+#include <fmt/core.h>
+
 #include <deque>
 #include <map>
 #include <set>
@@ -103,8 +105,8 @@ class Run {
     const auto& [slice, micro_batch] = wire->second[before];
     if (slice == placement_.slice(*from) && micro_batch == pass.micro_batch) return true;
     fault_ = {place.rank, next_[static_cast<std::size_t>(place.rank)],
-              to_string(pass) + " gets the input of micro-batch " + std::to_string(micro_batch) +
-                  ", which rank " + std::to_string(from->rank) + " sends first"};
+              fmt::format("{} gets the input of micro-batch {}, which rank {} sends first",
+                          to_string(pass), micro_batch, from->rank)};
     return false;
   }
 
@@ -156,7 +158,7 @@ std::string to_string(const Pass& pass) {
   const char kind = pass.kind == Kind::kForward          ? 'F'
                     : pass.kind == Kind::kWeightGradient ? 'W'
                                                          : 'B';
-  return kind + std::to_string(pass.micro_batch) + "." + std::to_string(pass.chunk);
+  return fmt::format("{}{}.{}", kind, pass.micro_batch, pass.chunk);
 }
 
 }  // namespace orrery

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/schedules/schedule.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -38,7 +40,7 @@ std::string chunk_count(int chunks) {
 std::string ChunkLimits::text() const {
   if (fewest == most) return chunk_count(fewest);
   if (most == std::numeric_limits<int>::max()) return "at least " + chunk_count(fewest);
-  return std::to_string(fewest) + " to " + chunk_count(most);
+  return fmt::format("{} to {}", fewest, chunk_count(most));
 }
 
 std::int64_t PipelineSchedule::micro_batch_multiple(const PipelineShape&) const { return 1; }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/schedules/written.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
@@ -67,7 +69,7 @@ bool take_pass(const std::string& word, std::size_t& at, Pass& pass) {
 /// Where a micro-batch has gradients of weights apart, its B are those of activations.
 void split_backwards(std::vector<Pass>& passes) {
   for (Pass& pass : passes) {
-    const bool split = std::any_of(passes.begin(), passes.end(), [&](const Pass& other) {
+    const bool split = std::ranges::any_of(passes, [&](const Pass& other) {
       return other.kind == PassKind::kWeightGradient && other.chunk == pass.chunk &&
              other.micro_batch == pass.micro_batch;
     });
@@ -136,7 +138,7 @@ class WrittenSchedule final : public PipelineSchedule {
     const bool missing = fault->pass == rank.passes.size();
     const std::size_t column = missing ? rank.end : rank.at[fault->pass];
     source_.refuse(r, rank.line, column, missing ? 1 : to_string(rank.passes[fault->pass]).size(),
-                   "stage " + std::to_string(fault->rank) + ": " + fault->message);
+                   fmt::format("stage {}: {}", fault->rank, fault->message));
   }
 
  private:

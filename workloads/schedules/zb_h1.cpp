@@ -23,11 +23,10 @@ class ZeroBubbleH1 final : public PipelineSchedule {
   }
 };
 
-const ScheduleRegistry::Register zb_h1(
-    "zb_h1",
-    "ZB-H1: backward passes in halves, as many micro-batches in flight as rank 0 of 1f1b has, one "
-    "chunk per rank",
-    std::make_shared<ZeroBubbleH1>());
+const ScheduleRegistry::Register zb_h1("zb_h1",
+                                       "ZB-H1: backward passes in halves, as many micro-batches in "
+                                       "flight as rank 0 of 1f1b has, one chunk per rank",
+                                       std::make_shared<ZeroBubbleH1>());
 
 }  // namespace
 }  // namespace orrery

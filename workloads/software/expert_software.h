@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include "sim/config/declared.h"
@@ -87,23 +86,18 @@ struct ExpertSoftware {
   Fact<bool> host_waits{false, "buffers of fixed size: the host need not know the rows"};
   /// Standard deviation of log(step time over that of its graph) that models with experts have
   /// beside what all have (TrainingSoftware::unmodelled).
-  Fact<double> unmodelled{
-      0.28,
-      "published steps of models with experts, "
-      "validation/published/megatron_bridge/megatron_bridge_moe.yaml and "
-      "megatron_bridge_hybrids.yaml: the median over releases of the root mean square of "
-      "log(measured / predicted) is 0.29, 0.28 to 0.30 without one of them (orrery validate "
-      "published)"};
+  Fact<double> unmodelled{0.28,
+                          "published steps of models with experts, "
+                          "validation/published/megatron_bridge/megatron_bridge_moe.yaml and "
+                          "megatron_bridge_hybrids.yaml: the median over releases of the root mean "
+                          "square of log(measured / predicted) is 0.29, 0.28 to 0.30 without one "
+                          "of them (orrery validate published)"};
 
   static const config::Schema<ExpertSoftware>& schema();
 };
 
-}  // namespace orrery
-
-namespace orrery::config {
-
 template <>
-struct EnumNames<TokenDispatcher> {
+struct config::EnumNames<TokenDispatcher> {
   static constexpr std::pair<TokenDispatcher, const char*> values[] = {
       {TokenDispatcher::kExchange, "exchange"},
       {TokenDispatcher::kAllToAll, "alltoall"},
@@ -112,25 +106,25 @@ struct EnumNames<TokenDispatcher> {
 };
 
 template <>
-struct EnumNames<DispatchFormat> {
+struct config::EnumNames<DispatchFormat> {
   static constexpr std::pair<DispatchFormat, const char*> values[] = {
       {DispatchFormat::kProducts, "products"}, {DispatchFormat::kSixteenBit, "sixteen_bit"}};
 };
 
 template <>
-struct EnumNames<GateWeights> {
+struct config::EnumNames<GateWeights> {
   static constexpr std::pair<GateWeights, const char*> values[] = {
       {GateWeights::kResults, "results"}, {GateWeights::kFunctions, "functions"}};
 };
 
 template <>
-struct EnumNames<ExpertLaunches> {
+struct config::EnumNames<ExpertLaunches> {
   static constexpr std::pair<ExpertLaunches, const char*> values[] = {
       {ExpertLaunches::kGrouped, "grouped"}, {ExpertLaunches::kPerExpert, "per_expert"}};
 };
 
 template <>
-struct EnumNames<ExpertFunctions> {
+struct config::EnumNames<ExpertFunctions> {
   static constexpr std::pair<ExpertFunctions, const char*> values[] = {
       {ExpertFunctions::kFused, "fused"},
       {ExpertFunctions::kApart, "apart"},
@@ -138,17 +132,17 @@ struct EnumNames<ExpertFunctions> {
 };
 
 template <>
-struct EnumNames<ExpertGradients> {
+struct config::EnumNames<ExpertGradients> {
   static constexpr std::pair<ExpertGradients, const char*> values[] = {
       {ExpertGradients::kBehindExchange, "behind_exchange"},
       {ExpertGradients::kWithProducts, "with_products"}};
 };
 
 template <>
-struct EnumNames<SharedExperts> {
+struct config::EnumNames<SharedExperts> {
   static constexpr std::pair<SharedExperts, const char*> values[] = {
       {SharedExperts::kBesideDispatch, "beside_dispatch"},
       {SharedExperts::kBeforeDispatch, "before_dispatch"}};
 };
 
-}  // namespace orrery::config
+}  // namespace orrery

@@ -2,7 +2,6 @@
 #include "workloads/software/narrow_casts.h"
 
 #include <array>
-#include <utility>
 
 #include "workloads/ops/kernels.h"
 
@@ -10,7 +9,7 @@ namespace orrery {
 namespace {
 
 Kernel pass(const NarrowOperand& operand, const char* what, const StreamCost& cost) {
-  return stream(operand.name + what, KernelClass::kElementwise, operand.rows, operand.width, cost);
+  return elementwise(operand.name + what, operand.rows, operand.width, cost);
 }
 
 /// Rate of MXFP8 casts along both ways over that of kernels that read and write as much:

@@ -22,8 +22,8 @@ const config::Schema<CallDelay>& CallDelay::schema() {
 
 Seconds TrainingSoftware::call_delay(Bytes bytes) const {
   if (collective_calls.value == CollectiveCalls::kGraph) return {};
-  const auto above = std::find_if(call_delays.begin(), call_delays.end(),
-                                  [&](const CallDelay& delay) { return delay.bytes >= bytes; });
+  const auto above = std::ranges::find_if(
+      call_delays, [&](const CallDelay& delay) { return delay.bytes >= bytes; });
   if (above == call_delays.end()) return {};
   if (above->bytes == bytes) return above->time;
   if (above == call_delays.begin()) return {};
@@ -34,15 +34,14 @@ Seconds TrainingSoftware::call_delay(Bytes bytes) const {
 
 namespace {
 
-/// Switches of kernels.
 config::Schema<TrainingSoftware> kernel_switches() {
   using S = TrainingSoftware;
   return config::Schema<S>("software", "how the software of a training run does a step")
       .named("software", &S::id)
       .optional("name", &S::name, "what it is, with its version")
       .optional("main_gradients", &S::main_gradients,
-                "format in which gradients of micro-batches are added up and reduced: that of "
-                "the weights, fp32, or fp32 unless weights are fp16")
+                "format in which gradients of micro-batches are added up and reduced: that of the "
+                "weights, fp32, or fp32 unless weights are fp16")
       .optional("gradient_accumulation", &S::gradient_accumulation,
                 "products of weight gradients add to that buffer, or a kernel behind them does")
       .optional("gradient_widening", &S::gradient_widening,
@@ -64,19 +63,19 @@ config::Schema<TrainingSoftware> kernel_switches() {
                 "numbers, or by halves of heads that are exchanged, in 16 bits or in fp32")
       .optional("gated_activation", &S::gated_activation,
                 "the function of gated MLPs and the product with its gate: one kernel, or two")
-      .optional("latent_projections", &S::latent_projections,
-                "latents of queries and of keys and values (MLA) come from one product and one "
-                "norm, or from one each, with casts of their own, and gradients of the input are "
-                "added up")
+      .optional(
+          "latent_projections", &S::latent_projections,
+          "latents of queries and of keys and values (MLA) come from one product and one norm, or "
+          "from one each, with casts of their own, and gradients of the input are added up")
       .optional("latent_rotary", &S::latent_rotary,
-                "queries, keys and values (MLA) are rotated and put together by two kernels, or "
-                "by elementwise ones and copies")
+                "queries, keys and values (MLA) are rotated and put together by two kernels, or by "
+                "elementwise ones and copies")
       .optional("causal_softmax", &S::causal_softmax,
                 "softmax of stored attention: a kernel that reads all scores, one that reads up to "
                 "the diagonal, or operators in fp32 (casts, mask, softmax)")
-      .optional("cross_entropy", &S::cross_entropy,
-                "the loss of a vocabulary in one kernel each way, or by elementwise kernels in "
-                "fp32")
+      .optional(
+          "cross_entropy", &S::cross_entropy,
+          "the loss of a vocabulary in one kernel each way, or by elementwise kernels in fp32")
       .optional("experts", &S::experts, "mixtures of experts");
 }
 
@@ -90,14 +89,12 @@ config::Schema<TrainingSoftware> kept_switches() {
       .optional("wide_norms", &S::wide_norms,
                 "root mean square norms by operators of PyTorch widen their input to fp32, which "
                 "they keep; default: true")
-      .optional(
-          "keeps_packed_heads", &S::keeps_packed_heads,
-          "values of attention are a view of the product that gives queries, keys and values, "
-          "which stays whole beside the rotated ones; default: false")
-      .optional(
-          "pads_adapters", &S::pads_adapters,
-          "adapters of queries and values are padded to the packed matrix by an operator that "
-          "keeps them; default: false")
+      .optional("keeps_packed_heads", &S::keeps_packed_heads,
+                "values of attention are a view of the product that gives queries, keys and "
+                "values, which stays whole beside the rotated ones; default: false")
+      .optional("pads_adapters", &S::pads_adapters,
+                "adapters of queries and values are padded to the packed matrix by an operator "
+                "that keeps them; default: false")
       .optional("keeps_frozen_inputs", &S::keeps_frozen_inputs,
                 "products with frozen matrices that are stored in 8 bits or fewer keep their "
                 "inputs for the backward pass, which does not read them; default: false")
@@ -119,8 +116,8 @@ config::Schema<TrainingSoftware> kept_switches() {
                 "memory of the device that PyTorch's allocator takes: in segments of fixed sizes, "
                 "or in one of each stream that grows (expandable_segments:True)")
       .optional("releases_gradients", &S::releases_gradients,
-                "gradients are freed at the end of a step (zero_grad(set_to_none=True)), or have "
-                "a buffer");
+                "gradients are freed at the end of a step (zero_grad(set_to_none=True)), or have a "
+                "buffer");
 }
 
 /// Those and switches of the host that issues kernels.
@@ -131,13 +128,13 @@ config::Schema<TrainingSoftware> issued_switches() {
                 "time of the host to issue a kernel outside of graphs, for which devices wait "
                 "[us]; 0: none",
                 config::between(Seconds(0), Seconds(1)))
-      .optional("launch_issue", &S::launch_issue,
-                "time of the host to issue each further launch of a kernel that stands for several "
-                "[us]",
-                config::between(Seconds(0), Seconds(1)))
+      .optional(
+          "launch_issue", &S::launch_issue,
+          "time of the host to issue each further launch of a kernel that stands for several [us]",
+          config::between(Seconds(0), Seconds(1)))
       .optional("graphs", &S::graphs,
-                "what CUDA graphs capture: nothing, the choice of experts, attention and that, "
-                "or the whole iteration");
+                "what CUDA graphs capture: nothing, the choice of experts, attention and that, or "
+                "the whole iteration");
 }
 
 /// Switches of sharded gradients and weights (zero 2 and 3), beside those of kernels and the host.
@@ -163,9 +160,9 @@ config::Schema<TrainingSoftware> sharding_switches() {
       .optional("last_layer_stays", &S::last_layer_stays,
                 "sharded weights (zero 3) of the last layer stay from the forward to the backward "
                 "pass; default: false")
-      .optional("forward_prefetch", &S::forward_prefetch,
-                "weights of a layer are gathered beside the forward pass of the one before (zero "
-                "3)")
+      .optional(
+          "forward_prefetch", &S::forward_prefetch,
+          "weights of a layer are gathered beside the forward pass of the one before (zero 3)")
       .optional(
           "backward_prefetch", &S::backward_prefetch,
           "weights of a layer are gathered beside the backward pass of the one behind (zero 3)")
@@ -192,17 +189,17 @@ config::Schema<TrainingSoftware> rate_switches() {
   return sharding_switches()
       .optional("norm_rate", &S::norm_rate, "rate of norms over that of measured kernels",
                 config::between(0.05, 2))
-      .optional("elementwise_rate", &S::elementwise_rate,
-                "rate of functions, additions and sums between products over that of measured "
-                "kernels",
-                config::between(0.05, 2))
+      .optional(
+          "elementwise_rate", &S::elementwise_rate,
+          "rate of functions, additions and sums between products over that of measured kernels",
+          config::between(0.05, 2))
       .optional("strided_rate", &S::strided_rate,
-                "rate of additions of a bias and changes of layout by kernels of their own, "
-                "whose operands lie otherwise than their results, which are not vectorised",
+                "rate of additions of a bias and changes of layout by kernels of their own, whose "
+                "operands lie otherwise than their results, which are not vectorised",
                 config::between(0.05, 2))
       .optional("compiled_rate", &S::compiled_rate,
-                "rate of kernels that a compiler makes (TorchScript): functions of MLPs with "
-                "their biases, additions of residuals with bias and dropout",
+                "rate of kernels that a compiler makes (TorchScript): functions of MLPs with their "
+                "biases, additions of residuals with bias and dropout",
                 config::between(0.05, 2))
       .optional("nvfp4_cast_rate", &S::nvfp4_cast_rate,
                 "rate of casts with Hadamard transforms, and of kernels that order scales, over "
@@ -218,11 +215,11 @@ config::Schema<TrainingSoftware> rate_switches() {
                 "rate of FlashAttention's passes with dropout over those without",
                 config::between(0.05, 1))
       .optional("selective_recompute", &S::selective_recompute,
-                "what recompute: selective computes again: cores of attention, or all but "
-                "those and every second product in 16 bits (PyTorch's policy by operator)")
+                "what recompute: selective computes again: cores of attention, or all but those "
+                "and every second product in 16 bits (PyTorch's policy by operator)")
       .optional("recompute_stops_early", &S::recompute_stops_early,
-                "full recomputation ends with the last value that gradients need, before the "
-                "MLP's last product");
+                "full recomputation ends with the last value that gradients need, before the MLP's "
+                "last product");
 }
 
 /// What collectives run beside, and who launches them.
@@ -233,30 +230,29 @@ config::Schema<TrainingSoftware> overlap_switches() {
                 "what collectives of tensor parallelism run beside: nothing, in backward passes "
                 "products of weight gradients, or with user buffers chunks of all products")
       .optional("buffer_copies", &S::buffer_copies,
-                "operands that user buffers gather are copied into them by kernels of their "
-                "own, and scales of blocks gathered before, or casts write there")
+                "operands that user buffers gather are copied into them by kernels of their own, "
+                "and scales of blocks gathered before, or casts write there")
       .optional("pp_overlap", &S::pp_overlap,
-                "schedules in which a stage goes on while its messages are under way: none, "
-                "those with several chunks, all")
+                "schedules in which a stage goes on while its messages are under way: none, those "
+                "with several chunks, all")
       .optional("scattered_messages", &S::scattered_messages,
-                "each rank sends its part of a tensor where sequence parallelism leaves it "
-                "whole, and "
-                "receivers gather them")
+                "each rank sends its part of a tensor where sequence parallelism leaves it whole, "
+                "and receivers gather them")
       .optional("cp_comm_type", &S::cp_comm_type,
                 "how ranks that share the tokens of sequences (parallel.cp) exchange what "
-                "attention needs: keys and values round a ring, or gathered, or tokens for "
-                "heads (a2a), or both (parallel.cp_a2a); names of Transformer Engine")
+                "attention needs: keys and values round a ring, or gathered, or tokens for heads "
+                "(a2a), or both (parallel.cp_a2a); names of Transformer Engine")
       .optional("gradient_reduction_overlap", &S::gradient_reduction_overlap,
                 "gradients are reduced over replicas beside the last backward passes, bucket by "
                 "bucket, or all behind them (zero 0, 1; sharded ones always beside)")
       .optional("weight_gather_overlap", &S::weight_gather_overlap,
-                "sharded weights are gathered beside the first forward passes, layer by layer, "
-                "or all at the end of a step")
+                "sharded weights are gathered beside the first forward passes, layer by layer, or "
+                "all at the end of a step")
       .optional("bucket_parameters", &S::bucket_parameters,
                 "parameters of a bucket, which ends with a layer", config::between(1, 1e12))
       .optional("collective_calls", &S::collective_calls,
-                "who launches all-reduces inside a system: a graph, or the host one by one, "
-                "which takes call_delays longer")
+                "who launches all-reduces inside a system: a graph, or the host one by one, which "
+                "takes call_delays longer")
       .optional("call_delays", &S::call_delays,
                 "what calls by the host add to all-reduces, by ascending size");
 }
@@ -269,8 +265,8 @@ const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
       overlap_switches()
           .optional(
               "fp8_scaling", &S::fp8_scaling,
-              "kernels that make operands of 8 bits and fewer: those that write them anyway, "
-              "or casts by delayed, current or block scales (MXFP8; fp8_block and nvfp4 always)")
+              "kernels that make operands of 8 bits and fewer: those that write them anyway, or "
+              "casts by delayed, current or block scales (MXFP8; fp8_block and nvfp4 always)")
           .optional("hadamard_cast", &S::hadamard_cast,
                     "random Hadamard transforms of columns that are cast to nvfp4: none, by the "
                     "kernel that casts rows, or by a second one")

@@ -2,13 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "sim/config/declared.h"
-#include "sim/config/fact.h"
-#include "sim/graph/kernel.h"
 #include "workloads/ops/step_list.h"
 #include "workloads/software/default_software.h"
 #include "workloads/software/expert_software.h"
@@ -38,10 +34,9 @@ struct TrainingSoftware {
       "recalled: Megatron-LM training/arguments.py: gradient_accumulation_fusion True"};
   Fact<Fusion> gradient_widening{Fusion::kFused,
                                  "PyTorch: an addition reads the formats of both of its operands"};
-  Fact<bool> whole_reduction{
-      false,
-      "Megatron-Core 0011998 distributed_data_parallel_config.py: use_distributed_optimizer, "
-      "recalled: reduce_scatter"};
+  Fact<bool> whole_reduction{false,
+                             "Megatron-Core 0011998 distributed_data_parallel_config.py: "
+                             "use_distributed_optimizer, recalled: reduce_scatter"};
   Fact<Fusion> bias_addition{
       Fusion::kFused, "recalled: Transformer Engine module/linear.py: bias added by the product"};
   Fact<Fusion> bias_gradients{
@@ -72,35 +67,29 @@ struct TrainingSoftware {
   Fact<Fusion> cross_entropy{Fusion::kFused,
                              "recalled: Megatron-Core model_parallel_config.py: "
                              "cross_entropy_loss_fusion, as its recipes set it"};
-  Fact<SavedTensors> saved_tensors{
-      SavedTensors::kKernels,
-      "recalled: Transformer Engine module/layernorm_linear.py, layernorm_mlp.py: "
-      "save_for_backward"};
+  Fact<SavedTensors> saved_tensors{SavedTensors::kKernels,
+                                   "recalled: Transformer Engine module/layernorm_linear.py, "
+                                   "layernorm_mlp.py: save_for_backward"};
   Fact<bool> wide_norms{
       true, "huggingface/transformers modeling_llama.py: hidden_states.to(torch.float32)"};
   Fact<bool> keeps_packed_heads{
       false, "huggingface/transformers modeling_llama.py: q_proj, k_proj, v_proj apart"};
   Fact<bool> pads_adapters{false, "huggingface/peft: an adapter for each linear layer"};
-  Fact<bool> keeps_frozen_inputs{
-      false,
-      "bitsandbytes pull request 1270 (0.44.0): MatMul4Bit saves the quantised weights and no "
-      "input"};
-  Fact<LossTensors> loss_tensors{
-      LossTensors::kInPlace,
-      "recalled: Megatron-Core tensor_parallel/cross_entropy.py: in-place difference, exponential "
-      "and quotient of float logits"};
-  Fact<LossFormat> loss_format{
-      LossFormat::kFp32,
-      "PyTorch aten/src/ATen/autocast_mode.h: log_softmax and nll_loss in fp32; torchtitan "
-      "train.py: pred.float()"};
-  Fact<bool> keeps_gathered_inputs{
-      false,
-      "recalled: Megatron-Core tensor_parallel/layers.py: sequence_parallel saves its share and "
-      "gathers again"};
-  Fact<bool> keeps_messages{
-      false,
-      "recalled: Megatron-Core pipeline_parallel/schedules.py: deallocate_output_tensor, receive "
-      "buffers of one micro-batch"};
+  Fact<bool> keeps_frozen_inputs{false,
+                                 "bitsandbytes pull request 1270 (0.44.0): MatMul4Bit saves the "
+                                 "quantised weights and no input"};
+  Fact<LossTensors> loss_tensors{LossTensors::kInPlace,
+                                 "recalled: Megatron-Core tensor_parallel/cross_entropy.py: "
+                                 "in-place difference, exponential and quotient of float logits"};
+  Fact<LossFormat> loss_format{LossFormat::kFp32,
+                               "PyTorch aten/src/ATen/autocast_mode.h: log_softmax and nll_loss in "
+                               "fp32; torchtitan train.py: pred.float()"};
+  Fact<bool> keeps_gathered_inputs{false,
+                                   "recalled: Megatron-Core tensor_parallel/layers.py: "
+                                   "sequence_parallel saves its share and gathers again"};
+  Fact<bool> keeps_messages{false,
+                            "recalled: Megatron-Core pipeline_parallel/schedules.py: "
+                            "deallocate_output_tensor, receive buffers of one micro-batch"};
   Fact<bool> releases_gradients{
       false,
       "recalled: Megatron-Core distributed/param_and_grad_buffer.py: one buffer all the time"};
@@ -114,10 +103,9 @@ struct TrainingSoftware {
       MessageOverlap::kInterleaved,
       "recalled: Megatron-LM training/arguments.py: overlap_p2p_comm with virtual stages; else "
       "Megatron-Core model_parallel_config.py: batch_p2p_comm, batch_p2p_sync True"};
-  Fact<ContextExchange> cp_comm_type{
-      ContextExchange::kP2p,
-      "recalled: Megatron-Core transformer_config.py: cp_comm_type None, which is Transformer "
-      "Engine's p2p"};
+  Fact<ContextExchange> cp_comm_type{ContextExchange::kP2p,
+                                     "recalled: Megatron-Core transformer_config.py: cp_comm_type "
+                                     "None, which is Transformer Engine's p2p"};
   Fact<bool> gradient_reduction_overlap{
       false,
       "Megatron-Core 0011998 distributed_data_parallel_config.py: overlap_grad_reduce False"};
@@ -137,9 +125,9 @@ struct TrainingSoftware {
       "recalled: Megatron-Core distributed/fsdp: shards of gradients are added up"};
   Fact<bool> reshard_after_forward{
       true, "recalled: Megatron-Core distributed/fsdp: units are released behind each pass"};
-  Fact<EndUnits> end_units{EndUnits::kRoot,
-                           "arXiv 2304.11277, section 3.2.1: parameters of no other unit are the "
-                           "root's, which stays"};
+  Fact<EndUnits> end_units{
+      EndUnits::kRoot,
+      "arXiv 2304.11277, section 3.2.1: parameters of no other unit are the root's, which stays"};
   Fact<bool> last_layer_stays{
       false, "recalled: Megatron-Core distributed/fsdp: units are released behind each pass"};
   Fact<bool> forward_prefetch{
@@ -168,31 +156,26 @@ struct TrainingSoftware {
       NarrowScaling::kDelayed, "recalled: Megatron-Core transformer_config.py: fp8_recipe delayed"};
   Fact<HadamardCast> hadamard_cast{HadamardCast::kFused,
                                    "Transformer Engine pull request 2555 (2026): one kernel, which "
-                                   "reads its input once; before, "
-                                   "two"};
+                                   "reads its input once; before, two"};
   Fact<double> nvfp4_cast_rate{
       0.49,
       "pytorch/ao pull request 4487 (2026), Hadamard quantize row+col on a GB200: 2,048 x 28,672 "
-      "in "
-      "67.9 us, 2,048 x 4,096 in 13.9: 2.9 TB/s of 3.13 B a value; casts alone 5.9 here. "
-      "Transformer "
-      "Engine pull request 3011: 69 to 139 us with the pass for the largest value, 25 for scales"};
+      "in 67.9 us, 2,048 x 4,096 in 13.9: 2.9 TB/s of 3.13 B a value; casts alone 5.9 here. "
+      "Transformer Engine pull request 3011: 69 to 139 us with the pass for the largest value, 25 "
+      "for scales"};
   Fact<Fusion> scale_order{
       Fusion::kFused,
       "Transformer Engine pull requests 2486 (MXFP8, 2025) and 3011 (NVFP4, May 2026): casts write "
       "scales as products read them; before, two kernels behind each"};
-  Fact<bool> keeps_narrow_inputs{
-      true,
-      "Transformer Engine 0004dbd pytorch/module/linear.py: saves the quantised input "
-      "(inputmat) for the weight gradient; recalled"};
-  Fact<Fusion> buffer_copies{
-      Fusion::kFused,
-      "Transformer Engine 1 pytorch/module/layernorm_linear.py: get_ubuf_output, into which norms "
-      "and casts write; recalled"};
-  Fact<double> attention_dropout{
-      0.7,
-      "estimate: 0.75 to 0.85 forward, 0.6 to 0.7 backward on a GB200 (Dao-AILab flash-attention, "
-      "pull request 2597, 2026)"};
+  Fact<bool> keeps_narrow_inputs{true,
+                                 "Transformer Engine 0004dbd pytorch/module/linear.py: saves the "
+                                 "quantised input (inputmat) for the weight gradient; recalled"};
+  Fact<Fusion> buffer_copies{Fusion::kFused,
+                             "Transformer Engine 1 pytorch/module/layernorm_linear.py: "
+                             "get_ubuf_output, into which norms and casts write; recalled"};
+  Fact<double> attention_dropout{0.7,
+                                 "estimate: 0.75 to 0.85 forward, 0.6 to 0.7 backward on a GB200 "
+                                 "(Dao-AILab flash-attention, pull request 2597, 2026)"};
   Fact<double> attention_forward{1, "as the kernels that were measured, of TensorRT-LLM"};
   Fact<double> attention_backward{
       0.8,
@@ -200,10 +183,9 @@ struct TrainingSoftware {
       "2407.08608, figures 5 and 6), FlashAttention-2 on A100 0.77 to 0.9 (arXiv 2307.08691)"};
   Fact<double> norm_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
   Fact<double> elementwise_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
-  Fact<double> strided_rate{
-      0.46,
-      "tile-ai/TileOPs pull request 500 (2026), prelu and leaky_relu of 1,024 x 10,240 in fp16 on "
-      "an H200: 1.18 of 2.57 TB/s"};
+  Fact<double> strided_rate{0.46,
+                            "tile-ai/TileOPs pull request 500 (2026), prelu and leaky_relu of "
+                            "1,024 x 10,240 in fp16 on an H200: 1.18 of 2.57 TB/s"};
   Fact<double> compiled_rate{1, "as the kernels that were measured, of TensorRT-LLM"};
   Fact<SelectiveRecompute> selective_recompute{
       SelectiveRecompute::kAttentionCore,

@@ -154,12 +154,8 @@ enum class GraphScope : std::uint8_t {
 /// Parts of a step that graphs capture apart.
 enum class GraphPart : std::uint8_t { kAttention, kRouting, kOther };
 
-}  // namespace orrery
-
-namespace orrery::config {
-
 template <>
-struct EnumNames<GradientFormat> {
+struct config::EnumNames<GradientFormat> {
   static constexpr std::pair<GradientFormat, const char*> values[] = {
       {GradientFormat::kWeights, "weights"},
       {GradientFormat::kFp32ForBf16, "fp32_for_bf16"},
@@ -167,19 +163,19 @@ struct EnumNames<GradientFormat> {
 };
 
 template <>
-struct EnumNames<Fusion> {
+struct config::EnumNames<Fusion> {
   static constexpr std::pair<Fusion, const char*> values[] = {{Fusion::kFused, "fused"},
                                                               {Fusion::kApart, "apart"}};
 };
 
 template <>
-struct EnumNames<NormBackward> {
+struct config::EnumNames<NormBackward> {
   static constexpr std::pair<NormBackward, const char*> values[] = {
       {NormBackward::kOnePass, "one_pass"}, {NormBackward::kTwoPasses, "two_passes"}};
 };
 
 template <>
-struct EnumNames<MaskedSoftmax> {
+struct config::EnumNames<MaskedSoftmax> {
   static constexpr std::pair<MaskedSoftmax, const char*> values[] = {
       {MaskedSoftmax::kSquare, "square"},
       {MaskedSoftmax::kTriangle, "triangle"},
@@ -187,7 +183,7 @@ struct EnumNames<MaskedSoftmax> {
 };
 
 template <>
-struct EnumNames<RotaryKernels> {
+struct config::EnumNames<RotaryKernels> {
   static constexpr std::pair<RotaryKernels, const char*> values[] = {
       {RotaryKernels::kFused, "fused"},
       {RotaryKernels::kComplex, "complex"},
@@ -196,7 +192,7 @@ struct EnumNames<RotaryKernels> {
 };
 
 template <>
-struct EnumNames<TensorOverlap> {
+struct config::EnumNames<TensorOverlap> {
   static constexpr std::pair<TensorOverlap, const char*> values[] = {
       {TensorOverlap::kNone, "none"},
       {TensorOverlap::kWeightGradients, "weight_gradients"},
@@ -204,7 +200,7 @@ struct EnumNames<TensorOverlap> {
 };
 
 template <>
-struct EnumNames<ContextExchange> {
+struct config::EnumNames<ContextExchange> {
   static constexpr std::pair<ContextExchange, const char*> values[] = {
       {ContextExchange::kP2p, "p2p"},
       {ContextExchange::kAllGather, "all_gather"},
@@ -213,20 +209,20 @@ struct EnumNames<ContextExchange> {
 };
 
 template <>
-struct EnumNames<SelectiveRecompute> {
+struct config::EnumNames<SelectiveRecompute> {
   static constexpr std::pair<SelectiveRecompute, const char*> values[] = {
       {SelectiveRecompute::kAttentionCore, "attention_core"},
       {SelectiveRecompute::kEverySecondProduct, "every_second_product"}};
 };
 
 template <>
-struct EnumNames<SavedTensors> {
+struct config::EnumNames<SavedTensors> {
   static constexpr std::pair<SavedTensors, const char*> values[] = {
       {SavedTensors::kKernels, "kernels"}, {SavedTensors::kOperators, "operators"}};
 };
 
 template <>
-struct EnumNames<LossTensors> {
+struct config::EnumNames<LossTensors> {
   static constexpr std::pair<LossTensors, const char*> values[] = {
       {LossTensors::kInPlace, "in_place"}, {LossTensors::kOperators, "operators"},
       {LossTensors::kChunks, "chunks"},    {LossTensors::kWithHead, "with_head"},
@@ -234,43 +230,43 @@ struct EnumNames<LossTensors> {
 };
 
 template <>
-struct EnumNames<LossFormat> {
+struct config::EnumNames<LossFormat> {
   static constexpr std::pair<LossFormat, const char*> values[] = {
       {LossFormat::kFp32, "fp32"}, {LossFormat::kWeights, "weights"}};
 };
 
 template <>
-struct EnumNames<Segments> {
+struct config::EnumNames<Segments> {
   static constexpr std::pair<Segments, const char*> values[] = {
       {Segments::kFixed, "fixed"}, {Segments::kExpandable, "expandable"}};
 };
 
 template <>
-struct EnumNames<GradientSync> {
+struct config::EnumNames<GradientSync> {
   static constexpr std::pair<GradientSync, const char*> values[] = {{GradientSync::kEvery, "every"},
                                                                     {GradientSync::kLast, "last"}};
 };
 
 template <>
-struct EnumNames<StepGradients> {
+struct config::EnumNames<StepGradients> {
   static constexpr std::pair<StepGradients, const char*> values[] = {
       {StepGradients::kKept, "kept"}, {StepGradients::kCopied, "copied"}};
 };
 
 template <>
-struct EnumNames<EndUnits> {
+struct config::EnumNames<EndUnits> {
   static constexpr std::pair<EndUnits, const char*> values[] = {{EndUnits::kRoot, "root"},
                                                                 {EndUnits::kApart, "apart"}};
 };
 
 template <>
-struct EnumNames<WeightShards> {
+struct config::EnumNames<WeightShards> {
   static constexpr std::pair<WeightShards, const char*> values[] = {
       {WeightShards::kCopies, "copies"}, {WeightShards::kMaster, "master"}};
 };
 
 template <>
-struct EnumNames<GraphScope> {
+struct config::EnumNames<GraphScope> {
   static constexpr std::pair<GraphScope, const char*> values[] = {
       {GraphScope::kNone, "none"},
       {GraphScope::kRouting, "routing"},
@@ -280,13 +276,13 @@ struct EnumNames<GraphScope> {
 };
 
 template <>
-struct EnumNames<CollectiveCalls> {
+struct config::EnumNames<CollectiveCalls> {
   static constexpr std::pair<CollectiveCalls, const char*> values[] = {
       {CollectiveCalls::kGraph, "graph"}, {CollectiveCalls::kHost, "host"}};
 };
 
 template <>
-struct EnumNames<NarrowScaling> {
+struct config::EnumNames<NarrowScaling> {
   static constexpr std::pair<NarrowScaling, const char*> values[] = {
       {NarrowScaling::kFused, "fused"},
       {NarrowScaling::kDelayed, "delayed"},
@@ -295,7 +291,7 @@ struct EnumNames<NarrowScaling> {
 };
 
 template <>
-struct EnumNames<HadamardCast> {
+struct config::EnumNames<HadamardCast> {
   static constexpr std::pair<HadamardCast, const char*> values[] = {
       {HadamardCast::kNone, "none"},
       {HadamardCast::kFused, "fused"},
@@ -303,11 +299,11 @@ struct EnumNames<HadamardCast> {
 };
 
 template <>
-struct EnumNames<MessageOverlap> {
+struct config::EnumNames<MessageOverlap> {
   static constexpr std::pair<MessageOverlap, const char*> values[] = {
       {MessageOverlap::kNone, "none"},
       {MessageOverlap::kInterleaved, "interleaved"},
       {MessageOverlap::kAll, "all"}};
 };
 
-}  // namespace orrery::config
+}  // namespace orrery

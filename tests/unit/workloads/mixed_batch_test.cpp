@@ -8,7 +8,7 @@
 #include "sim/graph/verify.h"
 #include "tests/unit/workloads/example_models.h"
 #include "workloads/base/real.h"
-#include "workloads/layers/work/prompts.h"
+#include "workloads/layers/work/token_batch.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/figures/statistics.h"
 #include "workloads/steps/inference/inference.h"

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/attention/grouped_attention.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/context_parallel.h"
 #include "workloads/layers/attention/rotary_kernels.h"
-#include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
-#include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
@@ -86,8 +85,7 @@ LayerOp gate_op(Kernel forward, Kernel gradient) {
 
 Kernel over_heads(const LayerTask& task, const char* name, StreamCost cost) {
   const CoreShape shape = core_shape(task);
-  return stream(name, KernelClass::kElementwise, task.work.tokens(),
-                shape.query_heads * shape.v_dim, cost);
+  return elementwise(name, task.work.tokens(), shape.query_heads * shape.v_dim, cost);
 }
 
 /// A gate for each head. Gradients are those of what heads gave and, sums over its columns, of
@@ -110,25 +108,6 @@ LayerOp head_gate(const LayerTask& task) {
   return op;
 }
 
-}  // namespace
-
-std::int64_t normed_heads_width(const LayerTask& task) {
-  const CoreShape shape = core_shape(task);
-  const AttentionConfig& a = task.attention();
-  const std::int64_t normed =
-      a.qk_norm ? (shape.query_heads + shape.kv_heads) * shape.qk_dim + index_columns(task) : 0;
-  return normed + (a.value_norm ? shape.kv_heads * shape.v_dim : 0);
-}
-
-std::int64_t rotated_width(const LayerTask& task) {
-  const CoreShape shape = core_shape(task);
-  if (!task.model.is_rotary()) return 0;
-  const std::int64_t of_head = task.attention().rotary_dim.value_or(shape.qk_dim);
-  return (shape.query_heads + shape.kv_heads) * of_head + index_columns(task);
-}
-
-namespace {
-
 // Rotates queries and keys; in inference the same kernel writes keys and values to the cache.
 void rotary_forward(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
@@ -140,8 +119,8 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   if (width == 0 && !caches) return;
   Kernel kernel = width > 0
                       ? rotated(task, width)
-                      : stream("cache write", KernelClass::kElementwise, w.tokens(),
-                               (shape.query_heads + shape.kv_heads) * shape.qk_dim, {0, 0, 0});
+                      : elementwise("cache write", w.tokens(),
+                                    (shape.query_heads + shape.kv_heads) * shape.qk_dim, {0, 0, 0});
   if (caches) {
     const std::int64_t heads = shape.query_heads + shape.kv_heads;
     const double keys = real(w.tokens() * shape.kv_heads * shape.qk_dim);
@@ -160,7 +139,47 @@ void rotary_forward(StepList& steps, const LayerTask& task) {
   steps.then(kernel);
 }
 
+void project_heads(StepList& steps, const LayerTask& task) {
+  std::vector<Linear> inputs = input_linears(task);
+  if (trains_index(task)) inputs.push_back(index_of(task));
+  column_forward(steps, task.work, inputs, task.model.hidden);
+}
+
+void project_heads_backward(StepList& steps, const LayerTask& task) {
+  const RankWork& w = task.work;
+  norm_again(steps, task, "attention norm");
+  if (trains_index(task)) detached_backward(steps, w, index_of(task), w.tokens(), steps.cursor());
+  column_backward(steps, w, input_linears(task), task.model.hidden);
+}
+
+/// Norms of queries and keys.
+LayerOp heads_norm(const LayerTask& task) {
+  const std::int64_t tokens = task.work.tokens(), width = normed_heads_width(task);
+  if (width == 0) return {};
+  return {kernels({rms_norm_of("query-key norm", tokens, width, task.bytes())}),
+          kernels({norm_gradient("query-key norm backward", tokens, width, task.bytes())}),
+          {kept::unnormed_heads}};
+}
+
+const GroupedAttention grouped_attention{};
+const AddedMixer added_grouped_attention(MixerKind::kAttention, grouped_attention);
+
 }  // namespace
+
+std::int64_t normed_heads_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  const AttentionConfig& a = task.attention();
+  const std::int64_t normed =
+      a.qk_norm ? (shape.query_heads + shape.kv_heads) * shape.qk_dim + index_columns(task) : 0;
+  return normed + (a.value_norm ? shape.kv_heads * shape.v_dim : 0);
+}
+
+std::int64_t rotated_width(const LayerTask& task) {
+  const CoreShape shape = core_shape(task);
+  if (!task.model.is_rotary()) return 0;
+  const std::int64_t of_head = task.attention().rotary_dim.value_or(shape.qk_dim);
+  return (shape.query_heads + shape.kv_heads) * of_head + index_columns(task);
+}
 
 LayerOp rotary_op(const LayerTask& task) {
   LayerOp op{rotary_forward};
@@ -216,40 +235,9 @@ void GroupedAttention::require_split(const LlmConfig& model, const LayerConfig& 
   const std::int64_t kv_heads = model.attention_of(layer).kv_heads;
   if (kv_heads % tp == 0 || tp % kv_heads == 0) return;  // sweeps ask for each layer of each point
   throw config::KeyError(
-      "parallel.tp",
-      std::to_string(kv_heads) + " KV heads cannot be split or copied " + std::to_string(tp) +
-          " ways",
+      "parallel.tp", fmt::format("{} KV heads cannot be split or copied {} ways", kv_heads, tp),
       {{}, {"tp must divide " + std::to_string(kv_heads) + " or be a multiple of it"}});
 }
-
-namespace {
-
-void project_heads(StepList& steps, const LayerTask& task) {
-  std::vector<Linear> inputs = input_linears(task);
-  if (trains_index(task)) inputs.push_back(index_of(task));
-  column_forward(steps, task.work, inputs, task.model.hidden);
-}
-
-void project_heads_backward(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  norm_again(steps, task, "attention norm");
-  if (trains_index(task)) detached_backward(steps, w, index_of(task), w.tokens(), steps.cursor());
-  column_backward(steps, w, input_linears(task), task.model.hidden);
-}
-
-/// Norms of queries and keys.
-LayerOp heads_norm(const LayerTask& task) {
-  const std::int64_t tokens = task.work.tokens(), width = normed_heads_width(task);
-  const double bytes = task.bytes();
-  if (width == 0) return {};
-  return {kernels({stream("query-key norm", KernelClass::kNormalization, tokens, width,
-                          {bytes, bytes, vector_cost::kRmsNorm})}),
-          kernels({stream("query-key norm backward", KernelClass::kNormalization, tokens, width,
-                          {2 * bytes, bytes, vector_cost::kNormBackward})}),
-          {kept::unnormed_heads}};
-}
-
-}  // namespace
 
 std::vector<LayerOp> GroupedAttention::ops(const LayerTask& task) const {
   const auto core = [this](StepList& steps, const LayerTask& of) { core_backward(steps, of); };
@@ -272,7 +260,7 @@ std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer) {
   const AttentionConfig& a = model.attention_of(layer);
   const bool latent = a.kind == AttentionKind::kLatent;
   const std::int64_t values = latent ? a.v_head_dim : a.value_dim();
-  std::string text = " " + std::to_string(a.heads) + " x " + std::to_string(a.head_dim);
+  std::string text = fmt::format(" {} x {}", a.heads, a.head_dim);
   if (values != a.head_dim) text += "/" + std::to_string(values);
   text += latent ? ", latents of " + std::to_string(a.kv_elements_per_token())
                  : ", " + std::to_string(a.kv_heads) + " KV heads";
@@ -280,12 +268,5 @@ std::string attention_sizes(const LlmConfig& model, const LayerConfig& layer) {
   if (layer.chunk > 0) text += ", chunks of " + std::to_string(layer.chunk);
   return text;
 }
-
-namespace {
-
-const GroupedAttention grouped_attention{};
-const AddedMixer added_grouped_attention(MixerKind::kAttention, grouped_attention);
-
-}  // namespace
 
 }  // namespace orrery

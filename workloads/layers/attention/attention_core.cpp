@@ -5,9 +5,7 @@
 #include "workloads/base/real.h"
 #include "workloads/layers/attention/chunked_attention.h"
 #include "workloads/layers/attention/context_training.h"
-#include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/software/training_software.h"
 
@@ -60,8 +58,7 @@ Square square_of(const LayerTask& task) {
 void scale_gradient(StepList& steps, const LayerTask& task, const char* name, std::int64_t rows) {
   if (task.work.software->attention_layout.value == Fusion::kFused) return;
   const double bytes = task.bytes();
-  steps.then(
-      stream(name, KernelClass::kElementwise, rows, core_shape(task).qk_dim, {bytes, bytes, 1}));
+  steps.then(elementwise(name, rows, core_shape(task).qk_dim, {bytes, bytes, 1}));
 }
 
 void stored_backward(StepList& steps, const LayerTask& task) {
@@ -78,8 +75,8 @@ void stored_backward(StepList& steps, const LayerTask& task) {
   uses(steps, task, {kept::probabilities});
   frees(steps, task, {kept::dropped_probabilities});
   if (task.work.passes.dropout) {
-    steps.then(stream("attention dropout backward", KernelClass::kElementwise, s.rows(), s.context,
-                      {bytes + 1, bytes, 1}));
+    steps.then(
+        elementwise("attention dropout backward", s.rows(), s.context, {bytes + 1, bytes, 1}));
     frees(steps, task, {kept::attention_mask});
   }
   const AttentionCore core = attention_core(task, only_part(task));
@@ -105,7 +102,7 @@ void copy_layout(StepList& steps, const LayerTask& task, const char* name, std::
   const RankWork& w = task.work;
   if (!w.trains() || w.software->attention_layout.value == Fusion::kFused) return;
   const double bytes = activation_bytes(w.formats.precision);
-  Kernel copy = stream(name, KernelClass::kElementwise, w.tokens(), width, {bytes, bytes, 0});
+  Kernel copy = elementwise(name, w.tokens(), width, {bytes, bytes, 0});
   copy.rate = w.software->strided();
   steps.then(std::move(copy));
 }
@@ -142,10 +139,6 @@ void core_forward(StepList& steps, const LayerTask& task, const AttentionPart& p
   makes(steps, task, {kept::queries_keys_values, kept::attention_result});
   makes(steps, task, {kept::probabilities, kept::attention_mask, kept::dropped_probabilities});
 }
-
-}  // namespace
-
-namespace {
 
 /// What one sees of the part in this layer.
 AttentionPart seen_part(const LayerTask& task, const AttentionPart& part) {
@@ -213,9 +206,8 @@ Kernel attention_gradient(const std::string& name, const AttentionCore& core,
 CoreShape core_shape(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
   const std::int64_t heads = a.heads / task.work.split.tp;
-  if (a.kind == AttentionKind::kLatent) {
+  if (a.kind == AttentionKind::kLatent)
     return {heads, heads, a.qk_nope_head_dim + a.qk_rope_head_dim, a.v_head_dim};
-  }
   return {heads, local_kv_heads(a, task.work.split.tp), a.head_dim, a.value_dim()};
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/attention/context_parallel.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -24,12 +26,7 @@ constexpr double kMerge = 3;
 std::int64_t ceil_div(std::int64_t count, std::int64_t by) { return (count + by - 1) / by; }
 
 LayerCollective exchange(std::string name, TransferKind kind, Scope scope, double bytes) {
-  LayerCollective collective;
-  collective.name = std::move(name);
-  collective.kind = kind;
-  collective.scope = scope;
-  collective.bytes = Bytes(bytes);
-  return collective;
+  return {std::move(name), kind, scope, Bytes(bytes)};
 }
 
 /// Outputs of `heads` heads over a part of the cache.
@@ -45,8 +42,8 @@ void correct(StepList& steps, const LayerTask& task, const Partial& partial, Sco
   const double bytes = task.bytes();
   steps.then(exchange("attention sums all-gather", TransferKind::kAllGather, scope,
                       kSumBytes * ranks * real(partial.tokens * partial.heads)));
-  steps.then(stream("attention correction", KernelClass::kElementwise, partial.tokens,
-                    partial.heads * partial.columns, {bytes, bytes, kCorrection}));
+  steps.then(elementwise("attention correction", partial.tokens, partial.heads * partial.columns,
+                         {bytes, bytes, kCorrection}));
 }
 
 void decode_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
@@ -78,8 +75,8 @@ void over_cache(StepList& steps, const LayerTask& task, const AttentionPart& par
   core.heads *= w.split.dcp;
   steps.then(flash_attention("attention over the cache", core));
   combine_heads(steps, task, tokens, shape.v_dim);
-  steps.then(stream("attention merge", KernelClass::kElementwise, tokens,
-                    shape.query_heads * shape.v_dim, {2 * bytes, bytes, kMerge}));
+  steps.then(elementwise("attention merge", tokens, shape.query_heads * shape.v_dim,
+                         {2 * bytes, bytes, kMerge}));
 }
 
 void prefill_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) {
@@ -209,8 +206,8 @@ void require_context_parallel(const LlmConfig& model, const ParallelConfig& para
   require(other.empty(), {key, "parallel"},
           "context parallelism of " + other + " is not modelled: model '" + model.name + "' has it",
           {"1", {}});
-  const bool windows = std::any_of(model.layers.begin(), model.layers.end(),
-                                   [](const LayerConfig& layer) { return layer.most_kept() > 0; });
+  const bool windows = std::ranges::any_of(
+      model.layers, [](const LayerConfig& layer) { return layer.most_kept() > 0; });
   require(!windows, {key, "parallel"},
           "context parallelism of sliding windows and chunks is not modelled: model '" +
               model.name + "' has them",
@@ -220,9 +217,9 @@ void require_context_parallel(const LlmConfig& model, const ParallelConfig& para
   const std::int64_t heads = latent ? 1 : model.attention.kv_heads;
   const std::int64_t copies = std::max<std::int64_t>(1, parallel.tp / heads);
   require(copies % parallel.dcp == 0, {"parallel.dcp", "parallel"},
-          "tp = " + std::to_string(parallel.tp) + " ranks hold " + std::to_string(copies) +
-              (copies == 1 ? " copy" : " copies") + " of each of " + std::to_string(heads) +
-              " KV heads, which dcp = " + std::to_string(parallel.dcp) + " ranks cannot share",
+          fmt::format(
+              "tp = {} ranks hold {}{} of each of {} KV heads, which dcp = {} ranks cannot share",
+              parallel.tp, copies, copies == 1 ? " copy" : " copies", heads, parallel.dcp),
           {std::to_string(copies), {"dcp must divide the copies"}});
 }
 

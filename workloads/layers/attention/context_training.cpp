@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/attention/context_training.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -73,24 +75,16 @@ class SplitAttention {
   }
   Bytes key_bytes() const { return Bytes(real(tokens() * key_columns()) * bytes_); }
 
-  Kernel pass(const std::string& name, std::int64_t rows, std::int64_t columns,
-              StreamCost cost) const {
-    return stream(name, KernelClass::kElementwise, rows, columns, cost);
-  }
   Kernel copy(const std::string& name, std::int64_t rows, std::int64_t columns) const {
-    return pass(name, rows, columns, {bytes_, bytes_, 0});
+    return elementwise(name, rows, columns, {bytes_, bytes_, 0});
   }
   Kernel addition(const std::string& name, std::int64_t rows, std::int64_t columns) const {
-    return pass(name, rows, columns, {2 * bytes_, bytes_, 1});
+    return elementwise(name, rows, columns, {2 * bytes_, bytes_, 1});
   }
 
   LayerCollective exchange(std::string name, TransferKind kind, Scope scope, Bytes bytes) const {
-    LayerCollective collective;
-    collective.name = std::move(name);
-    collective.kind = kind;
-    collective.scope = split_.heads == 1 || split_.rest() == 1 ? Scope::kContext : scope;
-    collective.bytes = bytes;
-    return collective;
+    const bool all = split_.heads == 1 || split_.rest() == 1;
+    return {std::move(name), kind, all ? Scope::kContext : scope, bytes};
   }
   LayerCollective message(const std::string& name, Bytes bytes) const {
     return exchange(name, TransferKind::kSendReceive, Scope::kContextRings, bytes);
@@ -185,15 +179,14 @@ class SplitAttention {
       if (step == 0)
         hold_buffers(key_bytes() * (ranks - 1) + Bytes(real(partial_rows * outputs()) * bytes_));
       steps_.join(attention_forward("attention", core_of(seen(step)), task_.work), {here});
-      if (step > 0) {
-        steps_.then(pass("attention sums merge", query_rows(seen(step)), core_.heads,
-                         {2 * kStatisticBytes, kStatisticBytes, kMergeSums}));
-      }
+      if (step > 0)
+        steps_.then(elementwise("attention sums merge", query_rows(seen(step)), core_.heads,
+                                {2 * kStatisticBytes, kStatisticBytes, kMergeSums}));
     }
     for (int step = 0; step < ranks; ++step) {
       const double out = step == 0 ? 0 : bytes_;  // the first one scales what it has
-      steps_.then(pass("attention merge", query_rows(seen(step)), outputs(),
-                       {bytes_ + out, bytes_, kMergeOutputs}));
+      steps_.then(elementwise("attention merge", query_rows(seen(step)), outputs(),
+                              {bytes_ + out, bytes_, kMergeOutputs}));
     }
     drop_buffers();
   }
@@ -236,13 +229,9 @@ class SplitAttention {
   Tensor buffers_;
 };
 
-}  // namespace
-
-namespace {
-
 /// Whether all layers attend to the latents that their tokens choose.
 bool is_latent_sparse(const LlmConfig& model) {
-  return std::all_of(model.layers.begin(), model.layers.end(), [](const LayerConfig& layer) {
+  return std::ranges::all_of(model.layers, [](const LayerConfig& layer) {
     return layer.mixer == MixerKind::kSparse || layer.mixer == MixerKind::kSharedSparse;
   });
 }
@@ -291,8 +280,8 @@ void require_split_sequences(const LlmConfig& model, const ParallelConfig& paral
           {{},
            {"batch.sequence: " + std::to_string((sequence + pieces - 1) / pieces * pieces) +
             " would do"}});
-  const bool windows = std::any_of(model.layers.begin(), model.layers.end(),
-                                   [](const LayerConfig& layer) { return layer.most_kept() > 0; });
+  const bool windows = std::ranges::any_of(
+      model.layers, [](const LayerConfig& layer) { return layer.most_kept() > 0; });
   require(!windows, {"parallel.cp", "parallel"},
           "context parallelism of sliding windows and chunks is not modelled: model '" +
               model.name + "' has them",
@@ -303,8 +292,8 @@ void require_split_sequences(const LlmConfig& model, const ParallelConfig& paral
       a.kind == AttentionKind::kLatent ? a.heads / parallel.tp : local_kv_heads(a, parallel.tp);
   require(a.heads / parallel.tp % heads == 0 && kv_heads % heads == 0,
           {both ? "parallel.cp_a2a" : "parallel.cp", "software.cp_comm_type"},
-          std::to_string(kv_heads) + " KV heads of a rank cannot be shared by " +
-              std::to_string(heads) + " ranks that exchange heads",
+          fmt::format("{} KV heads of a rank cannot be shared by {} ranks that exchange heads",
+                      kv_heads, heads),
           divisors_near(kv_heads, heads));
 }
 

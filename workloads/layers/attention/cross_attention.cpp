@@ -4,12 +4,8 @@
 #include <utility>
 
 #include "workloads/base/real.h"
-#include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/residuals.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/software/training_switches.h"
 
 namespace orrery {
@@ -84,13 +80,13 @@ std::vector<LayerOp> core_ops(const LayerTask& task) {
 /// Gradients of the encoder's output are added up over layers.
 LayerOp gradient_addition(const LayerTask& task) {
   const double bytes = task.bytes();
-  return {{},
-          kernels({stream("cross encoder gradient addition", KernelClass::kElementwise,
-                          encoder_work(task.work).row_tokens(), task.model.hidden,
-                          {2 * bytes, bytes, 1})}),
-          {},
-          {},
-          {encoder_output}};
+  return {
+      {},
+      kernels({elementwise("cross encoder gradient addition", encoder_work(task.work).row_tokens(),
+                           task.model.hidden, {2 * bytes, bytes, 1})}),
+      {},
+      {},
+      {encoder_output}};
 }
 
 }  // namespace

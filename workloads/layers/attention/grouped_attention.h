@@ -2,7 +2,6 @@
 // Attention whose heads share keys and values in groups, for mixers that are made of it.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "workloads/layers/parts/mixer.h"

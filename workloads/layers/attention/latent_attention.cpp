@@ -5,19 +5,13 @@
 #include "workloads/layers/attention/latent_attention.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/context_parallel.h"
 #include "workloads/layers/attention/grouped_attention.h"
-#include "workloads/layers/attention/latent_rotary.h"
-#include "workloads/layers/parts/attention_kernels.h"
-#include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/software/training_software.h"
 
@@ -79,15 +73,12 @@ void down_forward(StepList& steps, const LayerTask& task) {
 
 LayerOp latent_norm(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
-  const double bytes = task.bytes();
-  const auto norm = [&](const char* name, StreamCost cost) {
-    Kernel kernel = stream(name, KernelClass::kNormalization, task.work.row_tokens(),
-                           a.q_lora_rank + a.kv_lora_rank, cost);
-    kernel.launches = static_cast<std::int64_t>(downs_of(task).size());
-    return kernels({std::move(kernel)});
-  };
-  return {norm("latent norm", {bytes, bytes, vector_cost::kRmsNorm}),
-          norm("latent norm backward", {2 * bytes, bytes, vector_cost::kNormBackward}),
+  const std::int64_t rows = task.work.row_tokens(), width = a.q_lora_rank + a.kv_lora_rank;
+  Kernel norm = rms_norm_of("latent norm", rows, width, task.bytes());
+  Kernel gradient = norm_gradient("latent norm backward", rows, width, task.bytes());
+  norm.launches = gradient.launches = std::ssize(downs_of(task));
+  return {kernels({std::move(norm)}),
+          kernels({std::move(gradient)}),
           {kept::latent_norm_input},
           {kept::latents}};
 }
@@ -98,15 +89,14 @@ Kernel assemble(const LayerTask& task, std::int64_t tokens) {
   const RankWork& w = task.work;
   const CoreShape shape = core_shape(task);
   const double bytes = activation_bytes(w.formats.precision);
-  Kernel kernel = stream("rotary", KernelClass::kElementwise, tokens,
-                         2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
+  Kernel kernel =
+      elementwise("rotary", tokens, 2 * shape.query_heads * shape.qk_dim, {bytes, bytes, 0});
   if (task.attention().rotates)
     kernel.vector_flops = Flops(real(tokens * 2 * shape.query_heads) *
                                 real(task.attention().qk_rope_head_dim) * vector_cost::kRotary);
-  if (!w.trains()) {
+  if (!w.trains())
     kernel.written += Bytes(real(tokens * task.attention().kv_elements_per_token()) *
                             element_bytes(w.formats.kv_precision));
-  }
   return kernel;
 }
 
@@ -194,6 +184,22 @@ Linear gate_of(const LayerTask& task) {
                       shape.query_heads * shape.v_dim, MatrixSplit::kColumns);
 }
 
+/// What selective recomputation makes again of queries, keys and values.
+void up_again(StepList& steps, const LayerTask& task) {
+  const RankWork& w = task.work;
+  if (!w.recomputes(RecomputeModule::kMlaUpProj)) return;
+  const Linear up = key_value_of(task);
+  cast(steps, w, up, Cast::kNormed, w.row_tokens());
+  column_forward(steps, w, {query_up(task)}, latent_width(task));
+  expand_latents(steps, w, up, w.tokens());
+  rotate_trained(steps, task, true);
+  makes(steps, task.again(), {kept::queries_keys_values});
+}
+
+const LatentAttention latent_attention{};
+const AddedMixer added_latent_attention(MixerKind::kAttention, latent_attention,
+                                        AttentionKind::kLatent);
+
 }  // namespace
 
 // The latents of queries (or the hidden state, where queries have none) and of keys and values,
@@ -221,9 +227,8 @@ void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens)
   const double bytes = activation_bytes(w.formats.precision);
   steps.then(gemm("query absorb", unquantised(w.formats.precision),
                   {tokens, a.kv_lora_rank, a.qk_nope_head_dim, heads}));
-  Kernel rotary =
-      stream("rotary", KernelClass::kElementwise, tokens, (heads + 1) * a.qk_rope_head_dim,
-             {bytes, bytes, a.rotates ? vector_cost::kRotary : 0});
+  Kernel rotary = elementwise("rotary", tokens, (heads + 1) * a.qk_rope_head_dim,
+                              {bytes, bytes, a.rotates ? vector_cost::kRotary : 0});
   rotary.read += Bytes(real(tokens * a.kv_lora_rank) * bytes);
   rotary.written += Bytes(real(tokens * (a.kv_lora_rank + a.qk_rope_head_dim)) *
                           element_bytes(w.formats.kv_precision));
@@ -287,22 +292,6 @@ void LatentAttention::heads_backward(StepList& steps, const LayerTask& task) con
   column_backward(steps, task.work, {query_up(task), key_value_of(task)}, latent_width(task));
 }
 
-namespace {
-
-/// What selective recomputation makes again of queries, keys and values.
-void up_again(StepList& steps, const LayerTask& task) {
-  const RankWork& w = task.work;
-  if (!w.recomputes(RecomputeModule::kMlaUpProj)) return;
-  const Linear up = key_value_of(task);
-  cast(steps, w, up, Cast::kNormed, w.row_tokens());
-  column_forward(steps, w, {query_up(task)}, latent_width(task));
-  expand_latents(steps, w, up, w.tokens());
-  rotate_trained(steps, task, true);
-  makes(steps, task.again(), {kept::queries_keys_values});
-}
-
-}  // namespace
-
 void LatentAttention::down_backward(StepList& steps, const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
   const RankWork& w = task.work;
@@ -310,7 +299,7 @@ void LatentAttention::down_backward(StepList& steps, const LayerTask& task) cons
   norm_again(steps, task, "attention norm");
   beside_latents_backward(steps, task);
   const auto pass = [&](const char* name, std::int64_t width, StreamCost cost) {
-    steps.then(stream(name, KernelClass::kElementwise, w.row_tokens(), width, cost));
+    steps.then(elementwise(name, w.row_tokens(), width, cost));
   };
   // The gradients of a split, of the latents of keys and values and of the rotary key.
   if (projects_apart(task))
@@ -338,13 +327,5 @@ std::vector<LayerOp> LatentAttention::ops(const LayerTask& task) const {
           std::move(again),
           absorbs(task) ? row_op(output, {kept::output_projection_input}) : core_output_op(output)};
 }
-
-namespace {
-
-const LatentAttention latent_attention{};
-const AddedMixer added_latent_attention(MixerKind::kAttention, latent_attention,
-                                        AttentionKind::kLatent);
-
-}  // namespace
 
 }  // namespace orrery

@@ -49,4 +49,8 @@ std::int64_t latent_width(const LayerTask& task);
 void absorb_queries(StepList& steps, const LayerTask& task, std::int64_t tokens);
 void expand_values(StepList& steps, const LayerTask& task, std::int64_t tokens);
 
+/// Training: rotary positions of queries and keys, and the copies around them, or their gradients
+/// (Megatron-LM 003b4ce, core/transformer/multi_latent_attention.py: qkv_up_proj_and_rope_apply).
+void rotate_trained(StepList& steps, const LayerTask& task, bool forward);
+
 }  // namespace orrery

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/layers/attention/latent_rotary.h"
+#include "workloads/layers/attention/latent_attention.h"
 
 #include <string>
 #include <utility>
@@ -16,8 +16,8 @@ namespace {
 Kernel copy_of(const LayerTask& task, const std::string& name, double read, double written,
                double rotated) {
   const double bytes = task.bytes();
-  return stream(name, KernelClass::kElementwise, task.work.tokens(), 1,
-                {read * bytes, written * bytes, rotated * vector_cost::kRotary});
+  return elementwise(name, task.work.tokens(), 1,
+                     {read * bytes, written * bytes, rotated * vector_cost::kRotary});
 }
 
 /// Columns of all heads of a rank.

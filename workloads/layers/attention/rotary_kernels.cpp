@@ -34,7 +34,7 @@ Kernel by_passes(const char* name, const RankWork& w, std::int64_t width, const 
     cost.read += bytes + value;
     cost.written += value + bytes;
   }
-  Kernel kernel = stream(name, KernelClass::kElementwise, w.tokens(), width, cost);
+  Kernel kernel = elementwise(name, w.tokens(), width, cost);
   kernel.launches = 2 * (all.kernels + (wide ? 2 : 0));  // of queries and of keys
   return kernel;
 }

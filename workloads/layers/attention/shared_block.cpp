@@ -6,15 +6,15 @@
 // those of vLLM (model_executor/models/zamba2.py), where adapters are products of their own; their
 // gradients follow from them, an estimate, for no published software trains the model. Gradients of
 // shared weights are added up over their uses, which all have to be on one pipeline stage.
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/attention/grouped_attention.h"
-#include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/linear.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
@@ -79,23 +79,6 @@ BlockAdapter qkv_adapter(const LayerTask& task) {
   return block_adapter(task, "shared block qkv adapter", block_qkv(task), 3);
 }
 
-class SharedBlock final : public GroupedAttention {
- public:
-  std::string name() const override { return "shared block"; }
-  std::string sizes(const LlmConfig& model, const LayerConfig& layer) const override {
-    return (layer.shares_weights ? " again, attention" : ", attention") +
-           attention_sizes(model, layer) + ", MLP " + std::to_string(model.mlp.intermediate);
-  }
-  bool norms_input() const override { return true; }
-  PartWeights weights(const LayerTask& task) const override;
-  double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override;
-  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
-    GroupedAttention::require_split(model, layer, tp);
-    require_divides(model.mlp.intermediate, tp, "tp", "columns of the MLP");
-  }
-  std::vector<LayerOp> ops(const LayerTask& task) const override;
-};
-
 // Tensors that forward passes leave.
 
 Tensor block_rows(const char* name, const LayerTask& task, std::int64_t rows, std::int64_t columns,
@@ -140,31 +123,6 @@ Tensor block_adapter_columns(const LayerTask& task) {
                     (block.attention_adapters ? 4 : 1) * block.adapter_rank, task.bytes());
 }
 
-/// Products with weights that count as another layer's.
-double SharedBlock::multiply_adds(const LlmConfig& model, const LayerConfig& layer) const {
-  const RankWork whole;
-  double elements = 0;
-  if (layer.shares_weights)
-    for (const Linear& linear : block_linears({model, layer, whole}))
-      elements += real(linear.in * linear.out);
-  return elements;
-}
-
-PartWeights SharedBlock::weights(const LayerTask& task) const {
-  const auto add_adapter = [](PartWeights& all, const BlockAdapter& adapter) {
-    all.matrices.insert(all.matrices.end(), {adapter.down, adapter.up});
-  };
-  PartWeights all;
-  if (!task.layer.shares_weights) {
-    all.matrices = block_linears(task);
-    all.whole_vectors = joined_columns(task.model) + task.model.hidden;
-  }
-  all.matrices.push_back(block_output(task));
-  if (task.model.shared_block.adapter_rank > 0) add_adapter(all, mlp_adapter(task));
-  if (task.model.shared_block.attention_adapters) add_adapter(all, qkv_adapter(task));
-  return all;
-}
-
 /// What an adapter adds to what its matrix gives. Its gradient is added to that of the matrix.
 LayerOp adapter_op(const LayerTask& task, const std::string& name, const BlockAdapter& adapter) {
   const std::int64_t tokens = task.work.tokens();
@@ -173,7 +131,7 @@ LayerOp adapter_op(const LayerTask& task, const std::string& name, const BlockAd
   const GemmShape first{tokens, down.out, down.in};
   const GemmShape second{tokens, up.out / adapter.count, up.in, adapter.count};
   const auto addition = [&](const char* what, std::int64_t width) {
-    return stream(name + what, KernelClass::kElementwise, tokens, width, {2 * bytes, bytes, 1});
+    return elementwise(name + what, tokens, width, {2 * bytes, bytes, 1});
   };
   const Kernel sum = addition(" gradient addition", down.in);
   return {kernels({gemm(down.name, down.precision, first), gemm(up.name, up.precision, second),
@@ -185,26 +143,17 @@ LayerOp adapter_op(const LayerTask& task, const std::string& name, const BlockAd
           }};
 }
 
-/// How ranks add up a product of rows: training shares tokens out where sequences are split.
-RowOutput block_reduction(const RankWork& work) {
-  const bool scatters = work.trains() && work.split.sp;
-  return scatters ? RowOutput::kScattered : RowOutput::kReduced;
-}
-
 LayerOp block_norm(const LayerTask& task, const std::string& name, std::int64_t columns) {
   const RankWork& w = task.work;
-  const double bytes = activation_bytes(w.formats.precision);
   return {kernels({norm(name, w.normed_precision(), {w.row_tokens(), columns, false, false})}),
-          kernels({stream(name + " backward", KernelClass::kNormalization, w.row_tokens(), columns,
-                          {2 * bytes, bytes, vector_cost::kNormBackward})})};
+          kernels({norm_gradient(name + " backward", w.row_tokens(), columns, task.bytes())})};
 }
 
 /// The residual stream beside the embeddings, and the gradients of both, added to what they have.
 LayerOp join(const LayerTask& task) {
   const double bytes = task.bytes();
   const auto pass = [&](const char* name, StreamCost cost) {
-    return kernels({stream(name, KernelClass::kElementwise, task.work.row_tokens(),
-                           joined_columns(task.model), cost)});
+    return kernels({elementwise(name, task.work.row_tokens(), joined_columns(task.model), cost)});
   };
   return {pass("shared block concatenation", {bytes, bytes, 0}),
           pass("shared block gradient addition", {2 * bytes, bytes, 1}),
@@ -223,41 +172,78 @@ LayerOp block_activation(const LayerTask& task) {
       {block_down_input, block_adapter_columns}};
 }
 
-std::vector<LayerOp> SharedBlock::ops(const LayerTask& task) const {
-  const SharedBlockConfig& block = task.model.shared_block;
-  const std::int64_t joined = joined_columns(task.model), hidden = task.model.hidden;
-  const RowOutput output = block_reduction(task.work);
-  const auto core = [this](StepList& steps, const LayerTask& of) { core_backward(steps, of); };
-  LayerOp qkv = column_op({block_qkv(task)}, joined, {block_adapter_columns});
-  qkv.keeps = {joined_normed};
-  LayerOp qkv_adapters, mlp_adapters;
-  if (block.attention_adapters)
-    qkv_adapters = adapter_op(task, "shared block qkv adapter", qkv_adapter(task));
-  if (block.adapter_rank > 0)
-    mlp_adapters = adapter_op(task, "shared block mlp adapter", mlp_adapter(task));
-  qkv_adapters.needs = {block_adapter_columns};
-  LayerOp input_norm = block_norm(task, "shared block input norm", joined);
-  input_norm.needs = {joined_input};
-  LayerOp mlp_norm = block_norm(task, "shared block mlp norm", hidden);
-  mlp_norm.keeps = {block_mlp_norm_input};
-  LayerOp gate_up = column_op({block_gate_up(task)}, hidden);
-  gate_up.keeps = {block_mlp_input};
-  LayerOp last = local_op(block_output(task), task.work.row_tokens());
-  last.keeps = {block_output_input};
-  return {join(task),
-          std::move(input_norm),
-          std::move(qkv),
-          std::move(qkv_adapters),
-          rotary_op(task),
-          {parts_forward(), core, {}, {kept::output_projection_input}},
-          core_output_op(block_attention_output(task), output),
-          std::move(mlp_norm),
-          std::move(gate_up),
-          std::move(mlp_adapters),
-          block_activation(task),
-          row_op(block_down(task), {block_down_input}, output),
-          std::move(last)};
-}
+class SharedBlock final : public GroupedAttention {
+ public:
+  std::string name() const override { return "shared block"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& layer) const override {
+    return fmt::format("{}{}, MLP {}", layer.shares_weights ? " again, attention" : ", attention",
+                       attention_sizes(model, layer), model.mlp.intermediate);
+  }
+  bool norms_input() const override { return true; }
+  PartWeights weights(const LayerTask& task) const override {
+    const auto add_adapter = [](PartWeights& all, const BlockAdapter& adapter) {
+      all.matrices.insert(all.matrices.end(), {adapter.down, adapter.up});
+    };
+    PartWeights all;
+    if (!task.layer.shares_weights) {
+      all.matrices = block_linears(task);
+      all.whole_vectors = joined_columns(task.model) + task.model.hidden;
+    }
+    all.matrices.push_back(block_output(task));
+    if (task.model.shared_block.adapter_rank > 0) add_adapter(all, mlp_adapter(task));
+    if (task.model.shared_block.attention_adapters) add_adapter(all, qkv_adapter(task));
+    return all;
+  }
+
+  /// Products with weights that count as another layer's.
+  double multiply_adds(const LlmConfig& model, const LayerConfig& layer) const override {
+    const RankWork whole;
+    double elements = 0;
+    if (layer.shares_weights)
+      for (const Linear& linear : block_linears({model, layer, whole}))
+        elements += real(linear.in * linear.out);
+    return elements;
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
+    GroupedAttention::require_split(model, layer, tp);
+    require_divides(model.mlp.intermediate, tp, "tp", "columns of the MLP");
+  }
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    const SharedBlockConfig& block = task.model.shared_block;
+    const std::int64_t joined = joined_columns(task.model), hidden = task.model.hidden;
+    const RowOutput output = row_reduction(task.work);
+    const auto core = [this](StepList& steps, const LayerTask& of) { core_backward(steps, of); };
+    LayerOp qkv = column_op({block_qkv(task)}, joined, {block_adapter_columns});
+    qkv.keeps = {joined_normed};
+    LayerOp qkv_adapters, mlp_adapters;
+    if (block.attention_adapters)
+      qkv_adapters = adapter_op(task, "shared block qkv adapter", qkv_adapter(task));
+    if (block.adapter_rank > 0)
+      mlp_adapters = adapter_op(task, "shared block mlp adapter", mlp_adapter(task));
+    qkv_adapters.needs = {block_adapter_columns};
+    LayerOp input_norm = block_norm(task, "shared block input norm", joined);
+    input_norm.needs = {joined_input};
+    LayerOp mlp_norm = block_norm(task, "shared block mlp norm", hidden);
+    mlp_norm.keeps = {block_mlp_norm_input};
+    LayerOp gate_up = column_op({block_gate_up(task)}, hidden);
+    gate_up.keeps = {block_mlp_input};
+    LayerOp last = local_op(block_output(task), task.work.row_tokens());
+    last.keeps = {block_output_input};
+    return {join(task),
+            std::move(input_norm),
+            std::move(qkv),
+            std::move(qkv_adapters),
+            rotary_op(task),
+            {parts_forward(), core, {}, {kept::output_projection_input}},
+            core_output_op(block_attention_output(task), output),
+            std::move(mlp_norm),
+            std::move(gate_up),
+            std::move(mlp_adapters),
+            block_activation(task),
+            row_op(block_down(task), {block_down_input}, output),
+            std::move(last)};
+  }
+};
 
 const SharedBlock shared_block{};
 const AddedMixer added_shared_block(MixerKind::kSharedBlock, shared_block);

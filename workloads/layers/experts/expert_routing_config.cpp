@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/experts/expert_routing_config.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -116,19 +118,17 @@ void require_supported(const ExpertRoutingConfig& routing, const LlmConfig& mode
                                           "expert_routing"};
   const std::vector<double> popularity = routing.popularity(experts);
   require(static_cast<std::int64_t>(popularity.size()) == experts, loads,
-          std::to_string(popularity.size()) + " loads, but model '" + model.name + "' has " +
-              std::to_string(experts) + " experts");
-  const auto open =
-      std::count_if(popularity.begin(), popularity.end(), [](double load) { return load > 0; });
+          fmt::format("{} loads, but model '{}' has {} experts", popularity.size(), model.name,
+                      experts));
+  const auto open = std::ranges::count_if(popularity, [](double load) { return load > 0; });
   require(open >= picked, loads,
-          "a token picks " + std::to_string(picked) + " experts, but loads above 0 are those of " +
-              std::to_string(open));
+          fmt::format("a token picks {} experts, but loads above 0 are those of {}", picked, open));
   const std::int64_t all = experts + routing.redundant_experts;
   const std::int64_t missing = (ep - experts % ep) % ep;
   require(all % ep == 0, {"expert_routing.redundant_experts", "expert_routing"},
-          std::to_string(experts) + " experts and " + std::to_string(routing.redundant_experts) +
-              " redundant ones do not fill the same number of slots on each of ep = " +
-              std::to_string(ep) + " ranks",
+          fmt::format("{} experts and {} redundant ones do not fill the same number of slots on "
+                      "each of ep = {} ranks",
+                      experts, routing.redundant_experts, ep),
           {std::to_string(missing), {"any multiple of ep more than that does, too"}});
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -37,14 +36,10 @@ void require_supported(const ExpertRoutingConfig& routing, const LlmConfig& mode
 /// The rank of an expert parallel group that the others wait for.
 HeaviestRank heaviest_rank(const MoeConfig& moe, int ep, const ExpertRoutingConfig& routing);
 
-namespace config {
-
 template <>
-struct EnumNames<ExpertBalancing> {
+struct config::EnumNames<ExpertBalancing> {
   static constexpr std::pair<ExpertBalancing, const char*> values[] = {
       {ExpertBalancing::kNone, "none"}, {ExpertBalancing::kEplb, "eplb"}};
 };
-
-}  // namespace config
 
 }  // namespace orrery

@@ -8,9 +8,8 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/layers/parts/kept_parts.h"
+#include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/layers/parts/linear.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/software/engine_switches.h"
 #include "workloads/software/narrow_casts.h"
 
@@ -87,7 +86,7 @@ Tensor expert_outputs(const LayerTask& task) {
 /// A pass over [rows, width].
 LayerOp::Emit pass(const LayerTask& task, const char* name, std::int64_t width, StreamCost cost,
                    std::int64_t count = 1) {
-  Kernel kernel = stream(name, KernelClass::kElementwise, expert_rows(task), width, cost);
+  Kernel kernel = elementwise(name, expert_rows(task), width, cost);
   kernel.launches = count;
   return kernels({std::move(kernel)});
 }

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/ops/step_list.h"
 #include "workloads/software/expert_software.h"
 
 namespace orrery {

@@ -9,20 +9,13 @@
 // (RankWork::all_reduces_experts): each rank routes all tokens to those experts, or parts of them,
 // that it holds, works on its part of the shared experts, and an all-reduce adds up all (vLLM,
 // model_executor/layers/fused_moe/layer.py).
-#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "workloads/base/real.h"
-#include "workloads/layers/experts/experts.h"
 #include "workloads/layers/experts/token_dispatch.h"
-#include "workloads/layers/layers.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/layers/parts/kept_parts.h"
-#include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/software/engine_switches.h"
 #include "workloads/software/training_software.h"
 
@@ -69,32 +62,6 @@ Linear latent_up(const LayerTask& task) {
   return {"expert latent up", task.model.moe.latent, task.model.hidden,
           task.precision(task.layer.shared), task.weights(task.layer.shared)};
 }
-
-}  // namespace
-
-ExpertWeights moe_weights(const LayerTask& task) {
-  const MoeConfig& m = task.model.moe;
-  const std::int64_t hidden = task.model.hidden, columns = task.model.expert_columns();
-  const Bias bias = m.expert_bias ? Bias::kPassedOn : Bias::kNone;
-  Linear router = router_of(task);
-  router.out = router.sixteen_bit = m.experts;
-  Linear up{"expert up", columns, (task.model.mlp.gated ? 2 : 1) * split_width(task)};
-  Linear down{"expert down", split_width(task), columns};
-  up.split = MatrixSplit::kColumns;
-  down.split = MatrixSplit::kRows;
-  up.bias = down.bias = bias;
-  ExpertWeights all{{{router}}, {{up, down}}};
-  std::vector<Linear>& whole = all.whole.matrices;
-  if (m.shared_intermediate > 0) whole.insert(whole.end(), {shared_up(task), shared_down(task)});
-  if (m.shared_gate) whole.push_back({"shared gate", hidden, 1});
-  if (m.latent > 0) whole.insert(whole.end(), {latent_down(task), latent_up(task)});
-  const bool balanced = m.router_bias && !task.layer.hashed;
-  all.whole.whole_vectors =
-      (balanced ? m.experts : 0) + m.norms * hidden + (m.latent_norm ? m.latent : 0);
-  return all;
-}
-
-namespace {
 
 // Tensors that are kept. The router is not quantised.
 
@@ -211,9 +178,8 @@ LayerOp::Emit norms_backward(const LayerTask& task, const char* name, PastBlock 
 LayerOp expert_norms(const LayerTask& task) {
   const std::int64_t norms = task.model.moe.norms;
   if (norms == 0) return {};
-  const double bytes = task.bytes();
-  Kernel kernel = stream("expert norms", KernelClass::kNormalization, routed_tokens(task) * norms,
-                         task.model.hidden, {bytes, bytes, vector_cost::kRmsNorm});
+  Kernel kernel =
+      rms_norm_of("expert norms", routed_tokens(task) * norms, task.model.hidden, task.bytes());
   kernel.launches = norms;
   return {kernels({std::move(kernel)}),
           norms_backward(task, "expert input norm backward", PastBlock::kGradient),
@@ -227,8 +193,8 @@ LayerOp expert_norms(const LayerTask& task) {
 void small_kernels(StepList& steps, const LayerTask& task, const char* name, std::int64_t kernels,
                    bool host_waits = false) {
   if (kernels == 0) return;
-  Kernel kernel = stream(name, KernelClass::kElementwise, local_experts(task), task.work.split.ep,
-                         {sizeof(float), sizeof(float), 1});
+  Kernel kernel =
+      elementwise(name, local_experts(task), task.work.split.ep, {sizeof(float), sizeof(float), 1});
   kernel.launches = kernels;
   kernel.host_waits = host_waits;
   steps.then(std::move(kernel));
@@ -280,18 +246,38 @@ void gather_sums(StepList& steps, const LayerTask& task) {
 
 /// From sums in the width of routed experts to that of the model.
 std::vector<LayerOp> widen_sums(const LayerTask& task) {
-  const double bytes = task.bytes();
   std::vector<LayerOp> all;
   if (task.model.moe.latent_norm)
-    all.push_back(
-        {kernels({stream("expert latent norm", KernelClass::kNormalization, routed_tokens(task),
-                         task.model.moe.latent, {bytes, bytes, vector_cost::kRmsNorm})})});
+    all.push_back({kernels({rms_norm_of("expert latent norm", routed_tokens(task),
+                                        task.model.moe.latent, task.bytes())})});
   all.push_back(local_op(latent_up(task), routed_tokens(task)));
   all.back().keeps = {expert_sums};
   return all;
 }
 
 }  // namespace
+
+ExpertWeights moe_weights(const LayerTask& task) {
+  const MoeConfig& m = task.model.moe;
+  const std::int64_t hidden = task.model.hidden, columns = task.model.expert_columns();
+  const Bias bias = m.expert_bias ? Bias::kPassedOn : Bias::kNone;
+  Linear router = router_of(task);
+  router.out = router.sixteen_bit = m.experts;
+  Linear up{"expert up", columns, (task.model.mlp.gated ? 2 : 1) * split_width(task)};
+  Linear down{"expert down", split_width(task), columns};
+  up.split = MatrixSplit::kColumns;
+  down.split = MatrixSplit::kRows;
+  up.bias = down.bias = bias;
+  ExpertWeights all{{{router}}, {{up, down}}};
+  std::vector<Linear>& whole = all.whole.matrices;
+  if (m.shared_intermediate > 0) whole.insert(whole.end(), {shared_up(task), shared_down(task)});
+  if (m.shared_gate) whole.push_back({"shared gate", hidden, 1});
+  if (m.latent > 0) whole.insert(whole.end(), {latent_down(task), latent_up(task)});
+  const bool balanced = m.router_bias && !task.layer.hashed;
+  all.whole.whole_vectors =
+      (balanced ? m.experts : 0) + m.norms * hidden + (m.latent_norm ? m.latent : 0);
+  return all;
+}
 
 std::vector<LayerOp> moe_ops(const LayerTask& task) {
   const bool latent = task.model.moe.latent > 0;

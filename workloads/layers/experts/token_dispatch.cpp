@@ -14,7 +14,6 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/software/engine_switches.h"
 
 namespace orrery {
@@ -38,13 +37,9 @@ ExpertRouting routing_of(const LayerTask& task) {
 
 LayerCollective exchange(const LayerTask& task, const std::string& name, TransferKind kind,
                          Precision precision) {
-  LayerCollective collective;
-  collective.name = name;
-  collective.kind = kind;
-  collective.scope = Scope::kExpert;
-  collective.bytes = token_bytes(precision, task.model.expert_columns()) * real(sent_rows(task));
-  collective.routing = routing_of(task);
-  return collective;
+  return {name, kind, Scope::kExpert,
+          token_bytes(precision, task.model.expert_columns()) * real(sent_rows(task)),
+          routing_of(task)};
 }
 
 /// Whether kernels of this rank put its rows on the way and fetch what has come, and hold no SM
@@ -64,8 +59,7 @@ constexpr double kSendRate = 0.1, kReceiveRate = 0.25, kResultRate = 0.3;
 
 /// Rows of experts from one buffer to another, as a kernel of its own.
 Kernel copy_rows(const std::string& name, const LayerTask& task, double bytes, double rate) {
-  Kernel kernel = stream(name, KernelClass::kElementwise, expert_rows(task), task.model.hidden,
-                         {bytes, bytes, 0});
+  Kernel kernel = elementwise(name, expert_rows(task), task.model.hidden, {bytes, bytes, 0});
   kernel.rate = rate;
   return kernel;
 }
@@ -193,8 +187,8 @@ double choice_bytes(const LayerTask& task, bool mask) {
 LayerOp sort_copies(const LayerTask& task, const std::string& name, double there) {
   if (local_experts(task) == 1) return {};
   const auto pass = [&](const std::string& what, double bytes) {
-    return step(stream(what, KernelClass::kElementwise, expert_rows(task),
-                       task.model.expert_columns(), {bytes, bytes, 0}));
+    return step(
+        elementwise(what, expert_rows(task), task.model.expert_columns(), {bytes, bytes, 0}));
   };
   return {pass(name, there), pass(name + " backward", task.bytes())};
 }
@@ -213,12 +207,11 @@ Kernel move_received(const std::string& name, const LayerTask& task, double byte
   const auto tokens = static_cast<std::int64_t>(std::llround(tokens_here(task)));
   const StreamCost cost = rows_read ? StreamCost{copies * bytes, bytes, copies}
                                     : StreamCost{std::min(1.0, copies) * bytes, copies * bytes, 0};
-  return stream(name, KernelClass::kElementwise, tokens, task.model.expert_columns(), cost);
+  return elementwise(name, tokens, task.model.expert_columns(), cost);
 }
 
 Kernel move_rows(const std::string& name, const LayerTask& task, StreamCost per_element) {
-  return stream(name, KernelClass::kElementwise, permuted_tokens(task), task.model.expert_columns(),
-                per_element);
+  return elementwise(name, permuted_tokens(task), task.model.expert_columns(), per_element);
 }
 
 /// What the sum of a token's results, `copies` of them, does to gradients: of each a copy by the
@@ -257,8 +250,8 @@ LayerOp sum_received(const LayerTask& task) {
   const double each = real(expert_rows(task)) / tokens_here(task);
   const auto tokens = static_cast<std::int64_t>(std::llround(tokens_here(task)));
   return {step(move_received("unpermute", task, task.bytes(), true)),
-          step(stream("combine add backward", KernelClass::kElementwise, tokens,
-                      task.model.expert_columns(), spread_gradients(task, each)))};
+          step(elementwise("combine add backward", tokens, task.model.expert_columns(),
+                           spread_gradients(task, each)))};
 }
 
 void send_results(StepList& steps, const LayerTask& task) {
@@ -355,8 +348,8 @@ LayerOp add_shared(const std::shared_ptr<ExpertSteps>& earlier) {
   return {[=](StepList& steps, const LayerTask& task) {
     if (!earlier || earlier->shared.empty()) return;
     const double bytes = task.bytes();
-    steps.join(stream("shared expert add", KernelClass::kElementwise, routed_tokens(task),
-                      task.model.hidden, {2 * bytes, bytes, 1}),
+    steps.join(elementwise("shared expert add", routed_tokens(task), task.model.hidden,
+                           {2 * bytes, bytes, 1}),
                earlier->shared);
   }};
 }

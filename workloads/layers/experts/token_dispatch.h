@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "workloads/layers/experts/experts.h"
-#include "workloads/layers/parts/layer_op.h"
 
 namespace orrery {
 

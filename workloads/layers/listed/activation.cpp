@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <string>
 
 #include "workloads/layers/listed/layer_operators.h"
@@ -9,44 +10,35 @@ namespace orrery {
 namespace {
 
 double function_flops(ActivationFunction function) {
-  switch (function) {
-    case ActivationFunction::kNone:
-      return 0;
-    case ActivationFunction::kRelu:
-      return 1;
-    case ActivationFunction::kRelu6:
-      return 2;
-    case ActivationFunction::kGelu:
-      return vector_cost::kGelu;
-    case ActivationFunction::kSilu:
-    case ActivationFunction::kSigmoid:
-    case ActivationFunction::kTanh:
-      return vector_cost::kSilu;
-    case ActivationFunction::kSoftmax:
-      return vector_cost::kSoftmax;
-  }
-  return 0;
+  static const std::map<ActivationFunction, double> kFlops = {
+      {ActivationFunction::kNone, 0},
+      {ActivationFunction::kRelu, 1},
+      {ActivationFunction::kRelu6, 2},
+      {ActivationFunction::kGelu, vector_cost::kGelu},
+      {ActivationFunction::kSilu, vector_cost::kSilu},
+      {ActivationFunction::kSigmoid, vector_cost::kSilu},
+      {ActivationFunction::kTanh, vector_cost::kSilu},
+      {ActivationFunction::kSoftmax, vector_cost::kSoftmax},
+  };
+  return kFlops.at(function);
 }
 
 struct ActivationLayer final : ListedLayer {
   ActivationLayer() { kind = "activation"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     return activate(graph, "activation", inputs.front(), function);
   }
 
   ActivationFunction function = ActivationFunction::kRelu;
-  static const config::Schema<ActivationLayer>& schema();
+  static const config::Schema<ActivationLayer>& schema() {
+    static const config::Schema<ActivationLayer> schema =
+        listed_layer_schema<ActivationLayer>("activation", "a function of each value")
+            .optional("function", &ActivationLayer::function,
+                      "which function; softmax is over the channels of a position");
+    return schema;
+  }
 };
-
-const config::Schema<ActivationLayer>& ActivationLayer::schema() {
-  static const config::Schema<ActivationLayer> schema =
-      listed_layer_schema<ActivationLayer>("activation", "a function of each value")
-          .optional("function", &ActivationLayer::function,
-                    "which function; softmax is over the channels of a position");
-  return schema;
-}
 
 const config::Registered<ListedLayer>::Add<ActivationLayer> added_activation(
     "activation", "a function of each value");

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
 #include <string>
 
 #include "sim/config/diagnostics.h"
@@ -14,8 +16,7 @@ namespace {
 struct AttentionLayer final : ListedLayer {
   AttentionLayer() { kind = "attention"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     const std::size_t input = inputs.front();
     const std::int64_t channels = graph.extent(input).channels;
     std::size_t value = normalize(graph, "norm", input, norm);
@@ -50,8 +51,8 @@ std::size_t attend(LayerGraphBuilder& graph, const std::string& name, std::size_
   const Extent in = graph.extent(input);
   const Extent out{in.channels / 3, in.rows, in.columns};
   if (out.channels % sizes.heads != 0)
-    throw config::KeyError("heads", std::to_string(sizes.heads) + " heads do not divide " +
-                                        std::to_string(out.channels) + " channels");
+    throw config::KeyError(
+        "heads", fmt::format("{} heads do not divide {} channels", sizes.heads, out.channels));
   // FlashAttention over the positions of a sample.
   AttentionCore core;
   core.precision = graph.pass().precision;

@@ -14,8 +14,7 @@ constexpr std::int64_t kExpansion = 4;
 struct BottleneckLayer final : ListedLayer {
   BottleneckLayer() { kind = "bottleneck"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int time) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int time) const override {
     const std::size_t input = inputs.front();
     const std::int64_t step = time == 0 ? stride : 1;
     const bool projects = step > 1 || graph.extent(input).channels != kExpansion * channels;

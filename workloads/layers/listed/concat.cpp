@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
 
 #include "sim/config/diagnostics.h"
-#include "workloads/layers/listed/layer_operators.h"
 #include "workloads/layers/listed/listed_layer.h"
 
 namespace orrery {
@@ -11,8 +9,7 @@ namespace {
 struct ConcatLayer final : ListedLayer {
   ConcatLayer() { kind = "concat"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     Extent out = graph.extent(inputs.front());
     for (std::size_t i = 1; i < inputs.size(); ++i) {
       const Extent& other = graph.extent(inputs[i]);

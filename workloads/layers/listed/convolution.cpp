@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
@@ -59,14 +61,8 @@ struct Convolution {
   Bytes weight_bytes() const { return Bytes(real(parameters()) * pass.element()); }
 
   Kernel product(std::string name, const GemmShape& size) const {
-    Kernel kernel;
-    kernel.name = std::move(name);
-    kernel.kind = KernelClass::kConvolution;
-    kernel.precision = pass.precision;
-    kernel.batch = shape.groups;
-    kernel.m = size.m;
-    kernel.n = size.n;
-    kernel.k = size.k;
+    Kernel kernel = matrix_kernel(std::move(name), KernelClass::kConvolution, pass.precision,
+                                  {size.m, size.n, size.k, shape.groups});
     const Flops flops(2 * real(pass.samples) * real(multiply_adds()));
     const bool depthwise = shape.channels == shape.groups;
     (depthwise ? kernel.vector_flops : kernel.matrix_flops) = flops;
@@ -78,6 +74,52 @@ std::int64_t positions_after(std::int64_t positions, const ConvolutionShape& sha
   return (positions + 2 * shape.padding - shape.size) / shape.stride + 1;
 }
 
+/// With the norm and the function that usually follow.
+struct ConvolutionLayer final : ListedLayer, ConvolutionShape {
+  ConvolutionLayer() { kind = "convolution"; }
+
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
+    return convolve_normed(graph, "convolution", inputs.front(), *this, {norm, activation});
+  }
+
+  NormMethod norm = NormMethod::kNone;
+  ActivationFunction activation = ActivationFunction::kNone;
+  static const config::Schema<ConvolutionLayer>& schema() {
+    using L = ConvolutionLayer;
+    using config::between;
+    constexpr double kMostSize = 1024;
+    const auto of_shape = [](std::int64_t ConvolutionShape::*member) {
+      return static_cast<std::int64_t L::*>(member);
+    };
+    static const config::Schema<L> schema =
+        listed_layer_schema<L>("convolution", "filters over neighbouring positions")
+            .required("channels", of_shape(&ConvolutionShape::channels), "channels of its result",
+                      between(1, kMostChannels))
+            .optional("size", of_shape(&ConvolutionShape::size), "rows and columns of a filter",
+                      between(1, kMostSize))
+            .optional("stride", of_shape(&ConvolutionShape::stride),
+                      "positions from one result to the next", between(1, kMostSize))
+            .optional("padding", of_shape(&ConvolutionShape::padding),
+                      "zeros around the input; -1: half of the filter", between(-1, kMostSize))
+            .optional(
+                "groups", of_shape(&ConvolutionShape::groups),
+                "groups of channels that do not see each other; as many as channels: depthwise",
+                between(1, kMostChannels))
+            .optional("fan_in", of_shape(&ConvolutionShape::fan_in),
+                      "channels that one channel of the result sees, where it skips some; 0: all "
+                      "of its group",
+                      between(0, kMostChannels))
+            .optional("bias", static_cast<ConvolutionBias L::*>(&ConvolutionShape::bias),
+                      "none, one a channel, or one a unit: at every position of every channel")
+            .optional("norm", &L::norm, "what normalises its result")
+            .optional("activation", &L::activation, "the function behind that");
+    return schema;
+  }
+};
+
+const config::Registered<ListedLayer>::Add<ConvolutionLayer> added_convolution(
+    "convolution", "filters over neighbouring positions, with norm and activation");
+
 }  // namespace
 
 std::size_t convolve(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
@@ -86,10 +128,10 @@ std::size_t convolve(LayerGraphBuilder& graph, const std::string& name, std::siz
   if (shape.padding < 0) shape.padding = (shape.size - 1) / 2;
   const Extent in = graph.extent(input);
   if (in.channels % shape.groups != 0 || shape.channels % shape.groups != 0)
-    throw config::KeyError("groups", std::to_string(shape.groups) + " groups divide neither " +
-                                         std::to_string(in.channels) + " channels of its input " +
-                                         "nor " + std::to_string(shape.channels) +
-                                         " of its result");
+    throw config::KeyError(
+        "groups",
+        fmt::format("{} groups divide neither {} channels of its input nor {} of its result",
+                    shape.groups, in.channels, shape.channels));
   if (shape.fan_in > in.channels / shape.groups)
     throw config::KeyError("fan_in", "a filter sees at most the " +
                                          std::to_string(in.channels / shape.groups) +
@@ -97,8 +139,8 @@ std::size_t convolve(LayerGraphBuilder& graph, const std::string& name, std::siz
   const Extent out{shape.channels, positions_after(in.rows, shape),
                    positions_after(in.columns, shape)};
   if (in.rows + 2 * shape.padding < shape.size || in.columns + 2 * shape.padding < shape.size)
-    throw config::KeyError("size", "a filter of " + std::to_string(shape.size) +
-                                       " is larger than its input of " + to_string(in));
+    throw config::KeyError("size", fmt::format("a filter of {} is larger than its input of {}",
+                                               shape.size, to_string(in)));
   const Convolution filters{graph.pass(), shape, in, out};
   ListedOp op{.name = name,
               .inputs = {input},
@@ -122,55 +164,4 @@ std::size_t convolve_normed(LayerGraphBuilder& graph, const std::string& name, s
   return activate(graph, name + " activation", value, normed_by.activation);
 }
 
-namespace {
-
-/// With the norm and the function that usually follow.
-struct ConvolutionLayer final : ListedLayer, ConvolutionShape {
-  ConvolutionLayer() { kind = "convolution"; }
-
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
-    return convolve_normed(graph, "convolution", inputs.front(), *this, {norm, activation});
-  }
-
-  NormMethod norm = NormMethod::kNone;
-  ActivationFunction activation = ActivationFunction::kNone;
-  static const config::Schema<ConvolutionLayer>& schema();
-};
-
-const config::Schema<ConvolutionLayer>& ConvolutionLayer::schema() {
-  using L = ConvolutionLayer;
-  using config::between;
-  constexpr double kMostSize = 1024;
-  const auto of_shape = [](std::int64_t ConvolutionShape::*member) {
-    return static_cast<std::int64_t L::*>(member);
-  };
-  static const config::Schema<L> schema =
-      listed_layer_schema<L>("convolution", "filters over neighbouring positions")
-          .required("channels", of_shape(&ConvolutionShape::channels), "channels of its result",
-                    between(1, kMostChannels))
-          .optional("size", of_shape(&ConvolutionShape::size), "rows and columns of a filter",
-                    between(1, kMostSize))
-          .optional("stride", of_shape(&ConvolutionShape::stride),
-                    "positions from one result to the next", between(1, kMostSize))
-          .optional("padding", of_shape(&ConvolutionShape::padding),
-                    "zeros around the input; -1: half of the filter", between(-1, kMostSize))
-          .optional("groups", of_shape(&ConvolutionShape::groups),
-                    "groups of channels that do not see each other; as many as channels: depthwise",
-                    between(1, kMostChannels))
-          .optional("fan_in", of_shape(&ConvolutionShape::fan_in),
-                    "channels that one channel of the result sees, where it skips some; 0: all of "
-                    "its group",
-                    between(0, kMostChannels))
-          .optional("bias", static_cast<ConvolutionBias L::*>(&ConvolutionShape::bias),
-                    "none, one a channel, or one a unit: at every position of every channel")
-          .optional("norm", &L::norm, "what normalises its result")
-          .optional("activation", &L::activation, "the function behind that");
-  return schema;
-}
-
-const config::Registered<ListedLayer>::Add<ConvolutionLayer> added_convolution(
-    "convolution", "filters over neighbouring positions, with norm and activation");
-
-}  // namespace
 }  // namespace orrery

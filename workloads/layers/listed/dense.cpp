@@ -13,32 +13,28 @@ namespace {
 struct DenseLayer final : ListedLayer, DenseShape {
   DenseLayer() { kind = "dense"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     return activate(graph, "activation", multiply(graph, "matrix", inputs.front(), *this),
                     activation);
   }
 
   ActivationFunction activation = ActivationFunction::kNone;
-  static const config::Schema<DenseLayer>& schema();
+  static const config::Schema<DenseLayer>& schema() {
+    using L = DenseLayer;
+    static const config::Schema<L> schema =
+        listed_layer_schema<L>("dense", "a matrix that all positions of a sample share")
+            .required("channels", static_cast<std::int64_t L::*>(&DenseShape::channels),
+                      "values of its result at each position", config::between(1, kMostChannels))
+            .optional("flat", static_cast<bool L::*>(&DenseShape::flat),
+                      "a sample is one position, with all of its values")
+            .optional("bias", static_cast<bool L::*>(&DenseShape::bias), "a bias of each channel")
+            .optional("tied", static_cast<bool L::*>(&DenseShape::tied),
+                      "whether its matrix is that of another layer, such as an embedding, and "
+                      "counted there")
+            .optional("activation", &L::activation, "the function behind it");
+    return schema;
+  }
 };
-
-const config::Schema<DenseLayer>& DenseLayer::schema() {
-  using L = DenseLayer;
-  static const config::Schema<L> schema =
-      listed_layer_schema<L>("dense", "a matrix that all positions of a sample share")
-          .required("channels", static_cast<std::int64_t L::*>(&DenseShape::channels),
-                    "values of its result at each position", config::between(1, kMostChannels))
-          .optional("flat", static_cast<bool L::*>(&DenseShape::flat),
-                    "a sample is one position, with all of its values")
-          .optional("bias", static_cast<bool L::*>(&DenseShape::bias), "a bias of each channel")
-          .optional(
-              "tied", static_cast<bool L::*>(&DenseShape::tied),
-              "whether its matrix is that of another layer, such as an embedding, and counted "
-              "there")
-          .optional("activation", &L::activation, "the function behind it");
-  return schema;
-}
 
 const config::Registered<ListedLayer>::Add<DenseLayer> added_dense(
     "dense", "a matrix at each position, or of all");

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
 #include <utility>
 
 #include "workloads/base/real.h"
-#include "workloads/layers/listed/layer_operators.h"
 #include "workloads/layers/listed/listed_layer.h"
 
 namespace orrery {
@@ -13,8 +11,7 @@ namespace {
 struct EmbeddingLayer final : ListedLayer {
   EmbeddingLayer() { kind = "embedding"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     const Extent in = graph.extent(inputs.front());
     const Extent out{channels, in.positions(), 1};
     const std::int64_t parameters = (vocabulary + positions) * channels;

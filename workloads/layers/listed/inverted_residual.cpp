@@ -12,8 +12,7 @@ namespace {
 struct InvertedResidualLayer final : ListedLayer {
   InvertedResidualLayer() { kind = "inverted_residual"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int time) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int time) const override {
     const std::size_t input = inputs.front();
     const std::int64_t step = time == 0 ? stride : 1;
     const std::int64_t given = graph.extent(input).channels, wide = given * expansion;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/listed/layer_graph.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <utility>
 
 #include "sim/config/schema.h"
 #include "workloads/base/real.h"
@@ -24,8 +25,7 @@ const config::Schema<Extent>& Extent::schema() {
 }
 
 std::string to_string(const Extent& extent) {
-  return std::to_string(extent.channels) + " x " + std::to_string(extent.rows) + " x " +
-         std::to_string(extent.columns);
+  return fmt::format("{} x {} x {}", extent.channels, extent.rows, extent.columns);
 }
 
 Bytes PassContext::bytes(std::int64_t elements) const {
@@ -74,15 +74,15 @@ std::size_t LayerGraphBuilder::add(ListedOp op) {
   return graph_.ops_.back().output;
 }
 
-void LayerGraphBuilder::held(const std::vector<std::size_t>& inputs) {
+void LayerGraphBuilder::held(const LayerInputs& inputs) {
   for (const std::size_t tensor : inputs) graph_.tensors_[tensor].held = graph_.ops_.size() - 1;
 }
 
 bool LayerGraphBuilder::fold(std::size_t id) {
   ListedOp& op = graph_.ops_[id];
   if (!op.epilogue) return false;
-  const std::size_t latest = *std::max_element(
-      op.inputs.begin(), op.inputs.end(),
+  const std::size_t latest = *std::ranges::max_element(
+      op.inputs,
       [this](std::size_t a, std::size_t b) { return tensor(a).maker < tensor(b).maker; });
   const ListedTensor& between = tensor(latest);
   if (!between.maker || between.readers.size() != 1 || between.extent != op.result) return false;

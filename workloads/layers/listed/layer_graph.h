@@ -51,11 +51,14 @@ struct ElementCost {
 Kernel stream(const PassContext& pass, const std::string& name, KernelClass kind,
               const Extent& extent, ElementCost cost);
 
+/// Numbers of tensors.
+using LayerInputs = std::vector<std::size_t>;
+
 /// An operation between tensors of a sample, which are known by their numbers. Kernels are those of
 /// all samples in a pass.
 struct ListedOp {
-  std::string name = {};                 ///< what it does in its layer: "narrow"
-  std::vector<std::size_t> inputs = {};  ///< tensors that it reads
+  std::string name = {};    ///< what it does in its layer: "narrow"
+  LayerInputs inputs = {};  ///< tensors that it reads
   Extent result = {};
   std::int64_t parameters = 0;
   /// Multiply-adds of a sample by weights, or of queries and keys: what papers count.
@@ -100,7 +103,6 @@ class LayerGraph {
   std::vector<ListedOp> ops_;
 };
 
-/// Writes a LayerGraph.
 class LayerGraphBuilder {
  public:
   explicit LayerGraphBuilder(const PassContext& pass) { graph_.pass_ = pass; }
@@ -115,7 +117,7 @@ class LayerGraphBuilder {
   /// The layer that operations are those of from now on.
   void set_layer(std::string layer) { layer_ = std::move(layer); }
   /// The caller of a layer held its inputs until now.
-  void held(const std::vector<std::size_t>& inputs);
+  void held(const LayerInputs& inputs);
 
   /// Where a pass fuses, an epilogue runs in the kernels of the product that makes the latest of
   /// its inputs, if nobody else reads that and all others are there when the product runs. What

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/listed/layer_model.h"
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <map>
 
@@ -42,7 +44,7 @@ std::vector<std::size_t> inputs_of(const ListedLayer& layer, int time, std::size
 
 std::string layer_name(const ListedLayer& layer, std::size_t place, int time) {
   std::string name = layer.name;
-  if (name.empty()) name = layer.kind + " " + std::to_string(place);
+  if (name.empty()) name = fmt::format("{} {}", layer.kind, place);
   if (layer.repeat > 1) name += "." + std::to_string(time);
   return name;
 }
@@ -74,8 +76,8 @@ LayerGraph LayerModelConfig::build(const PassContext& pass) const {
         last = layer.build(graph, inputs_of(layer, time, last, made), time);
       }
     } catch (const config::KeyError& error) {
-      throw config::KeyError("layers." + std::to_string(i) + "." + error.paths().front(),
-                             error.message(), error.advice());
+      throw config::KeyError(fmt::format("layers.{}.{}", i, error.paths().front()), error.message(),
+                             error.advice());
     }
     if (!layer.name.empty()) made[layer.name] = last;
   }

@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "sim/config/declared.h"
 #include "workloads/layers/listed/layer_graph.h"
 
 namespace orrery {
@@ -106,12 +105,8 @@ struct AttentionSizes {
 std::size_t attend(LayerGraphBuilder& graph, const std::string& name, std::size_t input,
                    AttentionSizes sizes);
 
-}  // namespace orrery
-
-namespace orrery::config {
-
 template <>
-struct EnumNames<ConvolutionBias> {
+struct config::EnumNames<ConvolutionBias> {
   static constexpr std::pair<ConvolutionBias, const char*> values[] = {
       {ConvolutionBias::kNone, "none"},
       {ConvolutionBias::kChannel, "channel"},
@@ -119,14 +114,14 @@ struct EnumNames<ConvolutionBias> {
 };
 
 template <>
-struct EnumNames<NormMethod> {
+struct config::EnumNames<NormMethod> {
   static constexpr std::pair<NormMethod, const char*> values[] = {
       {NormMethod::kNone, "none"},   {NormMethod::kBatch, "batch"}, {NormMethod::kLayer, "layer"},
       {NormMethod::kGroup, "group"}, {NormMethod::kRms, "rms"},     {NormMethod::kLocal, "local"}};
 };
 
 template <>
-struct EnumNames<PoolMethod> {
+struct config::EnumNames<PoolMethod> {
   static constexpr std::pair<PoolMethod, const char*> values[] = {{PoolMethod::kMaximum, "maximum"},
                                                                   {PoolMethod::kAverage, "average"},
                                                                   {PoolMethod::kGlobal, "global"},
@@ -134,7 +129,7 @@ struct EnumNames<PoolMethod> {
 };
 
 template <>
-struct EnumNames<ActivationFunction> {
+struct config::EnumNames<ActivationFunction> {
   static constexpr std::pair<ActivationFunction, const char*> values[] = {
       {ActivationFunction::kNone, "none"},   {ActivationFunction::kRelu, "relu"},
       {ActivationFunction::kRelu6, "relu6"}, {ActivationFunction::kGelu, "gelu"},
@@ -142,4 +137,4 @@ struct EnumNames<ActivationFunction> {
       {ActivationFunction::kTanh, "tanh"},   {ActivationFunction::kSoftmax, "softmax"}};
 };
 
-}  // namespace orrery::config
+}  // namespace orrery

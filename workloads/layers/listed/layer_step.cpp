@@ -6,12 +6,10 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "workloads/base/real.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/plan/program_builder.h"
-#include "workloads/steps/training/optimizer_step.h"
+#include "workloads/steps/training/optimizer/update_kernels.h"
 
 namespace orrery {
 namespace {

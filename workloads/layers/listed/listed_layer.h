@@ -21,7 +21,7 @@ struct ListedLayer {
   /// @param time how often it has been repeated before
   /// @return its result
   /// @throws config::KeyError with a key of the layer ("groups") for what does not go together
-  virtual std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
+  virtual std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs,
                             int time) const = 0;
   /// Whether its first input is what an earlier layer made.
   virtual bool takes_earlier() const { return true; }

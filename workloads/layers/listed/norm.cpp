@@ -19,8 +19,7 @@ double norm_flops(NormMethod method) {
 struct NormLayer final : ListedLayer {
   NormLayer() { kind = "norm"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     const bool conditioned = inputs.size() > 1;
     std::size_t value = normalize(graph, "norm", inputs.front(), method, weights && !conditioned);
     if (conditioned) {
@@ -36,23 +35,21 @@ struct NormLayer final : ListedLayer {
   NormMethod method = NormMethod::kBatch;
   bool weights = true;
   ActivationFunction activation = ActivationFunction::kNone;
-  static const config::Schema<NormLayer>& schema();
+  static const config::Schema<NormLayer>& schema() {
+    using L = NormLayer;
+    static const config::Schema<L> schema =
+        listed_layer_schema<L>("norm",
+                               "a normalisation; a second input is a condition that its scale and "
+                               "shift are made of (DiT)")
+            .optional("method", &L::method,
+                      "values that are normed together: batch (a channel of all samples), layer "
+                      "and rms (a position), group (channels of a sample), local (neighbouring "
+                      "channels, as in AlexNet)")
+            .optional("weights", &L::weights, "a scale and a shift of each channel")
+            .optional("activation", &L::activation, "the function behind it");
+    return schema;
+  }
 };
-
-const config::Schema<NormLayer>& NormLayer::schema() {
-  using L = NormLayer;
-  static const config::Schema<L> schema =
-      listed_layer_schema<L>("norm",
-                             "a normalisation; a second input is a condition that its scale "
-                             "and shift are made of (DiT)")
-          .optional("method", &L::method,
-                    "values that are normed together: batch (a channel of all samples), layer and "
-                    "rms (a position), group "
-                    "(channels of a sample), local (neighbouring channels, as in AlexNet)")
-          .optional("weights", &L::weights, "a scale and a shift of each channel")
-          .optional("activation", &L::activation, "the function behind it");
-  return schema;
-}
 
 const config::Registered<ListedLayer>::Add<NormLayer> added_norm(
     "norm", "a normalisation: batch, layer, group, ...");

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
@@ -15,9 +17,8 @@ Extent pooled(const Extent& in, const PoolShape& shape) {
     return {in.channels, 1, 1};
   const auto after = [&shape](std::int64_t positions) {
     if (positions + 2 * shape.padding < shape.size)
-      throw config::KeyError("size", "a window of " + std::to_string(shape.size) +
-                                         " is larger than an input of " +
-                                         std::to_string(positions));
+      throw config::KeyError("size", fmt::format("a window of {} is larger than an input of {}",
+                                                 shape.size, positions));
     return (positions + 2 * shape.padding - shape.size) / shape.stride + 1;
   };
   return {in.channels, after(in.rows), after(in.columns)};
@@ -26,30 +27,27 @@ Extent pooled(const Extent& in, const PoolShape& shape) {
 struct PoolLayer final : ListedLayer, PoolShape {
   PoolLayer() { kind = "pool"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     return pool(graph, "pool", inputs.front(), *this);
   }
-  static const config::Schema<PoolLayer>& schema();
+  static const config::Schema<PoolLayer>& schema() {
+    using L = PoolLayer;
+    using config::between;
+    constexpr double kMostSize = 1024;
+    static const config::Schema<L> schema =
+        listed_layer_schema<L>("pool", "one position for several")
+            .optional("method", static_cast<PoolMethod L::*>(&PoolShape::method),
+                      "maximum or average of a window, global (the mean of all positions), or "
+                      "first (that position alone: a class token)")
+            .optional("size", static_cast<std::int64_t L::*>(&PoolShape::size),
+                      "rows and columns of a window", between(1, kMostSize))
+            .optional("stride", static_cast<std::int64_t L::*>(&PoolShape::stride),
+                      "positions from one window to the next", between(1, kMostSize))
+            .optional("padding", static_cast<std::int64_t L::*>(&PoolShape::padding),
+                      "positions around the input", between(0, kMostSize));
+    return schema;
+  }
 };
-
-const config::Schema<PoolLayer>& PoolLayer::schema() {
-  using L = PoolLayer;
-  using config::between;
-  constexpr double kMostSize = 1024;
-  static const config::Schema<L> schema =
-      listed_layer_schema<L>("pool", "one position for several")
-          .optional("method", static_cast<PoolMethod L::*>(&PoolShape::method),
-                    "maximum or average of a window, global (the mean of all positions), or first "
-                    "(that position alone: a class token)")
-          .optional("size", static_cast<std::int64_t L::*>(&PoolShape::size),
-                    "rows and columns of a window", between(1, kMostSize))
-          .optional("stride", static_cast<std::int64_t L::*>(&PoolShape::stride),
-                    "positions from one window to the next", between(1, kMostSize))
-          .optional("padding", static_cast<std::int64_t L::*>(&PoolShape::padding),
-                    "positions around the input", between(0, kMostSize));
-  return schema;
-}
 
 const config::Registered<ListedLayer>::Add<PoolLayer> added_pool(
     "pool", "one position for several, or for all");

@@ -12,8 +12,7 @@ namespace {
 struct ResidualBlockLayer final : ListedLayer {
   ResidualBlockLayer() { kind = "residual_block"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     const std::size_t input = inputs.front();
     const auto half = [&](const std::string& what, std::size_t value) {
       value = normalize(graph, what + " norm", value, NormMethod::kGroup);

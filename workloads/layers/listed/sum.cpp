@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
@@ -13,8 +15,7 @@ namespace {
 struct AddLayer final : ListedLayer {
   AddLayer() { kind = "add"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     if (inputs.size() < 2)
       throw config::KeyError("from", "a sum needs two inputs or more: from: [NAME, NAME]");
     std::size_t value = inputs.front();
@@ -58,9 +59,9 @@ std::size_t modulate(LayerGraphBuilder& graph, const std::string& name, std::siz
                      std::size_t vectors, std::int64_t used) {
   const Extent extent = graph.extent(input), given = graph.extent(vectors);
   if (given.elements() % extent.channels != 0)
-    throw config::KeyError("from", std::to_string(given.elements()) +
-                                       " values of a condition are no vectors of " +
-                                       std::to_string(extent.channels) + " channels");
+    throw config::KeyError("from",
+                           fmt::format("{} values of a condition are no vectors of {} channels",
+                                       given.elements(), extent.channels));
   const KernelClass kind = KernelClass::kElementwise;
   const double share = real(used) / real(extent.positions());
   return graph.add(

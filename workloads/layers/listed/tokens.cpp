@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
 
-#include "workloads/base/real.h"
-#include "workloads/layers/listed/layer_operators.h"
 #include "workloads/layers/listed/listed_layer.h"
 
 namespace orrery {
@@ -12,8 +9,7 @@ namespace {
 struct TokensLayer final : ListedLayer {
   TokensLayer() { kind = "tokens"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     const Extent in = graph.extent(inputs.front());
     const Extent out{in.channels, in.positions() + (class_token ? 1 : 0), 1};
     const KernelClass streams = KernelClass::kElementwise;

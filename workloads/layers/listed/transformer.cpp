@@ -13,8 +13,7 @@ namespace {
 struct TransformerLayer final : ListedLayer {
   TransformerLayer() { kind = "transformer"; }
 
-  std::size_t build(LayerGraphBuilder& graph, const std::vector<std::size_t>& inputs,
-                    int) const override {
+  std::size_t build(LayerGraphBuilder& graph, const LayerInputs& inputs, int) const override {
     const std::size_t input = inputs.front();
     const std::int64_t channels = graph.extent(input).channels;
     constexpr std::int64_t kVectors = 6;  // a scale, a shift and a gate for either half

@@ -134,14 +134,10 @@ double softmax_share(const AttentionCore& core) {
 
 Kernel flash_attention(std::string name, const AttentionCore& core) {
   const CoreSize size = core_size(core);
-  Kernel kernel;
-  kernel.name = std::move(name);
-  kernel.kind = core.kind;
-  kernel.precision = core.precision;
-  kernel.batch = core.sequences * core.heads;
-  kernel.m = core.query;
-  kernel.n = core.context;
-  kernel.k = head_width(core.kind, core.qk_dim, core.v_dim);
+  Kernel kernel =
+      matrix_kernel(std::move(name), core.kind, core.precision,
+                    {core.query, core.context, head_width(core.kind, core.qk_dim, core.v_dim),
+                     core.sequences * core.heads});
   kernel.attention = shape_of(core);
   kernel.matrix_flops = Flops(2 * size.pairs * real(core.qk_dim + core.v_dim));
   kernel.vector_flops = Flops(size.pairs * vector_cost::kSoftmax);
@@ -181,8 +177,8 @@ KernelGraph stored_attention(const AttentionCore& core, bool dropout) {
   std::string weights = "probabilities";
   if (dropout) {
     const Bytes mask(real(rows) * real(core.context));
-    graph.add(stream("attention dropout", KernelClass::kElementwise, rows, core.context,
-                     {bytes, bytes + 1, vector_cost::kDropout}),
+    graph.add(elementwise("attention dropout", rows, core.context,
+                          {bytes, bytes + 1, vector_cost::kDropout}),
               {{weights, square}}, {{"dropped", square}, {"mask", mask}});
     weights = "dropped";
   }

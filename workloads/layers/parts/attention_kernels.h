@@ -5,8 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/graph/kernel.h"
-#include "workloads/layers/work/prompts.h"
+#include "workloads/layers/work/token_batch.h"
 #include "workloads/ops/fusion.h"
 
 namespace orrery {

@@ -32,8 +32,7 @@ void fill_buffer(StepList& steps, const RankWork& work, const Linear& linear,
                  const std::string& name, std::int64_t width) {
   if (work.software->buffer_copies.value == Fusion::kFused) return;
   const double bytes = gathered_bytes(work, linear);
-  steps.then(stream(name + " buffer copy", KernelClass::kElementwise, work.split_tokens(), width,
-                    {bytes, bytes, 0}));
+  steps.then(elementwise(name + " buffer copy", work.split_tokens(), width, {bytes, bytes, 0}));
   if (work.software->scaling(linear.precision) != NarrowScaling::kBlocks) return;
   constexpr double kBlock = 32;
   LayerCollective scales =

@@ -97,16 +97,6 @@ double rank_reach(const MoeConfig& moe, int ep) {
   return (inside ? share : 1) * (1 - miss);
 }
 
-}  // namespace
-
-double received_tokens(const LayerTask& task) {
-  const double tokens = real(task.work.split_tokens()) * task.work.split.ep * task.work.split.etp;
-  const double reach = rank_reach(task.model.moe, task.work.split.ep) * skew_of(task);
-  return tokens * std::min(1.0, reach);
-}
-
-namespace {
-
 /// Rows of those that the router picks.
 std::int64_t picked_rows(const LayerTask& task) {
   const std::int64_t mean = mean_expert_rows(task);
@@ -114,18 +104,6 @@ std::int64_t picked_rows(const LayerTask& task) {
              ? std::llround(real(mean) * skew_of(task) + filling_rows(task))
              : mean;
 }
-
-}  // namespace
-
-std::int64_t expert_rows(const LayerTask& task) {
-  return picked_rows(task) + (shared_is_routed(task) ? routed_tokens(task) : 0);
-}
-
-std::int64_t local_experts(const LayerTask& task) {
-  return expert_slots(task.model.moe, task.work.split.ep);
-}
-
-namespace {
 
 /// Tokens, for each expert parallel rank, that are routed to the experts of all.
 double tokens_a_rank(const LayerTask& task) {
@@ -183,6 +161,20 @@ GroupedShape expert_shape(const LayerTask& task, std::int64_t n, std::int64_t k)
 }
 
 }  // namespace
+
+double received_tokens(const LayerTask& task) {
+  const double tokens = real(task.work.split_tokens()) * task.work.split.ep * task.work.split.etp;
+  const double reach = rank_reach(task.model.moe, task.work.split.ep) * skew_of(task);
+  return tokens * std::min(1.0, reach);
+}
+
+std::int64_t expert_rows(const LayerTask& task) {
+  return picked_rows(task) + (shared_is_routed(task) ? routed_tokens(task) : 0);
+}
+
+std::int64_t local_experts(const LayerTask& task) {
+  return expert_slots(task.model.moe, task.work.split.ep);
+}
 
 GroupedShape expert_up(const LayerTask& task) {
   const std::int64_t inputs = task.model.mlp.gated ? 2 : 1;

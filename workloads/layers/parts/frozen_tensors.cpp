@@ -5,9 +5,7 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

@@ -5,10 +5,8 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/expert_rows.h"
-#include "workloads/layers/parts/kept_parts.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/parts/residuals.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/software/training_software.h"
 
 namespace orrery {
@@ -38,8 +36,8 @@ double routed_rows(const LayerTask& task) {
 namespace {
 
 std::int64_t adapters_among(const RankWork& work, std::initializer_list<LoraModule> readers) {
-  return std::count_if(readers.begin(), readers.end(),
-                       [&](LoraModule module) { return work.lora.changes_module(module); });
+  return std::ranges::count_if(readers,
+                               [&](LoraModule module) { return work.lora.changes_module(module); });
 }
 
 /// Bytes per element of the copies, with their masks, that adapters with dropout read.

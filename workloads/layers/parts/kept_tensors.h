@@ -3,9 +3,7 @@
 
 #include <initializer_list>
 
-#include "sim/graph/tensors.h"
 #include "workloads/layers/parts/layer_parts.h"
-#include "workloads/ops/step_list.h"
 
 namespace orrery {
 
@@ -43,6 +41,19 @@ Tensor of_tokens(const char* name, const LayerTask& task, std::int64_t columns, 
 /// keep it only if they are stored narrow and the software does so (keeps_frozen_inputs).
 /// @param readers matrices that read the tensor and may have adapters
 double input_bytes(const RankWork& work, std::initializer_list<LoraModule> readers = {});
+
+/// A tensor that is made again with one of these parts as well.
+Tensor of_modules(Tensor tensor, const LayerTask& task,
+                  std::initializer_list<RecomputeModule> modules);
+Tensor of_modules(const char* name, const LayerTask& task, double bytes,
+                  std::initializer_list<RecomputeModule> modules);
+/// Whether each operator of PyTorch saves what its gradient needs.
+bool saves_by_operator(const LayerTask& task);
+/// Columns that are kept of the function of an MLP: its input and, where that is gated, the gate's,
+/// and what the function gives where the product with it is an operator of its own.
+double function_columns(const LayerTask& task);
+/// Rows of the experts of a rank.
+double routed_rows(const LayerTask& task);
 
 Tensor layer_input(const LayerTask& task);
 Tensor mlp_norm_input(const LayerTask& task);

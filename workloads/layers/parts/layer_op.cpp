@@ -12,9 +12,7 @@ namespace {
 
 /// Whether the gradient of an operation reads a tensor.
 bool reads(const LayerOp& op, KeptTensor tensor) {
-  return std::count(op.keeps.begin(), op.keeps.end(), tensor) +
-             std::count(op.needs.begin(), op.needs.end(), tensor) >
-         0;
+  return std::ranges::count(op.keeps, tensor) + std::ranges::count(op.needs, tensor) > 0;
 }
 
 }  // namespace

@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
-#include "workloads/ops/step_list.h"
 
 namespace orrery {
 

@@ -5,10 +5,8 @@
 #include <vector>
 
 #include "workloads/layers/parts/attention_kernels.h"
-#include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/part_weights.h"
 #include "workloads/layers/parts/rank_work.h"
-#include "workloads/models/llm_config.h"
 #include "workloads/ops/step_list.h"
 
 namespace orrery {

@@ -7,7 +7,6 @@
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/chunked_products.h"
 #include "workloads/layers/parts/layer_parts.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/software/engine_switches.h"
 #include "workloads/software/narrow_casts.h"
 
@@ -47,6 +46,101 @@ Kernel at_rate_of_scales(const RankWork& work, Kernel product) {
   return product;
 }
 
+/// Whether operands of a product are gathered in its own format, not in that of activations:
+/// Transformer Engine gathers what it has cast (module/base.py, distributed.py; recalled).
+bool gathers_narrow(const RankWork& work, const Linear& linear) {
+  return work.trains() && work.software->scaling(linear.precision) != NarrowScaling::kFused;
+}
+
+LayerCollective operand_gather(const std::string& name, const RankWork& work, const Linear& linear,
+                               std::int64_t width) {
+  LayerCollective gather = tensor_collective(name, TransferKind::kAllGather, work, width);
+  gather.bytes = Bytes(real(work.tokens()) * real(width) * gathered_bytes(work, linear));
+  return gather;
+}
+
+/// Copies of a gradient that are gathered. Blocks along rows are not those along columns, so that
+/// neither can be made of the other (Transformer Engine, pytorch/module/base.py:
+/// grad_output_preprocess sets the usage of both before gather_along_first_dim).
+double copies_of_gradients(const RankWork& work, const Linear& linear) {
+  return gathers_narrow(work, linear) &&
+                 work.software->scaling(linear.precision) == NarrowScaling::kBlocks
+             ? 2
+             : 1;
+}
+
+/// The copy for weight gradients of an operand that has been gathered, put in order.
+std::vector<Kernel> ordered(const RankWork& work, const Linear& linear, const std::string& name,
+                            std::int64_t width) {
+  if (!gathers_narrow(work, linear)) return {};
+  NarrowOperand operand;
+  operand.name = name;
+  operand.rows = work.tokens();
+  operand.width = width;
+  operand.precision = linear.precision;
+  return gathered_order(operand);
+}
+
+/// The kernel that adds a bias, where the product does not.
+void add_bias(StepList& steps, const RankWork& work, const Linear& linear) {
+  if (linear.bias != Bias::kAdded || !work.trains() ||
+      work.software->bias_addition.value == Fusion::kFused)
+    return;
+  const double bytes = activation_bytes(work.formats.precision);
+  Kernel addition =
+      elementwise(linear.name + " bias", work.tokens(), linear.out, {bytes, bytes, 1});
+  addition.rate = work.software->strided();
+  steps.then(std::move(addition));
+}
+
+/// Sums of columns of the output's gradient, where the product of weight gradients has none.
+void sum_bias_gradient(StepList& steps, const RankWork& work, const Linear& linear,
+                       std::int64_t rows, std::size_t gradient) {
+  if (work.lora.trains || linear.bias == Bias::kNone ||
+      work.software->bias_gradients.value == Fusion::kFused)
+    return;
+  steps.for_weights(elementwise(linear.name + " bias gradient", rows, linear.out,
+                                {activation_bytes(work.formats.precision), 0, 1}),
+                    {gradient});
+}
+
+/// The gradient of a matrix's input.
+Kernel input_gradient(const RankWork& work, const Linear& linear, std::int64_t rows) {
+  return gradient_product(work, data_gradient(linear.name, linear.precision, shape_of(linear, rows),
+                                              work.trains() ? linear.weights : WeightFormat{}));
+}
+
+void add_input_gradients(StepList& steps, const RankWork& work, const Linear& linear) {
+  const double bytes = activation_bytes(work.formats.precision);
+  steps.then(elementwise(linear.name + " input gradient add", work.tokens(), linear.in,
+                         {2 * bytes, bytes, 1}));
+}
+
+/// The gradient of a matrix, added to that of earlier micro-batches.
+/// @return the last step; kStart where the matrix is frozen
+std::size_t add_weight_gradient(StepList& steps, const RankWork& work, const Linear& linear,
+                                std::int64_t rows, const std::vector<std::size_t>& after) {
+  if (work.lora.trains) return StepList::kStart;  // frozen
+  const GradientBuffer buffer = gradient_buffer(work);
+  const std::size_t product = steps.for_weights(
+      gradient_product(
+          work, weight_gradient(linear.name, linear.precision, shape_of(linear, rows), buffer)),
+      after);
+  if (!buffer.apart) return product;
+  return steps.for_weights(gradient_addition(linear.name, linear.in, linear.out, buffer),
+                           {product});
+}
+
+/// Both gradients, of an output's gradient that is there as products read it.
+void products_backward(StepList& steps, const RankWork& work, const Linear& linear,
+                       std::int64_t rows) {
+  const std::size_t gradient = steps.cursor();
+  widen_frozen(steps, work, linear);
+  steps.then(input_gradient(work, linear, rows));
+  adapter_backward(steps, work, linear, rows, gradient);
+  add_weight_gradient(steps, work, linear, rows, {gradient});
+}
+
 }  // namespace
 
 Kernel launched_product(const RankWork& work, const Linear& linear, std::int64_t rows) {
@@ -84,109 +178,16 @@ void cast(StepList& steps, const RankWork& work, const Linear& linear, Cast what
   for (Kernel& kernel : narrow_casts(*work.software, operand)) steps.then(std::move(kernel));
 }
 
-namespace {
-
-/// Whether operands of a product are gathered in its own format, not in that of activations:
-/// Transformer Engine gathers what it has cast (module/base.py, distributed.py; recalled).
-bool gathers_narrow(const RankWork& work, const Linear& linear) {
-  return work.trains() && work.software->scaling(linear.precision) != NarrowScaling::kFused;
-}
-
-}  // namespace
-
 double gathered_bytes(const RankWork& work, const Linear& linear) {
   return gathers_narrow(work, linear) ? element_bytes(linear.precision)
                                       : activation_bytes(work.formats.precision);
 }
 
-namespace {
-
-LayerCollective operand_gather(const std::string& name, const RankWork& work, const Linear& linear,
-                               std::int64_t width) {
-  LayerCollective gather = tensor_collective(name, TransferKind::kAllGather, work, width);
-  gather.bytes = Bytes(real(work.tokens()) * real(width) * gathered_bytes(work, linear));
-  return gather;
-}
-
-/// Copies of a gradient that are gathered. Blocks along rows are not those along columns, so that
-/// neither can be made of the other (Transformer Engine, pytorch/module/base.py:
-/// grad_output_preprocess sets the usage of both before gather_along_first_dim).
-double copies_of_gradients(const RankWork& work, const Linear& linear) {
-  return gathers_narrow(work, linear) &&
-                 work.software->scaling(linear.precision) == NarrowScaling::kBlocks
-             ? 2
-             : 1;
-}
-
-/// The copy for weight gradients of an operand that has been gathered, put in order.
-std::vector<Kernel> ordered(const RankWork& work, const Linear& linear, const std::string& name,
-                            std::int64_t width) {
-  if (!gathers_narrow(work, linear)) return {};
-  NarrowOperand operand;
-  operand.name = name;
-  operand.rows = work.tokens();
-  operand.width = width;
-  operand.precision = linear.precision;
-  return gathered_order(operand);
-}
-
-/// The kernel that adds a bias, where the product does not.
-void add_bias(StepList& steps, const RankWork& work, const Linear& linear) {
-  if (linear.bias != Bias::kAdded || !work.trains() ||
-      work.software->bias_addition.value == Fusion::kFused)
-    return;
-  const double bytes = activation_bytes(work.formats.precision);
-  Kernel addition = stream(linear.name + " bias", KernelClass::kElementwise, work.tokens(),
-                           linear.out, {bytes, bytes, 1});
-  addition.rate = work.software->strided();
-  steps.then(std::move(addition));
-}
-
-/// Sums of columns of the output's gradient, where the product of weight gradients has none.
-void sum_bias_gradient(StepList& steps, const RankWork& work, const Linear& linear,
-                       std::int64_t rows, std::size_t gradient) {
-  if (work.lora.trains || linear.bias == Bias::kNone ||
-      work.software->bias_gradients.value == Fusion::kFused)
-    return;
-  steps.for_weights(stream(linear.name + " bias gradient", KernelClass::kElementwise, rows,
-                           linear.out, {activation_bytes(work.formats.precision), 0, 1}),
-                    {gradient});
-}
-
-/// The gradient of a matrix's input.
-Kernel input_gradient(const RankWork& work, const Linear& linear, std::int64_t rows) {
-  return gradient_product(work, data_gradient(linear.name, linear.precision, shape_of(linear, rows),
-                                              work.trains() ? linear.weights : WeightFormat{}));
-}
-
-void add_input_gradients(StepList& steps, const RankWork& work, const Linear& linear) {
-  const double bytes = activation_bytes(work.formats.precision);
-  steps.then(stream(linear.name + " input gradient add", KernelClass::kElementwise, work.tokens(),
-                    linear.in, {2 * bytes, bytes, 1}));
-}
-
-/// The gradient of a matrix, added to that of earlier micro-batches.
-/// @return the last step; kStart where the matrix is frozen
-std::size_t add_weight_gradient(StepList& steps, const RankWork& work, const Linear& linear,
-                                std::int64_t rows, const std::vector<std::size_t>& after) {
-  if (work.lora.trains) return StepList::kStart;  // frozen
-  const GradientBuffer buffer = gradient_buffer(work);
-  const std::size_t product = steps.for_weights(
-      gradient_product(
-          work, weight_gradient(linear.name, linear.precision, shape_of(linear, rows), buffer)),
-      after);
-  if (!buffer.apart) return product;
-  return steps.for_weights(gradient_addition(linear.name, linear.in, linear.out, buffer),
-                           {product});
-}
-
-}  // namespace
-
 void widen_frozen(StepList& steps, const RankWork& work, const Linear& linear) {
   if (!work.lora.trains || !linear.adapted || work.lora.frozen == FrozenFormat::kAsTrained) return;
   const double wide = activation_bytes(work.formats.precision);
-  steps.then(stream(linear.name + " weight widening", KernelClass::kElementwise, linear.in,
-                    linear.out, {frozen_bytes(work.lora.frozen, wide), wide, 2}));
+  steps.then(elementwise(linear.name + " weight widening", linear.in, linear.out,
+                         {frozen_bytes(work.lora.frozen, wide), wide, 2}));
 }
 
 Kernel gradient_product(const RankWork& work, Kernel product) {
@@ -204,13 +205,8 @@ GradientBuffer gradient_buffer(const RankWork& work) {
 
 LayerCollective tensor_collective(std::string name, TransferKind kind, const RankWork& work,
                                   std::int64_t width) {
-  LayerCollective collective;
-  collective.name = std::move(name);
-  collective.kind = kind;
-  collective.scope = Scope::kTensor;
-  collective.bytes = Bytes(static_cast<double>(work.tokens()) * static_cast<double>(width) *
-                           activation_bytes(work.formats.precision));
-  return collective;
+  return {std::move(name), kind, Scope::kTensor,
+          Bytes(real(work.tokens()) * real(width) * activation_bytes(work.formats.precision))};
 }
 
 void column_forward(StepList& steps, const RankWork& work, const std::vector<Linear>& linears,
@@ -250,9 +246,8 @@ void column_backward(StepList& steps, const RankWork& work, const std::vector<Li
   for (const Linear& linear : linears) cast(steps, work, linear, Cast::kGradient, work.tokens());
   const std::size_t gradient = steps.cursor();
   std::size_t input = StepList::kStart;
-  const bool needs_input = std::any_of(linears.begin(), linears.end(), [&](const Linear& linear) {
-    return !work.lora.trains || is_adapted(work, linear);
-  });
+  const bool needs_input = std::ranges::any_of(
+      linears, [&](const Linear& linear) { return !work.lora.trains || is_adapted(work, linear); });
   if (work.split.sp && !work.place.whole_input && needs_input) {
     const LayerCollective gather =
         operand_gather(name + " input all-gather again", work, linears.front(), width);
@@ -307,20 +302,6 @@ void row_forward(StepList& steps, const RankWork& work, const Linear& linear, Ro
   adapter_forward(steps, work, linear, work.tokens());
   if (work.split.tp > 1 && !work.place.partial_output) steps.then(reduction);
 }
-
-namespace {
-
-/// Both gradients, of an output's gradient that is there as products read it.
-void products_backward(StepList& steps, const RankWork& work, const Linear& linear,
-                       std::int64_t rows) {
-  const std::size_t gradient = steps.cursor();
-  widen_frozen(steps, work, linear);
-  steps.then(input_gradient(work, linear, rows));
-  adapter_backward(steps, work, linear, rows, gradient);
-  add_weight_gradient(steps, work, linear, rows, {gradient});
-}
-
-}  // namespace
 
 void row_backward(StepList& steps, const RankWork& work, const Linear& linear) {
   const std::int64_t rows = work.place.partial_output ? work.tokens() : work.row_tokens();

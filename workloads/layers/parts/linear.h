@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "workloads/layers/parts/lora.h"
 #include "workloads/layers/parts/rank_work.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/ops/step_list.h"
@@ -78,6 +77,10 @@ void column_backward(StepList& steps, const RankWork& work, const std::vector<Li
 
 /// How the partial sums of a row-parallel matrix become its output.
 enum class RowOutput { kReduced, kScattered };
+/// Where training shares tokens out under sequence parallelism, and inference does not.
+inline RowOutput row_reduction(const RankWork& work) {
+  return work.trains() && work.split.sp ? RowOutput::kScattered : RowOutput::kReduced;
+}
 
 /// A row-parallel matrix. The next step waits for the all-reduce or reduce-scatter of its output.
 void row_forward(StepList& steps, const RankWork& work, const Linear& linear, RowOutput output);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/parts/lora.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <map>
 #include <set>
-#include <string>
 
 #include "sim/config/schema.h"
+#include "sim/units/comma_separated.h"
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {
@@ -29,16 +30,10 @@ double elements(const RankWork& work, const Linear& linear) {
   return real(linear.in * between(work, linear)) + real(work.lora.rank * linear.out);
 }
 
-Kernel product(const std::string& name, const RankWork& work, std::int64_t n, std::int64_t k) {
-  Kernel kernel;
-  kernel.name = name;
-  kernel.kind = KernelClass::kLora;
-  kernel.precision = unquantised(work.formats.precision);
-  kernel.batch = work.lora.adapters;
-  kernel.m = (work.tokens() + work.lora.adapters - 1) / work.lora.adapters;
-  kernel.n = n;
-  kernel.k = k;
-  return kernel;
+Kernel product(std::string name, const RankWork& work, std::int64_t n, std::int64_t k) {
+  const std::int64_t adapters = work.lora.adapters;
+  return matrix_kernel(std::move(name), KernelClass::kLora, unquantised(work.formats.precision),
+                       {(work.tokens() + adapters - 1) / adapters, n, k, adapters});
 }
 
 Kernel shrink(const RankWork& work, const Linear& linear) {
@@ -82,10 +77,9 @@ void trained_forward(StepList& steps, const RankWork& work, const Adapter& adapt
   const double bytes = activation_bytes(precision);
   steps.then(gemm(adapter.name + " lora in", precision, into_rank(work, adapter, rows)));
   steps.then(gemm(adapter.name + " lora out", precision, out_of_rank(work, adapter, rows)));
-  steps.then(stream(adapter.name + " lora scale", KernelClass::kElementwise, rows, adapter.out,
-                    {bytes, bytes, 1}));
-  steps.then(stream(adapter.name + " lora addition", KernelClass::kElementwise, rows, adapter.out,
-                    {2 * bytes, bytes, 1}));
+  steps.then(elementwise(adapter.name + " lora scale", rows, adapter.out, {bytes, bytes, 1}));
+  steps.then(
+      elementwise(adapter.name + " lora addition", rows, adapter.out, {2 * bytes, bytes, 1}));
 }
 
 /// What matrices of a model are called for adapters.
@@ -114,9 +108,7 @@ MatrixNames matrix_names(const LlmConfig& model) {
 
 /// "target_modules: [q_a_proj, o_proj]".
 std::string targets_text(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return "target_modules: [" + text + "]";
+  return fmt::format("target_modules: [{}]", comma_joined(names));
 }
 
 }  // namespace
@@ -149,24 +141,9 @@ std::vector<Adapter> adapters_of(const RankWork& work, const Linear& linear) {
 }
 
 std::optional<LoraModule> packed_in(LoraModule part) {
-  switch (part) {
-    case LoraModule::kQProj:
-    case LoraModule::kKProj:
-    case LoraModule::kVProj:
-      return LoraModule::kQkvProj;
-    case LoraModule::kGateProj:
-    case LoraModule::kUpProj:
-      return LoraModule::kGateUpProj;
-    case LoraModule::kQkvProj:
-    case LoraModule::kOProj:
-    case LoraModule::kGateUpProj:
-    case LoraModule::kDownProj:
-    case LoraModule::kQAProj:
-    case LoraModule::kQBProj:
-    case LoraModule::kKvAProj:
-    case LoraModule::kKvBProj:
-      break;
-  }
+  using enum LoraModule;
+  if (part == kQProj || part == kKProj || part == kVProj) return kQkvProj;
+  if (part == kGateProj || part == kUpProj) return kGateUpProj;
   return std::nullopt;
 }
 
@@ -227,27 +204,21 @@ void adapter_backward(StepList& steps, const RankWork& work, const Linear& linea
     steps.then(data_gradient(name_out, precision, out));
     const std::size_t middle = steps.cursor();
     steps.then(data_gradient(name_in, precision, in));
-    steps.then(stream(adapter.name + " lora gradient addition", KernelClass::kElementwise, rows,
-                      adapter.in, {2 * bytes, bytes, 1}));
+    steps.then(elementwise(adapter.name + " lora gradient addition", rows, adapter.in,
+                           {2 * bytes, bytes, 1}));
     steps.for_weights(weight_gradient(name_out, precision, out, buffer), {gradient});
     steps.for_weights(weight_gradient(name_in, precision, in, buffer), {middle});
   }
 }
 
 double frozen_bytes(FrozenFormat format, double trained) {
-  switch (format) {
-    case FrozenFormat::kAsTrained:
-      return trained;
-    case FrozenFormat::kInt8:
-      return 1;
-    case FrozenFormat::kNf4:
-      return 0.5 + 4.0 / 64;
-    case FrozenFormat::kNf4Double:
-      return 0.5 + (1 + 4.0 / 256) / 64;
-    case FrozenFormat::kGptq:
-      return 0.5 + (2 + 0.5) / 128;
-  }
-  return trained;
+  static const std::map<FrozenFormat, double> kBytes = {
+      {FrozenFormat::kInt8, 1},
+      {FrozenFormat::kNf4, 0.5 + 4.0 / 64},
+      {FrozenFormat::kNf4Double, 0.5 + (1 + 4.0 / 256) / 64},
+      {FrozenFormat::kGptq, 0.5 + (2 + 0.5) / 128},
+  };
+  return format == FrozenFormat::kAsTrained ? trained : kBytes.at(format);
 }
 
 double adapter_columns(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
@@ -285,7 +256,7 @@ void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& mod
             "adapters of " + std::string(kind.name) + " are not modelled: model '" + model.name +
                 "' has it");
   }
-  const bool of_mlp = std::any_of(modules.begin(), modules.end(), [](LoraModule module) {
+  const bool of_mlp = std::ranges::any_of(modules, [](LoraModule module) {
     return module == LoraModule::kDownProj ||
            packed_in(module).value_or(module) == LoraModule::kGateUpProj;
   });
@@ -313,12 +284,11 @@ void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64
             {{}, {targets_text({to_string(packed)})}});
   }
   require(adapters <= lora.max_loras, {"adapters", "lora.max_loras"},
-          std::to_string(adapters) + " different adapters in a step that has " +
-              std::to_string(lora.max_loras) + " slots for them",
+          fmt::format("{} different adapters in a step that has {} slots for them", adapters,
+                      lora.max_loras),
           {std::to_string(lora.max_loras), {}});
   require(adapters <= tokens, {"adapters", "lora"},
-          std::to_string(adapters) + " different adapters for a step of " + std::to_string(tokens) +
-              " tokens");
+          fmt::format("{} different adapters for a step of {} tokens", adapters, tokens));
 }
 
 }  // namespace orrery

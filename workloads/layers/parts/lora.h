@@ -135,10 +135,8 @@ void require_adapters(const LlmConfig& model, const std::vector<LoraModule>& mod
 void require_adapters(const LlmConfig& model, const LoraConfig& lora, std::int64_t adapters,
                       std::int64_t tokens);
 
-namespace config {
-
 template <>
-struct EnumNames<FrozenFormat> {
+struct config::EnumNames<FrozenFormat> {
   static constexpr std::pair<FrozenFormat, const char*> values[] = {
       {FrozenFormat::kAsTrained, "as_trained"},
       {FrozenFormat::kInt8, "int8"},
@@ -148,7 +146,7 @@ struct EnumNames<FrozenFormat> {
 };
 
 template <>
-struct EnumNames<LoraModule> {
+struct config::EnumNames<LoraModule> {
   static constexpr std::pair<LoraModule, const char*> values[] = {
       {LoraModule::kQkvProj, "qkv_proj"},
       {LoraModule::kOProj, "o_proj"},
@@ -164,7 +162,5 @@ struct EnumNames<LoraModule> {
       {LoraModule::kGateProj, "gate_proj"},
       {LoraModule::kUpProj, "up_proj"}};
 };
-
-}  // namespace config
 
 }  // namespace orrery

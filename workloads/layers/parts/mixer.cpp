@@ -74,7 +74,7 @@ std::string unlike_attention(const LlmConfig& model) {
 }
 
 bool holds_states(const LlmConfig& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(), [&](const LayerConfig& layer) {
+  return std::ranges::any_of(model.layers, [&](const LayerConfig& layer) {
     const Mixer* mixer = mixer_of(model, layer);
     return mixer != nullptr && mixer->cache(model, layer, 1).state_bytes > 0;
   });

@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/part_weights.h"
 #include "workloads/models/llm_config.h"
-#include "workloads/ops/step_list.h"
 
 namespace orrery {
 

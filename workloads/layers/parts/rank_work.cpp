@@ -2,8 +2,11 @@
 #include "workloads/layers/parts/rank_work.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <string>
 
+#include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/software/engine_switches.h"
@@ -11,17 +14,11 @@
 
 namespace orrery {
 const char* to_string(Phase phase) {
-  switch (phase) {
-    case Phase::kTraining:
-      return "training";
-    case Phase::kPrefill:
-      return "prefill";
-    case Phase::kDecode:
-      return "decode";
-    case Phase::kMixed:
-      return "mixed";
-  }
-  return "?";
+  static const std::map<Phase, const char*> kNames = {{Phase::kTraining, "training"},
+                                                      {Phase::kPrefill, "prefill"},
+                                                      {Phase::kDecode, "decode"},
+                                                      {Phase::kMixed, "mixed"}};
+  return kNames.at(phase);
 }
 
 bool RankWork::recomputes_products() const {
@@ -70,15 +67,9 @@ std::vector<AttentionPart> TokenBatch::attention_parts() const {
 }
 
 const char* to_string(Recompute recompute) {
-  switch (recompute) {
-    case Recompute::kNone:
-      return "none";
-    case Recompute::kSelective:
-      return "selective";
-    case Recompute::kFull:
-      return "full";
-  }
-  return "?";
+  return recompute == Recompute::kNone        ? "none"
+         : recompute == Recompute::kSelective ? "selective"
+                                              : "full";
 }
 
 std::vector<AttentionPart> TokenBatch::attention_kernels() const {
@@ -103,7 +94,7 @@ std::vector<AttentionPart> TokenBatch::attention_kernels() const {
   const auto same = [&first](const Prompts& other) {
     return other.query == first.query && other.context == first.context;
   };
-  if (std::all_of(all.prompts.begin(), all.prompts.end(), same)) all.prompts.clear();
+  if (std::ranges::all_of(all.prompts, same)) all.prompts.clear();
   return merged;
 }
 
@@ -149,6 +140,19 @@ void require_divisible(const LlmConfig& model, const ParallelConfig& parallel) {
   require(parallel.etp == 1 || model.has_moe(), "parallel.etp", no_experts, {"1", {}});
   if (model.has_moe())
     require_divides(model.moe.intermediate, parallel.etp, "etp", "columns of an expert");
+}
+
+void PromptSum::add(const Prompts& prompts) {
+  sequences += prompts.sequences;
+  tokens += prompts.sequences * prompts.query;
+  keys += prompts.sequences * prompts.context;
+  pairs += real(prompts.sequences) * causal_pairs(prompts.query, prompts.context, 0);
+}
+
+Prompts PromptSum::alike() const {
+  const auto query = std::max<std::int64_t>(1, std::llround(real(tokens) / real(sequences)));
+  const double earlier = pairs / real(sequences) / real(query) - real(query + 1) / 2;
+  return {sequences, query, query + std::max<std::int64_t>(0, std::llround(earlier))};
 }
 
 }  // namespace orrery

@@ -5,7 +5,6 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/linear.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 
@@ -37,6 +36,91 @@ double residual_inputs(const LayerTask& task) {
 }
 
 double half_outputs(const LayerTask& task) { return task.model.residual_streams > 1 ? 1 : 0; }
+
+void hyper_connection_in(StepList& steps, const LayerTask& task) {
+  const std::int64_t rows = task.work.row_tokens();
+  const double bytes = task.bytes(), all = real(task.model.residual_streams);
+  const Linear weights = connection_weights(task);
+  steps.then(gemm(weights.name, weights.precision, {rows, weights.out, weights.in}));
+  Kernel mixture =
+      elementwise("hyper connection in", rows, task.model.hidden, {all * bytes, bytes, 2 * all});
+  mixture.vector_flops += sinkhorn_flops(task);
+  steps.then(mixture);
+}
+
+// Backwards (arXiv 2512.24880, section 4.3.1: each of the two in one kernel, the steps of Sinkhorn
+// computed again on chip): reads of each operand of a product, and of the sums of gradients.
+
+void hyper_connection_in_backward(StepList& steps, const LayerTask& task) {
+  const std::int64_t rows = task.work.row_tokens();
+  const double bytes = task.bytes(), all = real(task.model.residual_streams);
+  Kernel mixture = elementwise("hyper connection in backward", rows, task.model.hidden,
+                               {(2 * all + 1) * bytes, all * bytes, 6 * all});
+  mixture.vector_flops += 3 * sinkhorn_flops(task);
+  steps.then(mixture);
+  local_backward(steps, task.work, connection_weights(task), rows);
+  steps.then(elementwise("hyper connection gradient addition", rows,
+                         task.model.residual_streams * task.model.hidden, {2 * bytes, bytes, 1}));
+  frees(steps, task, {kept::residual_gradients});
+}
+
+void hyper_connection_out_backward(StepList& steps, const LayerTask& task) {
+  const double bytes = task.bytes(), all = real(task.model.residual_streams);
+  steps.then(elementwise("hyper connection out backward", task.work.row_tokens(), task.model.hidden,
+                         {(2 * all + 1) * bytes, (all + 1) * bytes, 4 * all * (1 + all)}));
+  makes(steps, task.again(), {kept::residual_gradients});
+}
+
+void residual_mixture(StepList& steps, const LayerTask& task) {
+  const double bytes = task.bytes(), sources = real(task.layer.sources);
+  steps.then(elementwise("residual mixture", task.work.row_tokens(), task.model.hidden,
+                         {sources * bytes, bytes, sources * (vector_cost::kRmsNorm + 4)}));
+}
+
+void residual_mixture_backward(StepList& steps, const LayerTask& task) {
+  const double bytes = task.bytes(), sources = real(task.layer.sources);
+  steps.then(elementwise(
+      "residual mixture backward", task.work.row_tokens(), task.model.hidden,
+      {(2 * sources + 1) * bytes, sources * bytes, sources * (vector_cost::kNormBackward + 6)}));
+  makes(steps, task.again(), {kept::residual_gradients});
+  frees(steps, task, {kept::residual_gradients});
+}
+
+/// Weights of the streams in front of the final norm.
+Linear end_weights(const LayerTask& task) {
+  const std::int64_t streams = task.model.residual_streams;
+  return {"residual end weights", streams * task.model.hidden, streams,
+          unquantised(task.work.formats.precision)};
+}
+
+/// Streams, or outputs of blocks, that are added up in the end.
+double end_sources(const LlmConfig& model) {
+  if (model.residual_streams > 1) return real(model.residual_streams);
+  return model.residual_block > 0 && !model.layers.empty() ? real(model.layers.back().sources) : 0;
+}
+
+void residual_end_forward(StepList& steps, const LayerTask& task) {
+  const double sources = end_sources(task.model), bytes = task.bytes();
+  const std::int64_t rows = task.work.logit_rows();
+  const bool streams = task.model.residual_streams > 1;
+  if (streams) {
+    const Linear weights = end_weights(task);
+    steps.then(gemm(weights.name, weights.precision, {rows, weights.out, weights.in}));
+  }
+  steps.then(
+      elementwise("residual end", rows, task.model.hidden,
+                  {sources * bytes, bytes, sources * (streams ? 2 : vector_cost::kRmsNorm + 4)}));
+}
+
+void residual_end_backward(StepList& steps, const LayerTask& task) {
+  const double sources = end_sources(task.model), bytes = task.bytes();
+  const std::int64_t rows = task.work.row_tokens();
+  const bool streams = task.model.residual_streams > 1;
+  steps.then(elementwise("residual end backward", rows, task.model.hidden,
+                         {(sources + 1) * bytes, sources * bytes,
+                          sources * (streams ? 4 : vector_cost::kNormBackward + 6)}));
+  if (streams) local_backward(steps, task.work, end_weights(task), rows);
+}
 
 }  // namespace
 
@@ -89,62 +173,6 @@ double residual_copies(const LlmConfig& model, std::int64_t next_layer) {
   return real(model.layers[static_cast<std::size_t>(next_layer)].sources);
 }
 
-namespace {
-
-void hyper_connection_in(StepList& steps, const LayerTask& task) {
-  const std::int64_t rows = task.work.row_tokens();
-  const double bytes = task.bytes(), all = real(task.model.residual_streams);
-  const Linear weights = connection_weights(task);
-  steps.then(gemm(weights.name, weights.precision, {rows, weights.out, weights.in}));
-  Kernel mixture = stream("hyper connection in", KernelClass::kElementwise, rows, task.model.hidden,
-                          {all * bytes, bytes, 2 * all});
-  mixture.vector_flops += sinkhorn_flops(task);
-  steps.then(mixture);
-}
-
-// Backwards (arXiv 2512.24880, section 4.3.1: each of the two in one kernel, the steps of Sinkhorn
-// computed again on chip): reads of each operand of a product, and of the sums of gradients.
-
-void hyper_connection_in_backward(StepList& steps, const LayerTask& task) {
-  const std::int64_t rows = task.work.row_tokens();
-  const double bytes = task.bytes(), all = real(task.model.residual_streams);
-  Kernel mixture = stream("hyper connection in backward", KernelClass::kElementwise, rows,
-                          task.model.hidden, {(2 * all + 1) * bytes, all * bytes, 6 * all});
-  mixture.vector_flops += 3 * sinkhorn_flops(task);
-  steps.then(mixture);
-  local_backward(steps, task.work, connection_weights(task), rows);
-  steps.then(stream("hyper connection gradient addition", KernelClass::kElementwise, rows,
-                    task.model.residual_streams * task.model.hidden, {2 * bytes, bytes, 1}));
-  frees(steps, task, {kept::residual_gradients});
-}
-
-void hyper_connection_out_backward(StepList& steps, const LayerTask& task) {
-  const double bytes = task.bytes(), all = real(task.model.residual_streams);
-  steps.then(stream("hyper connection out backward", KernelClass::kElementwise,
-                    task.work.row_tokens(), task.model.hidden,
-                    {(2 * all + 1) * bytes, (all + 1) * bytes, 4 * all * (1 + all)}));
-  makes(steps, task.again(), {kept::residual_gradients});
-}
-
-void residual_mixture(StepList& steps, const LayerTask& task) {
-  const double bytes = task.bytes(), sources = real(task.layer.sources);
-  steps.then(stream("residual mixture", KernelClass::kElementwise, task.work.row_tokens(),
-                    task.model.hidden,
-                    {sources * bytes, bytes, sources * (vector_cost::kRmsNorm + 4)}));
-}
-
-void residual_mixture_backward(StepList& steps, const LayerTask& task) {
-  const double bytes = task.bytes(), sources = real(task.layer.sources);
-  steps.then(stream(
-      "residual mixture backward", KernelClass::kElementwise, task.work.row_tokens(),
-      task.model.hidden,
-      {(2 * sources + 1) * bytes, sources * bytes, sources * (vector_cost::kNormBackward + 6)}));
-  makes(steps, task.again(), {kept::residual_gradients});
-  frees(steps, task, {kept::residual_gradients});
-}
-
-}  // namespace
-
 LayerOp residual_input(const LayerTask& task, std::vector<KeptTensor> needs) {
   LayerOp op;
   if (task.model.residual_streams > 1) op = {hyper_connection_in, hyper_connection_in_backward};
@@ -157,7 +185,7 @@ LayerOp residual_output(const std::string& name, const LayerTask& task, std::int
                         KeptTensor mask, KeptTensor output) {
   const double bytes = task.bytes(), streams = real(task.model.residual_streams);
   const auto pass = [&](const std::string& what, StreamCost cost) {
-    return stream(what, KernelClass::kElementwise, rows, task.model.hidden, cost);
+    return elementwise(what, rows, task.model.hidden, cost);
   };
   if (streams > 1)
     return {kernels({pass("hyper connection out",
@@ -173,45 +201,6 @@ LayerOp residual_output(const std::string& name, const LayerTask& task, std::int
   add.keeps = {mask};
   return add;
 }
-
-namespace {
-
-/// Weights of the streams in front of the final norm.
-Linear end_weights(const LayerTask& task) {
-  const std::int64_t streams = task.model.residual_streams;
-  return {"residual end weights", streams * task.model.hidden, streams,
-          unquantised(task.work.formats.precision)};
-}
-
-/// Streams, or outputs of blocks, that are added up in the end.
-double end_sources(const LlmConfig& model) {
-  if (model.residual_streams > 1) return real(model.residual_streams);
-  return model.residual_block > 0 && !model.layers.empty() ? real(model.layers.back().sources) : 0;
-}
-
-void residual_end_forward(StepList& steps, const LayerTask& task) {
-  const double sources = end_sources(task.model), bytes = task.bytes();
-  const std::int64_t rows = task.work.logit_rows();
-  const bool streams = task.model.residual_streams > 1;
-  if (streams) {
-    const Linear weights = end_weights(task);
-    steps.then(gemm(weights.name, weights.precision, {rows, weights.out, weights.in}));
-  }
-  steps.then(stream("residual end", KernelClass::kElementwise, rows, task.model.hidden,
-                    {sources * bytes, bytes, sources * (streams ? 2 : vector_cost::kRmsNorm + 4)}));
-}
-
-void residual_end_backward(StepList& steps, const LayerTask& task) {
-  const double sources = end_sources(task.model), bytes = task.bytes();
-  const std::int64_t rows = task.work.row_tokens();
-  const bool streams = task.model.residual_streams > 1;
-  steps.then(stream("residual end backward", KernelClass::kElementwise, rows, task.model.hidden,
-                    {(sources + 1) * bytes, sources * bytes,
-                     sources * (streams ? 4 : vector_cost::kNormBackward + 6)}));
-  if (streams) local_backward(steps, task.work, end_weights(task), rows);
-}
-
-}  // namespace
 
 LayerOp residual_end(const LayerTask& task) {
   if (end_sources(task.model) == 0) return {};

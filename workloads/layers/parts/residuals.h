@@ -7,7 +7,6 @@
 #include <string>
 
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
 
 namespace orrery {
 

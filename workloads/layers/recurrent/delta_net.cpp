@@ -10,12 +10,8 @@
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
-#include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
-#include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {
@@ -124,8 +120,7 @@ Tensor delta_again(const LayerTask& task) {
 Kernel delta_copies(const LayerTask& task, const char* name, std::int64_t width,
                     std::int64_t launches) {
   const double bytes = task.bytes();
-  Kernel kernel =
-      stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0});
+  Kernel kernel = elementwise(name, task.work.tokens(), width, {bytes, bytes, 0});
   kernel.launches = launches;
   return kernel;
 }
@@ -135,8 +130,8 @@ std::vector<Kernel> copy_keys(const DeltaShape& s, bool backward) {
   if (s.heads == s.key_heads) return {};
   const double narrow = real(2 * s.tokens() * s.keys()) * s.bytes;
   const double wide = real(2 * s.tokens() * s.wide_keys()) * s.bytes;
-  Kernel kernel = stream(backward ? "delta key copies backward" : "delta key copies",
-                         KernelClass::kElementwise, s.tokens(), 2 * s.wide_keys(), {0, 0, 0});
+  Kernel kernel = elementwise(backward ? "delta key copies backward" : "delta key copies",
+                              s.tokens(), 2 * s.wide_keys(), {0, 0, 0});
   kernel.read = Bytes(backward ? wide : narrow);
   kernel.written = Bytes(backward ? narrow : wide);
   kernel.launches = 2;
@@ -185,69 +180,62 @@ std::vector<LayerOp> delta_training(const LayerTask& task) {
 class DeltaNet final : public Mixer {
  public:
   std::string name() const override { return "delta"; }
-  PartWeights weights(const LayerTask& task) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
+  PartWeights weights(const LayerTask& task) const override {
+    const DeltaNetConfig& net = task.model.delta_net;
+    PartWeights all{delta_inputs(task)};
+    all.matrices.push_back(delta_output(task));
+    // Taps of the convolution, A and the bias of decays by head; the norm is one of all heads.
+    all.split_vectors =
+        (net.conv_channels() * net.conv_kernel + 2 * net.value_heads) / task.work.split.tp;
+    all.whole_vectors = net.value_dim;
+    return all;
+  }
+
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    return delta_cache(model.delta_net, tp);
+  }
+
   double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
     return kDeltaMultiplyAdds * real(model.delta_net.states());
   }
-  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  std::vector<LayerOp> ops(const LayerTask& task) const override;
-  void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override;
-};
-
-PartWeights DeltaNet::weights(const LayerTask& task) const {
-  const DeltaNetConfig& net = task.model.delta_net;
-  PartWeights all{delta_inputs(task)};
-  all.matrices.push_back(delta_output(task));
-  // Taps of the convolution, A and the bias of decays by head; the norm is one of all heads.
-  all.split_vectors =
-      (net.conv_channels() * net.conv_kernel + 2 * net.value_heads) / task.work.split.tp;
-  all.whole_vectors = net.value_dim;
-  return all;
-}
-
-SequenceCache DeltaNet::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
-  return delta_cache(model.delta_net, tp);
-}
-
-void DeltaNet::require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
-  require_divides(model.delta_net.key_heads, tp, "tp", "key heads of gated delta networks");
-  require_divides(model.delta_net.value_heads, tp, "tp", "value heads of gated delta networks");
-}
-
-void DeltaNet::part_forward(StepList& steps, const LayerTask& task,
-                            const AttentionPart& part) const {
-  const std::int64_t taps = task.model.delta_net.conv_kernel;
-  const DeltaShape s = delta_shape_of(task, part.sequences, part.query);
-  if (part.phase == Phase::kDecode) {
-    steps.then(conv_update(s, taps));
-    steps.then(state_update(s, kDeltaStateBytes));
-    return;
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.delta_net.key_heads, tp, "tp", "key heads of gated delta networks");
+    require_divides(model.delta_net.value_heads, tp, "tp", "value heads of gated delta networks");
   }
-  steps.then(conv_forward(s, taps));
-  steps.then(delta_gates(s));
-  steps.then(unit_keys(s));
-  std::vector<Kernel> chunks = delta_chunks(s);
-  keep_states(chunks.at(kDeltaStates), s, part);
-  for (Kernel& kernel : chunks) steps.then(std::move(kernel));
-}
 
-std::vector<LayerOp> DeltaNet::ops(const LayerTask& task) const {
-  const DeltaShape s = delta_shape_of(task);
-  std::vector<LayerOp> all = {input_op(delta_inputs(task), "delta norm")};
-  if (task.work.trains())
-    for (LayerOp& op : delta_training(task)) all.push_back(std::move(op));
-  else
-    all.push_back({parts_forward()});
-  all.push_back({kernels({gated_norm(s)}),
-                 kernels({gated_norm_backward(s)}),
-                 {delta_normed},
-                 {delta_output_input},
-                 {delta_result}});
-  all.push_back(row_op(delta_output(task), {delta_output_input}));
-  return all;
-}
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    const DeltaShape s = delta_shape_of(task);
+    std::vector<LayerOp> all = {input_op(delta_inputs(task), "delta norm")};
+    if (task.work.trains())
+      for (LayerOp& op : delta_training(task)) all.push_back(std::move(op));
+    else
+      all.push_back({parts_forward()});
+    all.push_back({kernels({gated_norm(s)}),
+                   kernels({gated_norm_backward(s)}),
+                   {delta_normed},
+                   {delta_output_input},
+                   {delta_result}});
+    all.push_back(row_op(delta_output(task), {delta_output_input}));
+    return all;
+  }
+
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    const std::int64_t taps = task.model.delta_net.conv_kernel;
+    const DeltaShape s = delta_shape_of(task, part.sequences, part.query);
+    if (part.phase == Phase::kDecode) {
+      steps.then(conv_update(s, taps));
+      steps.then(state_update(s, kDeltaStateBytes));
+      return;
+    }
+    steps.then(conv_forward(s, taps));
+    steps.then(delta_gates(s));
+    steps.then(unit_keys(s));
+    std::vector<Kernel> chunks = delta_chunks(s);
+    keep_states(chunks.at(kDeltaStates), s, part);
+    for (Kernel& kernel : chunks) steps.then(std::move(kernel));
+  }
+};
 
 const DeltaNet delta_net{};
 const AddedMixer added_delta_net(MixerKind::kDeltaNet, delta_net);

@@ -2,7 +2,6 @@
 #include "workloads/layers/recurrent/delta_net_kernels.h"
 
 #include <algorithm>
-#include <string>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/recurrent/scan_kernels.h"

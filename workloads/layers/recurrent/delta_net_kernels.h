@@ -10,10 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/graph/kernel.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/parts/rank_work.h"
-#include "workloads/models/llm_config.h"
 
 namespace orrery {
 

@@ -11,12 +11,9 @@
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
-#include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/kimi_delta_kernels.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {
@@ -24,7 +21,6 @@ namespace {
 /// As of gated delta networks (delta_net.cpp).
 constexpr double kKimiMultiplyAdds = 4;
 
-/// Columns of the first, narrow matrices.
 std::int64_t narrow_columns(const DeltaNetConfig& net) { return net.decay_rank + net.gate_rank; }
 
 /// Queries, keys, values and, where their gates have one matrix, gates.
@@ -143,56 +139,6 @@ Tensor kimi_chunk_tensors(const LayerTask& task) {
           TensorRole::kWorking};
 }
 
-class KimiDelta final : public Mixer {
- public:
-  std::string name() const override { return "delta"; }
-  PartWeights weights(const LayerTask& task) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
-    return kKimiMultiplyAdds * real(model.delta_net.states());
-  }
-  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
-    require_divides(model.delta_net.value_heads, tp, "tp", "heads of Kimi delta attention");
-  }
-  std::vector<LayerOp> ops(const LayerTask& task) const override;
-  void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override;
-};
-
-PartWeights KimiDelta::weights(const LayerTask& task) const {
-  const DeltaNetConfig& net = task.model.delta_net;
-  PartWeights all{{kimi_input(task), kimi_steps(task), kimi_narrow(task)}};
-  for (Linear& up : kimi_ups(task)) all.matrices.push_back(std::move(up));
-  all.matrices.push_back(kimi_output(task));
-  // Taps, A by head and a bias of decays by column; the norm is one of all heads.
-  all.split_vectors =
-      (net.conv_channels() * net.conv_kernel + net.value_heads * (1 + net.key_dim)) /
-      task.work.split.tp;
-  all.whole_vectors = net.value_dim;
-  return all;
-}
-
-SequenceCache KimiDelta::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
-  return delta_cache(model.delta_net, tp);
-}
-
-void KimiDelta::part_forward(StepList& steps, const LayerTask& task,
-                             const AttentionPart& part) const {
-  const std::int64_t taps = task.model.delta_net.conv_kernel;
-  const DeltaShape s = kimi_shape(task, part.sequences, part.query);
-  if (part.phase == Phase::kDecode) {
-    steps.then(conv_update(s, taps));
-    steps.then(kimi_update(s, kDeltaStateBytes));
-    return;
-  }
-  steps.then(conv_forward(s, taps));
-  steps.then(kimi_decays(s));
-  steps.then(unit_keys(s));
-  std::vector<Kernel> chunks = kimi_chunks(s);
-  keep_states(chunks.at(kKimiStates), s, part);
-  for (Kernel& kernel : chunks) steps.then(std::move(kernel));
-}
-
 // Training: narrow matrices on each rank's own tokens, and those that read gathered tokens.
 void kimi_project(StepList& steps, const LayerTask& task) {
   local_forward(steps, task.work, kimi_narrow(task), task.work.row_tokens());
@@ -209,8 +155,8 @@ void kimi_project_backward(StepList& steps, const LayerTask& task) {
   norm_again(steps, task, "delta norm");
   local_backward(steps, w, kimi_narrow(task), w.row_tokens());
   column_backward(steps, w, {kimi_input(task), kimi_steps(task)}, task.model.hidden);
-  steps.then(stream("delta input gradient add", KernelClass::kElementwise, w.row_tokens(),
-                    task.model.hidden, {2 * bytes, bytes, 1}));
+  steps.then(elementwise("delta input gradient add", w.row_tokens(), task.model.hidden,
+                         {2 * bytes, bytes, 1}));
 }
 
 /// The gradient of the chunked rule, which computes decays and states again.
@@ -264,14 +210,58 @@ std::vector<Kernel> kimi_products(const LayerTask& task) {
   return all;
 }
 
-std::vector<LayerOp> KimiDelta::ops(const LayerTask& task) const {
-  if (task.work.trains()) return kimi_training(task);
-  return {input_op({kimi_input(task)}, "delta norm"),
-          {kernels(kimi_products(task))},
-          {parts_forward()},
-          {kernels({gated_norm(kimi_shape(task, task.work.tokens(), 1))})},
-          row_op(kimi_output(task))};
-}
+class KimiDelta final : public Mixer {
+ public:
+  std::string name() const override { return "delta"; }
+  PartWeights weights(const LayerTask& task) const override {
+    const DeltaNetConfig& net = task.model.delta_net;
+    PartWeights all{{kimi_input(task), kimi_steps(task), kimi_narrow(task)}};
+    for (Linear& up : kimi_ups(task)) all.matrices.push_back(std::move(up));
+    all.matrices.push_back(kimi_output(task));
+    // Taps, A by head and a bias of decays by column; the norm is one of all heads.
+    all.split_vectors =
+        (net.conv_channels() * net.conv_kernel + net.value_heads * (1 + net.key_dim)) /
+        task.work.split.tp;
+    all.whole_vectors = net.value_dim;
+    return all;
+  }
+
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    return delta_cache(model.delta_net, tp);
+  }
+
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return kKimiMultiplyAdds * real(model.delta_net.states());
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.delta_net.value_heads, tp, "tp", "heads of Kimi delta attention");
+  }
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    if (task.work.trains()) return kimi_training(task);
+    return {input_op({kimi_input(task)}, "delta norm"),
+            {kernels(kimi_products(task))},
+            {parts_forward()},
+            {kernels({gated_norm(kimi_shape(task, task.work.tokens(), 1))})},
+            row_op(kimi_output(task))};
+  }
+
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    const std::int64_t taps = task.model.delta_net.conv_kernel;
+    const DeltaShape s = kimi_shape(task, part.sequences, part.query);
+    if (part.phase == Phase::kDecode) {
+      steps.then(conv_update(s, taps));
+      steps.then(kimi_update(s, kDeltaStateBytes));
+      return;
+    }
+    steps.then(conv_forward(s, taps));
+    steps.then(kimi_decays(s));
+    steps.then(unit_keys(s));
+    std::vector<Kernel> chunks = kimi_chunks(s);
+    keep_states(chunks.at(kKimiStates), s, part);
+    for (Kernel& kernel : chunks) steps.then(std::move(kernel));
+  }
+};
 
 const KimiDelta kimi_delta{};
 const AddedMixer added_kimi_delta(MixerKind::kKimiDelta, kimi_delta);

@@ -6,7 +6,6 @@
 
 #include <vector>
 
-#include "sim/graph/kernel.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
 
 namespace orrery {

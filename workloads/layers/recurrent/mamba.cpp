@@ -8,16 +8,15 @@
 // sequences one after the other, Megatron their tokens: several sequences are copied. Prompts in
 // inference run the same kernels with the gate in the norm and leave the last states; new tokens
 // update states in place.
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
-#include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/mamba_kernels.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {
@@ -92,7 +91,7 @@ Tensor again(const LayerTask& task) {
 void transpose(StepList& steps, const LayerTask& task, const char* name, std::int64_t width) {
   if (!task.work.trains() || task.work.batch.sequences == 1) return;
   const double bytes = task.bytes();
-  steps.then(stream(name, KernelClass::kElementwise, task.work.tokens(), width, {bytes, bytes, 0}));
+  steps.then(elementwise(name, task.work.tokens(), width, {bytes, bytes, 0}));
 }
 
 void then_all(StepList& steps, std::vector<Kernel> kernels) {
@@ -102,10 +101,8 @@ void then_all(StepList& steps, std::vector<Kernel> kernels) {
 /// Sums of squares of tokens, in fp32, where the norm's one group is on several ranks.
 void add_squares(StepList& steps, const LayerTask& task) {
   if (task.work.split.tp == 1 || task.model.mamba.groups > 1) return;
-  LayerCollective reduce;
-  reduce.name = "mamba norm all-reduce";
-  reduce.bytes = Bytes(4 * real(task.work.tokens()));
-  steps.then(reduce);
+  steps.then(LayerCollective{"mamba norm all-reduce", TransferKind::kAllReduce, Scope::kTensor,
+                             Bytes(4 * real(task.work.tokens()))});
 }
 
 /// Behind the scan: in inference the gate, too, which training's scan has multiplied by.
@@ -117,71 +114,6 @@ void norm_outputs(StepList& steps, const LayerTask& task) {
     steps.then(trains ? group_norm(s) : gated_norm(s));
   else if (!trains)
     steps.then(gate_outputs(s));
-}
-
-class Mamba2 final : public Mixer {
- public:
-  std::string name() const override { return "mamba"; }
-  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
-    const MambaConfig& m = model.mamba;
-    return " " + std::to_string(m.heads) + " x " + std::to_string(m.head_dim) + " with states of " +
-           std::to_string(m.state);
-  }
-  PartWeights weights(const LayerTask& task) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
-    return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
-  }
-  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  std::vector<LayerOp> ops(const LayerTask& task) const override;
-  void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override;
-};
-
-PartWeights Mamba2::weights(const LayerTask& task) const {
-  const MambaConfig m = on_rank(task.model.mamba, task.work.split.tp);
-  PartWeights all{{input_of(task), output_of(task)}};
-  // Taps and biases of the convolution, weights of the norm where there is one; A, D and the bias
-  // of dt by head.
-  const std::int64_t taps = m.conv_channels() * (m.conv_kernel + (m.conv_bias ? 1 : 0));
-  all.split_vectors = taps + (m.norm ? m.inner() : 0) + 3 * m.heads;
-  if (!m.projection_bias) return all;
-  all.split_vectors += m.projected();
-  all.whole_vectors = task.model.hidden;
-  return all;
-}
-
-SequenceCache Mamba2::cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
-  const MambaConfig m = on_rank(model.mamba, tp);
-  const double window = 2 * real(m.conv_channels() * (m.conv_kernel - 1));
-  return {0, real(m.inner() * m.state) * kStateBytes + window};
-}
-
-void Mamba2::require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const {
-  require_divides(model.mamba.heads, tp, "tp", "heads of Mamba");
-  if (model.mamba.groups > 1) require_divides(model.mamba.groups, tp, "tp", "groups of Mamba");
-}
-
-void Mamba2::part_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) const {
-  const std::int64_t taps = task.model.mamba.conv_kernel;
-  const ScanShape s = shape_of(task, part.sequences, part.query);
-  if (part.phase == Phase::kDecode) {
-    steps.then(conv_update(s, taps));
-    steps.then(state_update(s, kStateBytes));
-    return;
-  }
-  steps.then(conv_forward(s, taps));
-  std::vector<Kernel> kernels = scan_states(s);
-  if (!task.work.trains()) {
-    // The last states are kept, and where a prompt goes on those of its earlier tokens read.
-    const Bytes states(real(s.sequences * s.states()) * kStateBytes);
-    Kernel& passing = kernels.at(2);
-    passing.written += states;
-    if (part.context > part.query) passing.read += states;
-  }
-  then_all(steps, std::move(kernels));
-  const bool trains = task.work.trains();
-  steps.then(trains ? gated_scan_outputs(s) : scan_outputs(s));
 }
 
 /// From inputs behind the convolution to the gradients of what was projected; all between is
@@ -209,20 +141,78 @@ LayerOp::Emit transposed(const char* name, std::int64_t width) {
   return [=](StepList& steps, const LayerTask& task) { transpose(steps, task, name, width); };
 }
 
-std::vector<LayerOp> Mamba2::ops(const LayerTask& task) const {
-  const std::int64_t inner = shape_of(task).inner(), columns = input_of(task).out;
-  LayerOp input = input_op({input_of(task)}, "mamba norm");
-  if (task.work.place.whole_input)  // attention beside it has the same input, and keeps it
-    input = column_op({input_of(task)}, task.model.hidden);
-  input.makes.push_back(projected);
-  return {std::move(input),
-          {transposed("mamba input transposed", columns),
-           transposed("mamba input gradient transposed", columns)},
-          {parts_forward(), scan_gradients, {}, {scanned}, {projected}},
-          {transposed("mamba output transposed", inner), {}, {}, {gated}},
-          {norm_outputs, norm_gradients, {}, {output_input}, {gated}},
-          row_op(output_of(task), {output_input})};
-}
+class Mamba2 final : public Mixer {
+ public:
+  std::string name() const override { return "mamba"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    const MambaConfig& m = model.mamba;
+    return fmt::format(" {} x {} with states of {}", m.heads, m.head_dim, m.state);
+  }
+  PartWeights weights(const LayerTask& task) const override {
+    const MambaConfig m = on_rank(task.model.mamba, task.work.split.tp);
+    PartWeights all{{input_of(task), output_of(task)}};
+    // Taps and biases of the convolution, weights of the norm where there is one; A, D and the bias
+    // of dt by head.
+    const std::int64_t taps = m.conv_channels() * (m.conv_kernel + (m.conv_bias ? 1 : 0));
+    all.split_vectors = taps + (m.norm ? m.inner() : 0) + 3 * m.heads;
+    if (!m.projection_bias) return all;
+    all.split_vectors += m.projected();
+    all.whole_vectors = task.model.hidden;
+    return all;
+  }
+
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    const MambaConfig m = on_rank(model.mamba, tp);
+    const double window = 2 * real(m.conv_channels() * (m.conv_kernel - 1));
+    return {0, real(m.inner() * m.state) * kStateBytes + window};
+  }
+
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return kMultiplyAdds * real(model.mamba.inner() * model.mamba.state);
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.mamba.heads, tp, "tp", "heads of Mamba");
+    if (model.mamba.groups > 1) require_divides(model.mamba.groups, tp, "tp", "groups of Mamba");
+  }
+
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    const std::int64_t inner = shape_of(task).inner(), columns = input_of(task).out;
+    LayerOp input = input_op({input_of(task)}, "mamba norm");
+    if (task.work.place.whole_input)  // attention beside it has the same input, and keeps it
+      input = column_op({input_of(task)}, task.model.hidden);
+    input.makes.push_back(projected);
+    return {std::move(input),
+            {transposed("mamba input transposed", columns),
+             transposed("mamba input gradient transposed", columns)},
+            {parts_forward(), scan_gradients, {}, {scanned}, {projected}},
+            {transposed("mamba output transposed", inner), {}, {}, {gated}},
+            {norm_outputs, norm_gradients, {}, {output_input}, {gated}},
+            row_op(output_of(task), {output_input})};
+  }
+
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    const std::int64_t taps = task.model.mamba.conv_kernel;
+    const ScanShape s = shape_of(task, part.sequences, part.query);
+    if (part.phase == Phase::kDecode) {
+      steps.then(conv_update(s, taps));
+      steps.then(state_update(s, kStateBytes));
+      return;
+    }
+    steps.then(conv_forward(s, taps));
+    std::vector<Kernel> kernels = scan_states(s);
+    if (!task.work.trains()) {
+      // The last states are kept, and where a prompt goes on those of its earlier tokens read.
+      const Bytes states(real(s.sequences * s.states()) * kStateBytes);
+      Kernel& passing = kernels.at(2);
+      passing.written += states;
+      if (part.context > part.query) passing.read += states;
+    }
+    then_all(steps, std::move(kernels));
+    const bool trains = task.work.trains();
+    steps.then(trains ? gated_scan_outputs(s) : scan_outputs(s));
+  }
+};
 
 const Mamba2 mamba2{};
 const AddedMixer added_mamba2(MixerKind::kMamba2, mamba2);

@@ -3,15 +3,15 @@
 // follows from steps, B and C of its token. Kernels are those of mamba_ssm's selective scan
 // (csrc/selective_scan/selective_scan_fwd_kernel.cuh) and of its update of states; tensor parallel
 // ranks split channels as vLLM does (layers/mamba/mamba_mixer.py): steps, B and C are added up.
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
-#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/scan_kernels.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {
@@ -42,45 +42,6 @@ Linear selective_steps(const LayerTask& task) {
 Linear selective_output(const LayerTask& task) {
   return mixer_matrix(task, "mamba output", task.model.mamba.inner() / task.work.split.tp,
                       task.model.hidden, MatrixSplit::kRows);
-}
-
-class Mamba1 final : public Mixer {
- public:
-  std::string name() const override { return "mamba"; }
-  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
-    return " of " + std::to_string(model.mamba.inner()) + " channels with states of " +
-           std::to_string(model.mamba.state);
-  }
-  PartWeights weights(const LayerTask& task) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
-    const MambaConfig& m = model.mamba;
-    return {0, real(m.inner() / tp * (m.state + m.conv_kernel - 1)) * kChannelStateBytes};
-  }
-  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
-    return kSelectiveFlops / 2 * real(model.mamba.inner() * model.mamba.state);
-  }
-  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
-    require_divides(model.mamba.inner(), tp, "tp", "channels of Mamba");
-  }
-  bool trains() const override { return false; }
-  std::vector<LayerOp> ops(const LayerTask& task) const override;
-  void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override;
-};
-
-PartWeights Mamba1::weights(const LayerTask& task) const {
-  const MambaConfig& m = task.model.mamba;
-  const std::int64_t inner = m.inner() / task.work.split.tp;
-  PartWeights all{
-      {selective_input(task), selection(task), selective_steps(task), selective_output(task)}};
-  // Taps and biases of the convolution, biases of steps, D; decays of every element of a state.
-  all.split_vectors = inner * (m.conv_kernel + (m.conv_bias ? 1 : 0) + 2 + m.state);
-  if (m.projection_bias) {
-    all.split_vectors += 2 * inner;
-    all.whole_vectors = task.model.hidden;
-  }
-  if (m.selection_norms && m.norm) all.whole_vectors += selected_columns(m);
-  return all;
 }
 
 /// Scans of prompts: a thread block for each channel and sequence, chunks of 2,048 tokens at once.
@@ -134,11 +95,6 @@ Kernel state_pass(const LayerTask& task, const AttentionPart& part) {
   return part.phase == Phase::kDecode ? channel_update(task, part) : selective_scan(task, part);
 }
 
-void Mamba1::part_forward(StepList& steps, const LayerTask& task, const AttentionPart& part) const {
-  steps.then(selective_convolution(task, part));
-  steps.then(state_pass(task, part));
-}
-
 void select_by_channel(StepList& steps, const LayerTask& task) {
   const RankWork& w = task.work;
   const double bytes = activation_bytes(w.formats.precision);
@@ -149,19 +105,58 @@ void select_by_channel(StepList& steps, const LayerTask& task) {
   local_forward(steps, w, selective_steps(task), w.tokens());
 }
 
-std::vector<LayerOp> Mamba1::ops(const LayerTask& task) const {
-  std::vector<Kernel> convolutions, passes;
-  for (const AttentionPart& part : task.work.batch.attention_kernels()) {
-    convolutions.push_back(selective_convolution(task, part));
-    passes.push_back(state_pass(task, part));
+class Mamba1 final : public Mixer {
+ public:
+  std::string name() const override { return "mamba"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return fmt::format(" of {} channels with states of {}", model.mamba.inner(), model.mamba.state);
   }
-  return {input_op({selective_input(task)}, "mamba norm"),
-          {kernels(std::move(convolutions))},
-          {select_by_channel},
-          {next_turn},
-          {kernels(std::move(passes))},
-          row_op(selective_output(task))};
-}
+  PartWeights weights(const LayerTask& task) const override {
+    const MambaConfig& m = task.model.mamba;
+    const std::int64_t inner = m.inner() / task.work.split.tp;
+    PartWeights all{
+        {selective_input(task), selection(task), selective_steps(task), selective_output(task)}};
+    // Taps and biases of the convolution, biases of steps, D; decays of every element of a state.
+    all.split_vectors = inner * (m.conv_kernel + (m.conv_bias ? 1 : 0) + 2 + m.state);
+    if (m.projection_bias) {
+      all.split_vectors += 2 * inner;
+      all.whole_vectors = task.model.hidden;
+    }
+    if (m.selection_norms && m.norm) all.whole_vectors += selected_columns(m);
+    return all;
+  }
+
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    const MambaConfig& m = model.mamba;
+    return {0, real(m.inner() / tp * (m.state + m.conv_kernel - 1)) * kChannelStateBytes};
+  }
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return kSelectiveFlops / 2 * real(model.mamba.inner() * model.mamba.state);
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.mamba.inner(), tp, "tp", "channels of Mamba");
+  }
+  bool trains() const override { return false; }
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    std::vector<Kernel> convolutions, passes;
+    for (const AttentionPart& part : task.work.batch.attention_kernels()) {
+      convolutions.push_back(selective_convolution(task, part));
+      passes.push_back(state_pass(task, part));
+    }
+    return {input_op({selective_input(task)}, "mamba norm"),
+            {kernels(std::move(convolutions))},
+            {select_by_channel},
+            {next_turn},
+            {kernels(std::move(passes))},
+            row_op(selective_output(task))};
+  }
+
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    steps.then(selective_convolution(task, part));
+    steps.then(state_pass(task, part));
+  }
+};
 
 const Mamba1 mamba1{};
 const AddedMixer added_mamba1(MixerKind::kMamba1, mamba1);

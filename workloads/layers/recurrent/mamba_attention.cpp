@@ -15,8 +15,7 @@ namespace {
 /// The sum of what both give, or of the gradients of their input.
 LayerOp::Emit add_both(const LayerTask& task, const char* name) {
   const double bytes = task.bytes();
-  return kernels({stream(name, KernelClass::kElementwise, task.work.tokens(), task.model.hidden,
-                         {2 * bytes, bytes, 1})});
+  return kernels({elementwise(name, task.work.tokens(), task.model.hidden, {2 * bytes, bytes, 1})});
 }
 
 // Training: attention gathers the input and leaves its sums in parts, Mamba reduces both.

@@ -2,12 +2,9 @@
 #include "workloads/layers/recurrent/mamba_kernels.h"
 
 #include <algorithm>
-#include <string>
-#include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/recurrent/scan_kernels.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {

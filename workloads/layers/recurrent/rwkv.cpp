@@ -5,16 +5,13 @@
 // heads, as no engine has published it: low-rank matrices are whole on each, an estimate. Training
 // is RWKV-LM's (RWKV-v5/src/model.py, RWKV-v7/train_temp): its kernels of the recurrence, all else
 // elementwise, with a mixture kept for each product.
+#include <fmt/core.h>
+
 #include <algorithm>
 
-#include "workloads/base/real.h"
 #include "workloads/base/require.h"
-#include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/rwkv_kernels.h"
-#include "workloads/layers/recurrent/rwkv_parts.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {
@@ -124,37 +121,6 @@ Tensor embedding_norm_input(const LayerTask& task) {
   return kept::of_layer("time mix embedding norm input", task, rows * task.bytes());
 }
 
-class TimeMix final : public Mixer {
- public:
-  std::string name() const override { return "time mix"; }
-  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
-    return " " + std::to_string(model.rwkv.heads) + " x " + std::to_string(model.rwkv.head_dim);
-  }
-  PartWeights weights(const LayerTask& task) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
-    return {0, real(model.rwkv.states()) * kWkvStateBytes / tp + shift_bytes(model)};
-  }
-  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
-    return wkv_flops(model.rwkv.version) / 2 * real(model.rwkv.states());
-  }
-  std::int64_t widest(const LayerTask& task) const override {
-    return 4 * task.model.rwkv.width() / task.work.split.tp;
-  }
-  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
-    require_divides(model.rwkv.heads, tp, "tp", "heads of RWKV");
-  }
-  std::vector<LayerOp> ops(const LayerTask& task) const override;
-  void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override {
-    if (task.work.trains()) {
-      steps.then(wkv_training(trained_wkv(task)));
-      return;
-    }
-    const bool continues = part.phase == Phase::kDecode || part.context > part.query;
-    steps.then(wkv(wkv_shape_of(task, part.sequences, part.query), continues));
-  }
-};
-
 /// Receptance, key, value, and a gate where that is one matrix.
 std::vector<Linear> time_columns(const LayerTask& task) {
   std::vector<Linear> columns;
@@ -166,26 +132,6 @@ std::vector<Linear> time_columns(const LayerTask& task) {
                                    MatrixSplit::kColumns));
   }
   return columns;
-}
-
-PartWeights TimeMix::weights(const LayerTask& task) const {
-  const RwkvConfig& r = task.model.rwkv;
-  const bool first = task.layer.first;
-  PartWeights all{time_columns(task)};
-  for (const std::int64_t rank : low_ranks(r, task.layer)) {
-    all.matrices.push_back(rank_down(task, rank));
-    all.matrices.push_back(rank_up(task, rank));
-  }
-  if (r.version == 6) {
-    all.matrices.push_back(mixtures_down(task));
-    all.matrices.push_back(mixtures_up(task));
-  }
-  all.matrices.push_back(time_output(task));
-  // Weights of mixtures, and of the norm behind the embeddings; decays, bonuses and the norm of
-  // heads by column. Version 7: biases of decays, rates and values, three scales of keys.
-  all.whole_vectors = ((r.version == 5 ? 4 : 6) + (first ? 2 : 0)) * task.model.hidden;
-  all.split_vectors = (r.version < 7 ? 4 : first ? 7 : 8) * (r.width() / task.work.split.tp);
-  return all;
 }
 
 /// What the products read: mixtures of each token with the one before.
@@ -202,8 +148,7 @@ void mix_inputs(StepList& steps, const LayerTask& task) {
   steps.then(token_shift("time mix first mixture", w.row_tokens(), hidden, 1, bytes));
   const std::int64_t columns = kMixtures * r.mix_rank;
   steps.then(whole_product(task, mixtures_down(task)));
-  steps.then(stream("time mix mixtures function", KernelClass::kElementwise, w.tokens(), columns,
-                    {bytes, bytes, 1}));
+  steps.then(elementwise("time mix mixtures function", w.tokens(), columns, {bytes, bytes, 1}));
   steps.then(whole_product(task, mixtures_up(task)));
   steps.then(
       token_shift("time mix inputs", w.row_tokens(), hidden, kMixtures, bytes, /*learned=*/true));
@@ -221,8 +166,8 @@ void mix_inputs_backward(StepList& steps, const LayerTask& task) {
   const std::int64_t columns = kMixtures * r.mix_rank;
   const Linear up = mixtures_up(task), down = mixtures_down(task);
   batched_backward(steps, w, up.name, product_of(task, up));
-  steps.then(stream("time mix mixtures function backward", KernelClass::kElementwise, w.tokens(),
-                    columns, {2 * bytes, bytes, 2}));
+  steps.then(elementwise("time mix mixtures function backward", w.tokens(), columns,
+                         {2 * bytes, bytes, 2}));
   batched_backward(steps, w, down.name, product_of(task, down));
   steps.then(
       token_shift_backward("time mix first mixture backward", w.row_tokens(), hidden, 1, bytes));
@@ -233,8 +178,7 @@ void low_rank_pairs(StepList& steps, const LayerTask& task) {
   const double bytes = activation_bytes(w.formats.precision);
   for (const std::int64_t rank : low_ranks(task.model.rwkv, task.layer)) {
     steps.then(whole_product(task, rank_down(task, rank)));
-    steps.then(stream("time mix rank function", KernelClass::kElementwise, w.tokens(), rank,
-                      {bytes, bytes, 1}));
+    steps.then(elementwise("time mix rank function", w.tokens(), rank, {bytes, bytes, 1}));
     steps.then(whole_product(task, rank_up(task, rank)));
   }
 }
@@ -245,8 +189,8 @@ void low_rank_gradients(StepList& steps, const LayerTask& task) {
   for (const std::int64_t rank : low_ranks(task.model.rwkv, task.layer)) {
     const Linear up = rank_up(task, rank), down = rank_down(task, rank);
     batched_backward(steps, w, up.name, product_of(task, up));
-    steps.then(stream("time mix rank function backward", KernelClass::kElementwise, w.tokens(),
-                      rank, {2 * bytes, bytes, 2}));
+    steps.then(
+        elementwise("time mix rank function backward", w.tokens(), rank, {2 * bytes, bytes, 2}));
     batched_backward(steps, w, down.name, product_of(task, down));
   }
 }
@@ -259,10 +203,10 @@ LayerOp time_keys(const LayerTask& task) {
   const std::int64_t width = task.model.rwkv.width() / w.split.tp;
   LayerOp keys{.makes = {time_mix_columns}};
   if (task.model.rwkv.version < 7) return keys;
-  keys.forward = kernels({stream("time mix keys", KernelClass::kElementwise, w.tokens(), width,
-                                 {5 * bytes, 4 * bytes, 12})});
-  keys.gradient = kernels({stream("time mix keys backward", KernelClass::kElementwise, w.tokens(),
-                                  width, {9 * bytes, 5 * bytes, 24})});
+  keys.forward =
+      kernels({elementwise("time mix keys", w.tokens(), width, {5 * bytes, 4 * bytes, 12})});
+  keys.gradient = kernels(
+      {elementwise("time mix keys backward", w.tokens(), width, {9 * bytes, 5 * bytes, 24})});
   return keys;
 }
 
@@ -270,22 +214,71 @@ void recurrence_backward(StepList& steps, const LayerTask& task) {
   steps.then(wkv_backward(trained_wkv(task)));
 }
 
-std::vector<LayerOp> TimeMix::ops(const LayerTask& task) const {
-  const WkvShape s = wkv_shape_of(task, task.work.tokens(), 1);
-  std::vector<LayerOp> all;
-  if (task.layer.first)
-    all.push_back(norm_op("embedding norm", task, PastBlock::kNothing, {embedding_norm_input}));
-  all.insert(
-      all.end(),
-      {{mix_inputs, mix_inputs_backward, {time_mix_inputs}},
-       column_op(time_columns(task), task.model.hidden, {time_mix_columns}),
-       {low_rank_pairs, low_rank_gradients},
-       time_keys(task),
-       {parts_forward(), recurrence_backward, {time_mix_result}},
-       {kernels({wkv_norm(s)}), kernels({wkv_norm_backward(s)}), {}, {time_mix_output_input}},
-       row_op(time_output(task), {time_mix_output_input}, rwkv_reduction(task.work))});
-  return all;
-}
+class TimeMix final : public Mixer {
+ public:
+  std::string name() const override { return "time mix"; }
+  std::string sizes(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return fmt::format(" {} x {}", model.rwkv.heads, model.rwkv.head_dim);
+  }
+  PartWeights weights(const LayerTask& task) const override {
+    const RwkvConfig& r = task.model.rwkv;
+    const bool first = task.layer.first;
+    PartWeights all{time_columns(task)};
+    for (const std::int64_t rank : low_ranks(r, task.layer)) {
+      all.matrices.push_back(rank_down(task, rank));
+      all.matrices.push_back(rank_up(task, rank));
+    }
+    if (r.version == 6) {
+      all.matrices.push_back(mixtures_down(task));
+      all.matrices.push_back(mixtures_up(task));
+    }
+    all.matrices.push_back(time_output(task));
+    // Weights of mixtures, and of the norm behind the embeddings; decays, bonuses and the norm of
+    // heads by column. Version 7: biases of decays, rates and values, three scales of keys.
+    all.whole_vectors = ((r.version == 5 ? 4 : 6) + (first ? 2 : 0)) * task.model.hidden;
+    all.split_vectors = (r.version < 7 ? 4 : first ? 7 : 8) * (r.width() / task.work.split.tp);
+    return all;
+  }
+
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    return {0, real(model.rwkv.states()) * kWkvStateBytes / tp + rwkv_shift_bytes(model)};
+  }
+  double multiply_adds(const LlmConfig& model, const LayerConfig& /*layer*/) const override {
+    return wkv_flops(model.rwkv.version) / 2 * real(model.rwkv.states());
+  }
+  std::int64_t widest(const LayerTask& task) const override {
+    return 4 * task.model.rwkv.width() / task.work.split.tp;
+  }
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.rwkv.heads, tp, "tp", "heads of RWKV");
+  }
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    const WkvShape s = wkv_shape_of(task, task.work.tokens(), 1);
+    std::vector<LayerOp> all;
+    if (task.layer.first)
+      all.push_back(norm_op("embedding norm", task, PastBlock::kNothing, {embedding_norm_input}));
+    all.insert(
+        all.end(),
+        {{mix_inputs, mix_inputs_backward, {time_mix_inputs}},
+         column_op(time_columns(task), task.model.hidden, {time_mix_columns}),
+         {low_rank_pairs, low_rank_gradients},
+         time_keys(task),
+         {parts_forward(), recurrence_backward, {time_mix_result}},
+         {kernels({wkv_norm(s)}), kernels({wkv_norm_backward(s)}), {}, {time_mix_output_input}},
+         row_op(time_output(task), {time_mix_output_input}, row_reduction(task.work))});
+    return all;
+  }
+
+  void part_forward(StepList& steps, const LayerTask& task,
+                    const AttentionPart& part) const override {
+    if (task.work.trains()) {
+      steps.then(wkv_training(trained_wkv(task)));
+      return;
+    }
+    const bool continues = part.phase == Phase::kDecode || part.context > part.query;
+    steps.then(wkv(wkv_shape_of(task, part.sequences, part.query), continues));
+  }
+};
 
 const TimeMix time_mix{};
 const AddedMixer added_time_mix(MixerKind::kTimeMix, time_mix);

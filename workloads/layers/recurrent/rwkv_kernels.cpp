@@ -23,13 +23,8 @@ Kernel wkv(const WkvShape& s, bool continues) {
   const double decays = s.version == 5 ? 0 : s.version == 6 ? sizeof(float) : 3 * s.bytes;
   // Exponentials of decays: one, or two, one in the other.
   const double exponentials = s.version == 5 ? 0 : s.version == 6 ? 1 : 2;
-  Kernel kernel;
-  kernel.name = "wkv";
-  kernel.kind = KernelClass::kScan;
-  kernel.batch = s.sequences * s.heads;
-  kernel.m = s.query;
-  kernel.n = s.head_dim;
-  kernel.k = s.head_dim;
+  Kernel kernel = matrix_kernel("wkv", KernelClass::kScan, Kernel().precision,
+                                {s.query, s.head_dim, s.head_dim, s.sequences * s.heads});
   kernel.tile = {s.head_dim, s.head_dim};
   kernel.vector_flops =
       Flops(real(s.tokens() * s.states()) * wkv_flops(s.version) + elements * exponentials);
@@ -95,16 +90,16 @@ Kernel token_shift(const char* name, std::int64_t rows, std::int64_t hidden, std
   const auto outputs = real(mixtures);
   // The token before is that of the row before, in the cache once that has been read.
   const double read = bytes * (1 + (learned ? outputs : 0));
-  return stream(name, KernelClass::kElementwise, rows, hidden,
-                {read, outputs * bytes, 1 + outputs * (learned ? 3.0 : 2.0)});
+  return elementwise(name, rows, hidden,
+                     {read, outputs * bytes, 1 + outputs * (learned ? 3.0 : 2.0)});
 }
 
 Kernel token_shift_backward(const char* name, std::int64_t rows, std::int64_t hidden,
                             std::int64_t mixtures, double bytes, bool learned) {
   const auto outputs = real(mixtures);
   const double weights = learned ? outputs : 0;
-  return stream(name, KernelClass::kElementwise, rows, hidden,
-                {(1 + outputs + weights) * bytes, (1 + weights) * bytes, 1 + 4 * outputs});
+  return elementwise(name, rows, hidden,
+                     {(1 + outputs + weights) * bytes, (1 + weights) * bytes, 1 + 4 * outputs});
 }
 
 }  // namespace orrery

@@ -6,9 +6,8 @@
 
 #include <cstdint>
 
-#include "sim/graph/kernel.h"
+#include "workloads/base/real.h"
 #include "workloads/layers/parts/rank_work.h"
-#include "workloads/models/llm_config.h"
 
 namespace orrery {
 
@@ -30,6 +29,8 @@ WkvShape wkv_shape(const RwkvConfig& rwkv, int tp, std::int64_t sequences, std::
 
 /// Bytes of an element of a state: fp32.
 inline constexpr double kWkvStateBytes = 4;
+/// Bytes of the last token, which the next one is mixed with.
+inline double rwkv_shift_bytes(const LlmConfig& model) { return 2 * real(model.hidden); }
 /// FLOPs for each element of a state and token: k v, u k v + s, times r and added up, s w + k v; in
 /// version 7 s a and its sum, s w + k v + sa b, times r and added up.
 double wkv_flops(int version);

@@ -17,13 +17,8 @@ Kernel scan_pass(const char* name, std::int64_t rows, std::int64_t width, Stream
 }
 
 Kernel scan_products(const char* name, ScanProducts p, double flops, double read, double written) {
-  Kernel kernel;
-  kernel.name = name;
-  kernel.kind = KernelClass::kScan;
-  kernel.batch = p.batch;
-  kernel.m = p.m;
-  kernel.n = p.n;
-  kernel.k = p.k;
+  Kernel kernel =
+      matrix_kernel(name, KernelClass::kScan, Kernel().precision, {p.m, p.n, p.k, p.batch});
   kernel.matrix_flops = Flops(flops);
   kernel.read = Bytes(read);
   kernel.written = Bytes(written);

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "sim/graph/kernel.h"
 #include "workloads/ops/kernels.h"
 
 namespace orrery {

@@ -12,7 +12,6 @@
 #include "workloads/base/real.h"
 #include "workloads/layers/attention/grouped_attention.h"
 #include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/sparse/indexer_gradients.h"
 #include "workloads/ops/kernels.h"
 
@@ -83,13 +82,50 @@ void learn_blocks(StepList& steps, const LayerTask& task) {
 class BlockSparseAttention final : public GroupedAttention {
  public:
   PartWeights weights(const LayerTask& task) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
+    SequenceCache cache = GroupedAttention::cache(model, layer, tp);
+    cache.token_elements += model.attention.indexer.head_dim;
+    return cache;
+  }
+
+  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override {
+    const IndexerConfig& i = model.attention.indexer;
+    std::vector<KeyTerm> terms = GroupedAttention::key_terms(model, layer);
+    for (KeyTerm& term : terms) term.most = i.top_k;
+    terms.push_back({real(i.heads * i.head_dim), 0});
+    return terms;
+  }
+
   void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override;
+                    const AttentionPart& part) const override {
+    const AttentionConfig& a = task.model.attention;
+    const RankWork& w = task.work;
+    const CoreShape shape = core_shape(task);
+    const Precision precision = unquantised(w.formats.precision);
+    const SeenKeys seen = seen_blocks(task, part);
+    if (w.trains()) {
+      steps.then(index_choice(seen, a.indexer, shape.kv_heads, shape.kv_heads, precision));
+      makes(steps, task, {block_index_operands, chosen_blocks});
+      attend_to_blocks(steps, task);
+      return;
+    }
+    steps.then(index_scores(seen, a.indexer, shape.kv_heads, shape.kv_heads, precision,
+                            element_bytes(w.formats.kv_precision)));
+    steps.then(index_selection(seen, a.indexer, shape.kv_heads));
+    steps.then(chosen_attention(seen, grouped_heads(task, part), precision));
+  }
 
  protected:
-  void core_backward(StepList& steps, const LayerTask& task) const override;
+  void core_backward(StepList& steps, const LayerTask& task) const override {
+    const AttentionPart part = trained_part(task);
+    if (task.work.recomputes(RecomputeModule::kCoreAttn)) attend_to_blocks(steps, task.again());
+    learn_blocks(steps, task);
+    for (Kernel& kernel : chosen_gradients(seen_blocks(task, part), grouped_heads(task, part),
+                                           unquantised(task.work.formats.precision)))
+      steps.then(std::move(kernel));
+    frees(steps, task,
+          {kept::queries_keys_values, kept::attention_result, kept::attention_sums, chosen_blocks});
+  }
 };
 
 /// Heads of index queries of a rank lie with the KV heads of their groups; the one key is whole.
@@ -103,52 +139,6 @@ PartWeights BlockSparseAttention::weights(const LayerTask& task) const {
   all.matrices.push_back(
       mixer_matrix(task, "index key", task.model.hidden, columns, MatrixSplit::kNone));
   return all;
-}
-
-SequenceCache BlockSparseAttention::cache(const LlmConfig& model, const LayerConfig& layer,
-                                          int tp) const {
-  SequenceCache cache = GroupedAttention::cache(model, layer, tp);
-  cache.token_elements += model.attention.indexer.head_dim;
-  return cache;
-}
-
-std::vector<KeyTerm> BlockSparseAttention::key_terms(const LlmConfig& model,
-                                                     const LayerConfig& layer) const {
-  const IndexerConfig& i = model.attention.indexer;
-  std::vector<KeyTerm> terms = GroupedAttention::key_terms(model, layer);
-  for (KeyTerm& term : terms) term.most = i.top_k;
-  terms.push_back({real(i.heads * i.head_dim), 0});
-  return terms;
-}
-
-void BlockSparseAttention::part_forward(StepList& steps, const LayerTask& task,
-                                        const AttentionPart& part) const {
-  const AttentionConfig& a = task.model.attention;
-  const RankWork& w = task.work;
-  const CoreShape shape = core_shape(task);
-  const Precision precision = unquantised(w.formats.precision);
-  const SeenKeys seen = seen_blocks(task, part);
-  if (w.trains()) {
-    steps.then(index_choice(seen, a.indexer, shape.kv_heads, shape.kv_heads, precision));
-    makes(steps, task, {block_index_operands, chosen_blocks});
-    attend_to_blocks(steps, task);
-    return;
-  }
-  steps.then(index_scores(seen, a.indexer, shape.kv_heads, shape.kv_heads, precision,
-                          element_bytes(w.formats.kv_precision)));
-  steps.then(index_selection(seen, a.indexer, shape.kv_heads));
-  steps.then(chosen_attention(seen, grouped_heads(task, part), precision));
-}
-
-void BlockSparseAttention::core_backward(StepList& steps, const LayerTask& task) const {
-  const AttentionPart part = trained_part(task);
-  if (task.work.recomputes(RecomputeModule::kCoreAttn)) attend_to_blocks(steps, task.again());
-  learn_blocks(steps, task);
-  for (Kernel& kernel : chosen_gradients(seen_blocks(task, part), grouped_heads(task, part),
-                                         unquantised(task.work.formats.precision)))
-    steps.then(std::move(kernel));
-  frees(steps, task,
-        {kept::queries_keys_values, kept::attention_result, kept::attention_sums, chosen_blocks});
 }
 
 const BlockSparseAttention block_sparse_attention{};

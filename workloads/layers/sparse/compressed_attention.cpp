@@ -8,15 +8,11 @@
 #include "workloads/layers/sparse/compressed_attention.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/sparse/indexer_kernels.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {
@@ -26,13 +22,76 @@ class CompressedAttention final : public Mixer {
   explicit CompressedAttention(Compressed kind) : kind_(kind) {}
 
   std::string name() const override { return "attention"; }
-  PartWeights weights(const LayerTask& task) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
-  void require_split(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  std::vector<LayerOp> ops(const LayerTask& task) const override;
+  PartWeights weights(const LayerTask& task) const override {
+    const AttentionConfig& a = task.attention();
+    PartWeights all{compressed_linears(task)};
+    all.split_vectors = a.heads / task.work.split.tp;  // a sink a head
+    all.whole_vectors = a.q_lora_rank + a.head_dim;
+    for (const Compressor& compressor : compressors(a)) all.whole_vectors += compressor.vectors();
+    return all;
+  }
+
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int /*tp*/) const override {
+    constexpr double kWindowBytes = 2, kPendingBytes = 4;
+    const AttentionConfig& a = model.attention_of(layer);
+    SequenceCache cache;
+    cache.state_bytes = real(a.compression.window * a.head_dim) * kWindowBytes;
+    for (const Compressor& compressor : compressors(a))
+      cache.state_bytes += real(compressor.pending()) * kPendingBytes;
+    if (kind_ == Compressed::kNothing) return cache;
+    cache.token_elements = a.head_dim / ratio(a);
+    if (chooses()) cache.index_elements = a.indexer.head_dim / ratio(a);
+    return cache;
+  }
+
+  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override {
+    const AttentionConfig& a = model.attention_of(layer);
+    const double key = real(2 * a.heads * a.head_dim);
+    std::vector<KeyTerm> terms = {{key, a.compression.window}};
+    if (kind_ == Compressed::kNothing) return terms;
+    const double entry = real(ratio(a));
+    terms.push_back({key / entry, chooses() ? a.indexer.top_k * ratio(a) : 0});
+    if (chooses()) terms.push_back({real(a.indexer.heads * a.indexer.head_dim) / entry, 0});
+    return terms;
+  }
+
+  void require_split(const LlmConfig& model, const LayerConfig& /*layer*/, int tp) const override {
+    require_divides(model.attention.heads, tp, "tp", "attention heads");
+    require_divides(model.attention.compression.output_groups, tp, "tp", "groups of the output");
+  }
+
+  std::vector<LayerOp> ops(const LayerTask& task) const override {
+    if (task.work.trains()) return compressed_training_ops(task);
+    const Linear values = group_values(task);
+    const std::int64_t tokens = task.work.tokens(), groups = values.parts.front().count;
+    return {{[this](StepList& steps, const LayerTask& of) { project(steps, of); }},
+            {parts_forward()},
+            {kernels({inverse_rotary(task),
+                      gemm(values.name, values.precision,
+                           {tokens, values.out / groups, values.in, groups}, values.weights)})},
+            row_op(row_output(task))};
+  }
+
   void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override;
+                    const AttentionPart& part) const override {
+    const AttentionConfig& a = task.model.attention;
+    const RankWork& w = task.work;
+    const SeenKeys keys = compressed_keys(a, part, kind_);
+    if (chooses()) {
+      const SeenKeys entries = seen_keys(part, ratio(a), a.indexer.top_k);
+      steps.then(index_scores(entries, a.indexer, a.indexer.heads, 1, w.formats.index_precision,
+                              element_bytes(w.formats.index_precision)));
+      steps.then(index_selection(entries, a.indexer, 1));
+    }
+    steps.then(chosen_attention(keys,
+                                {.groups = 1,
+                                 .heads = a.heads / w.split.tp,
+                                 .qk_dim = a.head_dim,
+                                 .v_dim = a.head_dim,
+                                 .latent = true,
+                                 .cache_bytes = element_bytes(w.formats.kv_precision)},
+                                unquantised(w.formats.precision)));
+  }
 
  private:
   bool chooses() const { return kind_ == Compressed::kChosen; }
@@ -45,47 +104,6 @@ class CompressedAttention final : public Mixer {
 
   Compressed kind_;
 };
-
-PartWeights CompressedAttention::weights(const LayerTask& task) const {
-  const AttentionConfig& a = task.attention();
-  PartWeights all{compressed_linears(task)};
-  all.split_vectors = a.heads / task.work.split.tp;  // a sink a head
-  all.whole_vectors = a.q_lora_rank + a.head_dim;
-  for (const Compressor& compressor : compressors(a)) all.whole_vectors += compressor.vectors();
-  return all;
-}
-
-SequenceCache CompressedAttention::cache(const LlmConfig& model, const LayerConfig& layer,
-                                         int /*tp*/) const {
-  constexpr double kWindowBytes = 2, kPendingBytes = 4;
-  const AttentionConfig& a = model.attention_of(layer);
-  SequenceCache cache;
-  cache.state_bytes = real(a.compression.window * a.head_dim) * kWindowBytes;
-  for (const Compressor& compressor : compressors(a))
-    cache.state_bytes += real(compressor.pending()) * kPendingBytes;
-  if (kind_ == Compressed::kNothing) return cache;
-  cache.token_elements = a.head_dim / ratio(a);
-  if (chooses()) cache.index_elements = a.indexer.head_dim / ratio(a);
-  return cache;
-}
-
-std::vector<KeyTerm> CompressedAttention::key_terms(const LlmConfig& model,
-                                                    const LayerConfig& layer) const {
-  const AttentionConfig& a = model.attention_of(layer);
-  const double key = real(2 * a.heads * a.head_dim);
-  std::vector<KeyTerm> terms = {{key, a.compression.window}};
-  if (kind_ == Compressed::kNothing) return terms;
-  const double entry = real(ratio(a));
-  terms.push_back({key / entry, chooses() ? a.indexer.top_k * ratio(a) : 0});
-  if (chooses()) terms.push_back({real(a.indexer.heads * a.indexer.head_dim) / entry, 0});
-  return terms;
-}
-
-void CompressedAttention::require_split(const LlmConfig& model, const LayerConfig& /*layer*/,
-                                        int tp) const {
-  require_divides(model.attention.heads, tp, "tp", "attention heads");
-  require_divides(model.attention.compression.output_groups, tp, "tp", "groups of the output");
-}
 
 /// Queries and weights of the indexer, whose keys a compressor makes.
 void CompressedAttention::index_forward(StepList& steps, const LayerTask& task) const {
@@ -100,29 +118,8 @@ void CompressedAttention::index_forward(StepList& steps, const LayerTask& task) 
   steps.then(gemm("index weights", unquantised(w.formats.precision),
                   {tokens, i.heads, task.model.hidden}));
   steps.then(rotate("index rotary", w.formats.precision, tokens, i.heads * a.qk_rope_head_dim));
-  steps.then(stream("index cache write", KernelClass::kElementwise, tokens, i.heads * i.head_dim,
-                    {bytes, element_bytes(w.formats.index_precision), 2}));
-}
-
-void CompressedAttention::part_forward(StepList& steps, const LayerTask& task,
-                                       const AttentionPart& part) const {
-  const AttentionConfig& a = task.model.attention;
-  const RankWork& w = task.work;
-  const SeenKeys keys = compressed_keys(a, part, kind_);
-  if (chooses()) {
-    const SeenKeys entries = seen_keys(part, ratio(a), a.indexer.top_k);
-    steps.then(index_scores(entries, a.indexer, a.indexer.heads, 1, w.formats.index_precision,
-                            element_bytes(w.formats.index_precision)));
-    steps.then(index_selection(entries, a.indexer, 1));
-  }
-  steps.then(chosen_attention(keys,
-                              {.groups = 1,
-                               .heads = a.heads / w.split.tp,
-                               .qk_dim = a.head_dim,
-                               .v_dim = a.head_dim,
-                               .latent = true,
-                               .cache_bytes = element_bytes(w.formats.kv_precision)},
-                              unquantised(w.formats.precision)));
+  steps.then(elementwise("index cache write", tokens, i.heads * i.head_dim,
+                         {bytes, element_bytes(w.formats.index_precision), 2}));
 }
 
 /// Inference: latents, queries of heads and of the indexer, and what goes to the caches.
@@ -133,36 +130,30 @@ void CompressedAttention::project(StepList& steps, const LayerTask& task) const 
   const std::int64_t tokens = w.tokens(), latents = a.q_lora_rank + a.head_dim;
   steps.then(gemm("latent down", w.formats.precision, {tokens, latents, task.model.hidden},
                   task.weights(task.layer.attention)));
-  steps.then(stream("latent norm", KernelClass::kNormalization, tokens, latents,
-                    {bytes, bytes, vector_cost::kRmsNorm}));
+  steps.then(rms_norm_of("latent norm", tokens, latents, bytes));
   for (const Compressor& c : compressors(a)) {
     steps.then(gemm("key compression", unquantised(w.formats.precision),
                     {tokens, c.projected(), task.model.hidden}));
     // Pools what is projected by a softmax of its gates; an entry for every `ratio` tokens.
-    steps.then(stream("key pooling", KernelClass::kElementwise, tokens, c.projected(),
-                      {4, 2.0 / real(2 * c.overlap * c.ratio), vector_cost::kSoftmax}));
+    steps.then(elementwise("key pooling", tokens, c.projected(),
+                           {4, 2.0 / real(2 * c.overlap * c.ratio), vector_cost::kSoftmax}));
   }
   const Linear queries = head_queries(task);
   column_forward(steps, w, {queries}, queries.in);
   index_forward(steps, task);
   // Norms of heads, rotation of their last columns, and the key to the cache.
-  Kernel rotary = stream("rotary", KernelClass::kElementwise, tokens, queries.out,
-                         {bytes, bytes, vector_cost::kRmsNorm});
+  Kernel rotary = elementwise("rotary", tokens, queries.out, {bytes, bytes, vector_cost::kRmsNorm});
   rotary.written += Bytes(real(tokens * a.head_dim) * element_bytes(w.formats.kv_precision));
   steps.then(rotary);
 }
 
-std::vector<LayerOp> CompressedAttention::ops(const LayerTask& task) const {
-  if (task.work.trains()) return compressed_training_ops(task);
-  const Linear values = group_values(task);
-  const std::int64_t tokens = task.work.tokens(), groups = values.parts.front().count;
-  return {{[this](StepList& steps, const LayerTask& of) { project(steps, of); }},
-          {parts_forward()},
-          {kernels({inverse_rotary(task),
-                    gemm(values.name, values.precision,
-                         {tokens, values.out / groups, values.in, groups}, values.weights)})},
-          row_op(row_output(task))};
-}
+const CompressedAttention windowed_key_attention(Compressed::kNothing);
+const AddedMixer added_windowed_key_attention(MixerKind::kWindowedKey, windowed_key_attention);
+const CompressedAttention compressed_attention(Compressed::kAll);
+const AddedMixer added_compressed_attention(MixerKind::kCompressed, compressed_attention);
+const CompressedAttention compressed_sparse_attention(Compressed::kChosen);
+const AddedMixer added_compressed_sparse_attention(MixerKind::kCompressedSparse,
+                                                   compressed_sparse_attention);
 
 }  // namespace
 
@@ -191,17 +182,5 @@ SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Co
   seen.entries += std::min(compressed.chosen, compressed.entries);
   return seen;
 }
-
-namespace {
-
-const CompressedAttention windowed_key_attention(Compressed::kNothing);
-const AddedMixer added_windowed_key_attention(MixerKind::kWindowedKey, windowed_key_attention);
-const CompressedAttention compressed_attention(Compressed::kAll);
-const AddedMixer added_compressed_attention(MixerKind::kCompressed, compressed_attention);
-const CompressedAttention compressed_sparse_attention(Compressed::kChosen);
-const AddedMixer added_compressed_sparse_attention(MixerKind::kCompressedSparse,
-                                                   compressed_sparse_attention);
-
-}  // namespace
 
 }  // namespace orrery

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "workloads/layers/parts/layer_op.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/sparse/indexer_kernels.h"
-#include "workloads/ops/step_list.h"
 
 namespace orrery {
 

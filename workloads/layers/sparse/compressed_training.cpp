@@ -7,13 +7,10 @@
 #include <utility>
 
 #include "workloads/base/real.h"
-#include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_op.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/sparse/compressed_attention.h"
 #include "workloads/layers/sparse/indexer_gradients.h"
-#include "workloads/ops/kernels.h"
 
 namespace orrery {
 namespace {
@@ -103,9 +100,8 @@ Kernel pooling(const LayerTask& task, const Compressor& c, bool forward) {
   const double bytes = task.bytes();
   const double entry = bytes / real(2 * c.overlap * c.ratio);
   const double read = forward ? bytes : bytes + 2 * entry, written = forward ? entry : bytes;
-  return stream(forward ? "key pooling" : "key pooling backward", KernelClass::kElementwise,
-                task.work.tokens(), c.projected(),
-                {read, written, vector_cost::kSoftmax * (forward ? 1 : 2)});
+  return elementwise(forward ? "key pooling" : "key pooling backward", task.work.tokens(),
+                     c.projected(), {read, written, vector_cost::kSoftmax * (forward ? 1 : 2)});
 }
 
 // Tensors that forward passes leave.
@@ -215,8 +211,8 @@ void inputs_backward(StepList& steps, const LayerTask& task) {
   compress_backward(steps, task);
   local_backward(steps, w, key_down(task), w.row_tokens());
   if (CompressedShape(task).compressors.empty()) return;
-  steps.then(stream("latent input gradient add", KernelClass::kElementwise, w.row_tokens(),
-                    task.model.hidden, {2 * bytes, bytes, 1}));
+  steps.then(elementwise("latent input gradient add", w.row_tokens(), task.model.hidden,
+                         {2 * bytes, bytes, 1}));
 }
 
 void queries_forward(StepList& steps, const LayerTask& task) {
@@ -258,11 +254,10 @@ void learn_entries(StepList& steps, const LayerTask& task) {
   std::size_t last =
       steps.for_weights(index_target(entries, s.shared(), precision), {steps.cursor()});
   uses(steps, task, {v4::queries, v4::keys, v4::sums, v4::selection});
-  if (w.split.tp > 1) {
+  if (w.split.tp > 1)
     last = steps.for_weights(LayerCollective{"index target all-reduce", TransferKind::kAllReduce,
                                              Scope::kTensor, Bytes(distribution_bytes(entries, 1))},
                              {last});
-  }
   last = steps.for_weights(index_gradient(entries, i, i.heads, 1, precision), {last});
   frees(steps, task, {v4::compressed_index_operands});
   steps.for_weights(rotate("index rotary backward", w.formats.precision, w.tokens(),
@@ -330,24 +325,20 @@ std::vector<LayerOp> compressed_training_ops(const LayerTask& task) {
   const RankWork& w = task.work;
   const std::int64_t rows = w.row_tokens(), tokens = w.tokens();
   const double bytes = activation_bytes(w.formats.precision);
-  const auto pass = [](const char* name, KernelClass kind, std::int64_t of, std::int64_t width,
-                       StreamCost cost) { return kernels({stream(name, kind, of, width, cost)}); };
   Kernel inverse_backward = inverse_rotary(task);
   inverse_backward.name += " backward";
   return {{latents_forward, inputs_backward, {kept::attention_input}},
-          {pass("latent norm", KernelClass::kNormalization, rows, s.latents,
-                {bytes, bytes, vector_cost::kRmsNorm}),
-           pass("latent norm backward", KernelClass::kNormalization, rows, s.latents,
-                {2 * bytes, bytes, vector_cost::kNormBackward}),
+          {kernels({rms_norm_of("latent norm", rows, s.latents, bytes)}),
+           kernels({norm_gradient("latent norm backward", rows, s.latents, bytes)}),
            {v4::latent_norm},
            {v4::latents}},
           {compress},
           {queries_forward, queries_backward, {}, {}, {v4::latents}},
           // Norms of heads and rotation of their last columns, with those of the key.
-          {pass("rotary", KernelClass::kElementwise, tokens, s.columns() + s.a.head_dim,
-                {bytes, bytes, vector_cost::kRmsNorm}),
-           pass("rotary backward", KernelClass::kElementwise, tokens, s.columns(),
-                {2 * bytes, bytes, vector_cost::kNormBackward}),
+          {kernels({elementwise("rotary", tokens, s.columns() + s.a.head_dim,
+                                {bytes, bytes, vector_cost::kRmsNorm})}),
+           kernels({elementwise("rotary backward", tokens, s.columns(),
+                                {2 * bytes, bytes, vector_cost::kNormBackward})}),
            {v4::unnormed},
            {v4::queries, v4::keys}},
           {attention_forward_of_entries,

@@ -73,8 +73,8 @@ std::vector<Kernel> chosen_gradients(const SeenKeys& seen, const ChosenHeads& he
   const double pairs = seen.chosen * real(heads.groups * heads.heads);
   const double keys = key_elements(seen, heads);
   std::vector<Kernel> all;
-  Kernel products = stream("attention output products", KernelClass::kElementwise,
-                           static_cast<std::int64_t>(rows), heads.v_dim, {2 * width, 0, 2});
+  Kernel products = elementwise("attention output products", static_cast<std::int64_t>(rows),
+                                heads.v_dim, {2 * width, 0, 2});
   products.written = Bytes(rows * kFloatBytes);
   all.push_back(std::move(products));
   Kernel kernel = chosen_attention(seen, heads, precision);
@@ -87,8 +87,8 @@ std::vector<Kernel> chosen_gradients(const SeenKeys& seen, const ChosenHeads& he
   kernel.read += Bytes(rows * (real(heads.v_dim) * width + 2 * kFloatBytes) + keys * kFloatBytes);
   kernel.written = Bytes(rows * real(heads.qk_dim) * width + keys * kFloatBytes);
   all.push_back(std::move(kernel));
-  all.push_back(stream("attention key gradient", KernelClass::kElementwise,
-                       static_cast<std::int64_t>(std::llround(keys)), 1, {kFloatBytes, width, 0}));
+  all.push_back(elementwise("attention key gradient", static_cast<std::int64_t>(std::llround(keys)),
+                            1, {kFloatBytes, width, 0}));
   return all;
 }
 
@@ -109,14 +109,9 @@ Kernel index_gradient(const SeenKeys& seen, const IndexerConfig& indexer, std::i
   const double rows = real(seen.tokens * heads);
   const double pairs = seen.chosen * real(heads);
   const double weights = indexer.block == 1 ? rows * width : 0;
-  Kernel kernel;
-  kernel.name = "index gradient";
-  kernel.kind = KernelClass::kSparse;
-  kernel.precision = precision;
-  kernel.batch = seen.tokens * groups;
-  kernel.m = heads / groups;
-  kernel.n = seen.chosen_by_each();
-  kernel.k = indexer.head_dim;
+  Kernel kernel = matrix_kernel(
+      "index gradient", KernelClass::kSparse, precision,
+      {heads / groups, seen.chosen_by_each(), indexer.head_dim, seen.tokens * groups});
   kernel.attention.sequences = seen.sequences;
   kernel.attention.kv_heads = 1;
   kernel.attention.backward = true;

@@ -10,7 +10,6 @@
 
 #include <vector>
 
-#include "sim/graph/kernel.h"
 #include "workloads/layers/sparse/indexer_kernels.h"
 
 namespace orrery {

@@ -62,14 +62,10 @@ Kernel index_scores(const SeenKeys& seen, const IndexerConfig& indexer, std::int
                     std::int64_t groups, Precision precision, double key_bytes) {
   const bool weighs = indexer.block == 1;  // blocks have their largest score, without weights
   const double bytes = element_bytes(precision);
-  Kernel kernel;
-  kernel.name = "index scores";
-  kernel.kind = KernelClass::kSparse;
-  kernel.precision = precision;
-  kernel.batch = seen.sequences;
-  kernel.m = std::max<std::int64_t>(1, seen.tokens / seen.sequences) * heads;
-  kernel.n = seen.seen_by_each();
-  kernel.k = indexer.head_dim;
+  const std::int64_t tokens = std::max<std::int64_t>(1, seen.tokens / seen.sequences);
+  Kernel kernel =
+      matrix_kernel("index scores", KernelClass::kSparse, precision,
+                    {tokens * heads, seen.seen_by_each(), indexer.head_dim, seen.sequences});
   kernel.matrix_flops = Flops(2 * seen.pairs * real(heads * indexer.head_dim));
   kernel.vector_flops = Flops((weighs ? kScoreFlops : 1) * seen.pairs * real(heads));
   kernel.read = Bytes(real(seen.tokens * heads) *
@@ -98,14 +94,9 @@ Kernel chosen_attention(const SeenKeys& seen, const ChosenHeads& heads, Precisio
   const double rows = real(seen.tokens * heads.groups * heads.heads);
   const double columns = real(heads.qk_dim + (heads.latent ? 0 : heads.v_dim));
   const double pairs = seen.chosen * real(heads.groups * heads.heads);
-  Kernel kernel;
-  kernel.name = "attention";
-  kernel.kind = KernelClass::kSparse;
-  kernel.precision = precision;
-  kernel.batch = seen.tokens * heads.groups;
-  kernel.m = heads.heads;
-  kernel.n = seen.chosen_by_each();
-  kernel.k = heads.qk_dim;
+  Kernel kernel =
+      matrix_kernel("attention", KernelClass::kSparse, precision,
+                    {heads.heads, seen.chosen_by_each(), heads.qk_dim, seen.tokens * heads.groups});
   kernel.attention.sequences = seen.sequences;
   kernel.attention.kv_heads = heads.groups;
   if (heads.gathers) {

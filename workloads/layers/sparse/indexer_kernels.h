@@ -6,9 +6,7 @@
 
 #include <cstdint>
 
-#include "sim/graph/kernel.h"
 #include "workloads/layers/parts/rank_work.h"
-#include "workloads/models/llm_config.h"
 
 namespace orrery {
 

@@ -10,7 +10,6 @@
 
 #include "workloads/base/real.h"
 #include "workloads/layers/attention/latent_attention.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/sparse/indexer_kernels.h"
 #include "workloads/layers/sparse/sparse_training.h"
 #include "workloads/ops/kernels.h"
@@ -18,19 +17,94 @@
 namespace orrery {
 namespace {
 
+/// Prompts whose tokens all attend to all that they see: engines run them as latent attention does,
+/// with keys and values expanded (SGLang, nsa_backend.py: MHA_ONE_SHOT).
+bool chooses_nothing(const AttentionPart& part, std::int64_t top_k) {
+  std::int64_t longest = part.context;
+  for (const Prompts& prompts : part.prompts) longest = std::max(longest, prompts.context);
+  return part.phase != Phase::kDecode && longest <= top_k;
+}
+
 class SparseAttention final : public LatentAttention {
  public:
   /// @param chooses has an indexer
   explicit SparseAttention(bool chooses) : chooses_(chooses) {}
 
-  PartWeights weights(const LayerTask& task) const override;
-  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override;
-  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override;
+  PartWeights weights(const LayerTask& task) const override {
+    PartWeights all = LatentAttention::weights(task);
+    if (!chooses_) return all;
+    for (Linear& matrix : index_linears(task)) all.matrices.push_back(std::move(matrix));
+    all.whole_vectors += 2 * task.model.attention.indexer.head_dim;  // a LayerNorm of keys
+    return all;
+  }
+
+  SequenceCache cache(const LlmConfig& model, const LayerConfig& layer, int tp) const override {
+    SequenceCache cache = LatentAttention::cache(model, layer, tp);
+    if (chooses_) cache.index_elements = model.attention.indexer.head_dim;
+    return cache;
+  }
+
+  std::vector<KeyTerm> key_terms(const LlmConfig& model, const LayerConfig& layer) const override {
+    const IndexerConfig& i = model.attention.indexer;
+    std::vector<KeyTerm> terms = LatentAttention::key_terms(model, layer);
+    for (KeyTerm& term : terms) term.most = i.top_k;
+    if (chooses_) terms.push_back({real(i.heads * i.head_dim), 0});
+    return terms;
+  }
+
   void part_forward(StepList& steps, const LayerTask& task,
-                    const AttentionPart& part) const override;
+                    const AttentionPart& part) const override {
+    const AttentionConfig& a = task.model.attention;
+    const RankWork& w = task.work;
+    if (w.trains()) {
+      sparse_training_forward(steps, task, chooses_);
+      return;
+    }
+    if (chooses_nothing(part, a.indexer.top_k)) {
+      LatentAttention::part_forward(steps, task, part);
+      return;
+    }
+    const SeenKeys seen = seen_keys(part, 1, a.indexer.top_k);
+    if (chooses_) {
+      steps.then(index_scores(seen, a.indexer, a.indexer.heads, 1, w.formats.index_precision,
+                              element_bytes(w.formats.index_precision)));
+      steps.then(index_selection(seen, a.indexer, 1));
+    }
+    absorb_queries(steps, task, seen.tokens);
+    steps.then(chosen_attention(seen,
+                                {.groups = 1,
+                                 .heads = core_shape(task).query_heads,
+                                 .qk_dim = a.kv_lora_rank + a.qk_rope_head_dim,
+                                 .v_dim = a.kv_lora_rank,
+                                 .latent = true,
+                                 .cache_bytes = element_bytes(w.formats.kv_precision)},
+                                unquantised(w.formats.precision)));
+    expand_values(steps, task, seen.tokens);
+  }
 
  protected:
-  void beside_queries(StepList& steps, const LayerTask& task) const override;
+  void beside_queries(StepList& steps, const LayerTask& task) const override {
+    if (!chooses_) return;
+    const RankWork& w = task.work;
+    if (w.trains()) {
+      indexer_training_forward(steps, task);
+      return;
+    }
+    const IndexerConfig& i = task.model.attention.indexer;
+    const double bytes = activation_bytes(w.formats.precision);
+    const std::int64_t tokens = w.tokens(), columns = (i.heads + 1) * i.head_dim;
+    for (const Linear& linear : index_linears(task))
+      steps.then(
+          gemm(linear.name, linear.precision, {tokens, linear.out, linear.in}, linear.weights));
+    steps.then(stream("index key norm", KernelClass::kNormalization, tokens, i.head_dim,
+                      {bytes, bytes, vector_cost::kLayerNorm}));
+    steps.then(rotate("index rotary", w.formats.precision, tokens,
+                      (i.heads + 1) * task.model.attention.qk_rope_head_dim));
+    // Queries and keys in the format of the indexer; keys go to its cache.
+    steps.then(elementwise("index cache write", tokens, columns,
+                           {bytes, element_bytes(w.formats.index_precision), 2}));
+  }
+
   bool absorbs(const LayerTask& task) const override { return task.work.trains(); }
   void heads_backward(StepList& steps, const LayerTask& task) const override {
     sparse_training_backward(steps, task, chooses_);
@@ -42,90 +116,6 @@ class SparseAttention final : public LatentAttention {
  private:
   bool chooses_;
 };
-
-PartWeights SparseAttention::weights(const LayerTask& task) const {
-  PartWeights all = LatentAttention::weights(task);
-  if (!chooses_) return all;
-  for (Linear& matrix : index_linears(task)) all.matrices.push_back(std::move(matrix));
-  all.whole_vectors += 2 * task.model.attention.indexer.head_dim;  // a LayerNorm of keys
-  return all;
-}
-
-SequenceCache SparseAttention::cache(const LlmConfig& model, const LayerConfig& layer,
-                                     int tp) const {
-  SequenceCache cache = LatentAttention::cache(model, layer, tp);
-  if (chooses_) cache.index_elements = model.attention.indexer.head_dim;
-  return cache;
-}
-
-std::vector<KeyTerm> SparseAttention::key_terms(const LlmConfig& model,
-                                                const LayerConfig& layer) const {
-  const IndexerConfig& i = model.attention.indexer;
-  std::vector<KeyTerm> terms = LatentAttention::key_terms(model, layer);
-  for (KeyTerm& term : terms) term.most = i.top_k;
-  if (chooses_) terms.push_back({real(i.heads * i.head_dim), 0});
-  return terms;
-}
-
-void SparseAttention::beside_queries(StepList& steps, const LayerTask& task) const {
-  if (!chooses_) return;
-  const RankWork& w = task.work;
-  if (w.trains()) {
-    indexer_training_forward(steps, task);
-    return;
-  }
-  const IndexerConfig& i = task.model.attention.indexer;
-  const double bytes = activation_bytes(w.formats.precision);
-  const std::int64_t tokens = w.tokens(), columns = (i.heads + 1) * i.head_dim;
-  for (const Linear& linear : index_linears(task))
-    steps.then(
-        gemm(linear.name, linear.precision, {tokens, linear.out, linear.in}, linear.weights));
-  steps.then(stream("index key norm", KernelClass::kNormalization, tokens, i.head_dim,
-                    {bytes, bytes, vector_cost::kLayerNorm}));
-  steps.then(rotate("index rotary", w.formats.precision, tokens,
-                    (i.heads + 1) * task.model.attention.qk_rope_head_dim));
-  // Queries and keys in the format of the indexer; keys go to its cache.
-  steps.then(stream("index cache write", KernelClass::kElementwise, tokens, columns,
-                    {bytes, element_bytes(w.formats.index_precision), 2}));
-}
-
-/// Prompts whose tokens all attend to all that they see: engines run them as latent attention does,
-/// with keys and values expanded (SGLang, nsa_backend.py: MHA_ONE_SHOT).
-bool chooses_nothing(const AttentionPart& part, std::int64_t top_k) {
-  std::int64_t longest = part.context;
-  for (const Prompts& prompts : part.prompts) longest = std::max(longest, prompts.context);
-  return part.phase != Phase::kDecode && longest <= top_k;
-}
-
-void SparseAttention::part_forward(StepList& steps, const LayerTask& task,
-                                   const AttentionPart& part) const {
-  const AttentionConfig& a = task.model.attention;
-  const RankWork& w = task.work;
-  if (w.trains()) {
-    sparse_training_forward(steps, task, chooses_);
-    return;
-  }
-  if (chooses_nothing(part, a.indexer.top_k)) {
-    LatentAttention::part_forward(steps, task, part);
-    return;
-  }
-  const SeenKeys seen = seen_keys(part, 1, a.indexer.top_k);
-  if (chooses_) {
-    steps.then(index_scores(seen, a.indexer, a.indexer.heads, 1, w.formats.index_precision,
-                            element_bytes(w.formats.index_precision)));
-    steps.then(index_selection(seen, a.indexer, 1));
-  }
-  absorb_queries(steps, task, seen.tokens);
-  steps.then(chosen_attention(seen,
-                              {.groups = 1,
-                               .heads = core_shape(task).query_heads,
-                               .qk_dim = a.kv_lora_rank + a.qk_rope_head_dim,
-                               .v_dim = a.kv_lora_rank,
-                               .latent = true,
-                               .cache_bytes = element_bytes(w.formats.kv_precision)},
-                              unquantised(w.formats.precision)));
-  expand_values(steps, task, seen.tokens);
-}
 
 const SparseAttention sparse_attention(true);
 const AddedMixer added_sparse_attention(MixerKind::kSparse, sparse_attention);

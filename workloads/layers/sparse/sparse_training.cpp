@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/sparse/sparse_training.h"
 
-#include <vector>
-
 #include "workloads/base/real.h"
 #include "workloads/layers/attention/latent_attention.h"
 #include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/linear.h"
 #include "workloads/layers/sparse/indexer_gradients.h"
 #include "workloads/ops/kernels.h"
 
@@ -15,7 +12,6 @@ namespace {
 
 const IndexerConfig& indexer_of(const LayerTask& task) { return task.model.attention.indexer; }
 
-/// Ranks that share each sequence.
 int sequence_ranks(const LayerTask& task) { return task.work.split.context.ranks; }
 
 /// A rank's share of all pairs, of which pieces from the front and the back have as many on each,
@@ -142,8 +138,8 @@ void absorb(StepList& steps, const LayerTask& task) {
   const ChosenHeads heads = latent_heads(task);
   const double bytes = task.bytes();
   absorb_queries(steps, task, task.work.tokens());
-  steps.then(stream("latent query copy", KernelClass::kElementwise, task.work.tokens(),
-                    heads.heads * heads.qk_dim, {bytes, bytes, 0}));
+  steps.then(elementwise("latent query copy", task.work.tokens(), heads.heads * heads.qk_dim,
+                         {bytes, bytes, 0}));
   makes(steps, task, {plain_queries, latent_queries});
 }
 
@@ -163,11 +159,10 @@ void learn_choice(StepList& steps, const LayerTask& task) {
   std::size_t last =
       steps.for_weights(index_target(keys, latent_heads(task), precision), {steps.cursor()});
   uses(steps, task, {latent_queries, latent_keys, latent_sums, index_selected});
-  if (w.split.tp > 1) {
+  if (w.split.tp > 1)
     last = steps.for_weights(LayerCollective{"index target all-reduce", TransferKind::kAllReduce,
                                              Scope::kTensor, Bytes(distribution_bytes(keys, 1))},
                              {last});
-  }
   last = steps.for_weights(index_gradient(keys, i, i.heads, 1, precision), {last});
   uses(steps, task, {index_operands, index_selected});
   if (sequence_ranks(task) > 1)
@@ -178,10 +173,8 @@ void learn_choice(StepList& steps, const LayerTask& task) {
   last = steps.for_weights(rotate("index rotary backward", w.formats.precision, w.tokens(),
                                   (i.heads + 1) * task.model.attention.qk_rope_head_dim),
                            {last});
-  last =
-      steps.for_weights(stream("index key norm backward", KernelClass::kNormalization, w.tokens(),
-                               i.head_dim, {2 * bytes, bytes, vector_cost::kNormBackward}),
-                        {last});
+  last = steps.for_weights(norm_gradient("index key norm backward", w.tokens(), i.head_dim, bytes),
+                           {last});
   frees(steps, task, {unnormed_index_keys});
   detached_backward(steps, w, index_query(task), w.tokens(), last);
 }

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "workloads/layers/parts/layer_parts.h"
-#include "workloads/ops/step_list.h"
 
 namespace orrery {
 

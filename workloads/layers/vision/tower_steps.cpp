@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/attention_kernels.h"
@@ -13,7 +12,6 @@
 namespace orrery {
 namespace {
 
-/// A tower on one rank.
 class TowerRank {
  public:
   TowerRank(const VisionTower& tower, const TowerWork& work)
@@ -36,8 +34,8 @@ class TowerRank {
     if (ranks_ < work_.tp)
       steps.then(LayerCollective{"vision gather", TransferKind::kAllGather, Scope::kTensor,
                                  Bytes(outputs())});
-    steps.then(stream("vision tokens", KernelClass::kElementwise, work_.images * work_.image.tokens,
-                      work_.hidden, {bytes_, bytes_, 0}));
+    steps.then(elementwise("vision tokens", work_.images * work_.image.tokens, work_.hidden,
+                           {bytes_, bytes_, 0}));
     return steps;
   }
 
@@ -75,8 +73,7 @@ class TowerRank {
     steps.then(
         gemm("vision patch embedding", precision_, {patches, tower_.hidden, patch_columns()}));
     if (tower_.position_rows + tower_.class_tokens > 0)
-      steps.then(stream("vision positions", KernelClass::kElementwise, rows_, tower_.hidden,
-                        {2 * bytes_, bytes_, 1}));
+      steps.then(elementwise("vision positions", rows_, tower_.hidden, {2 * bytes_, bytes_, 1}));
     if (tower_.norm_before) steps.then(norm_of("vision first norm", rows_));
   }
 
@@ -91,15 +88,14 @@ class TowerRank {
   void add_residual(StepList& steps, const std::string& half) const {
     if (tower_.norms > 2) steps.then(norm_of("vision " + half + " output norm", rows_));
     const double scales = tower_.layer_scales ? 1 : 0;
-    steps.then(stream("vision " + half + " residual", KernelClass::kElementwise, rows_,
-                      tower_.hidden, {2 * bytes_, bytes_, 1 + scales}));
+    steps.then(elementwise("vision " + half + " residual", rows_, tower_.hidden,
+                           {2 * bytes_, bytes_, 1 + scales}));
   }
 
   void norm_heads(StepList& steps) const {
     const std::int64_t parts = (tower_.qk_norm > 0 ? 2 : 0) + (tower_.value_norm ? 1 : 0);
     if (parts == 0) return;
-    steps.then(stream("vision qk norm", KernelClass::kNormalization, rows_,
-                      parts * tower_.width() / ranks_, {bytes_, bytes_, vector_cost::kRmsNorm}));
+    steps.then(rms_norm_of("vision qk norm", rows_, parts * tower_.width() / ranks_, bytes_));
   }
 
   Kernel attention(std::int64_t layer) const {
@@ -171,8 +167,8 @@ class TowerRank {
                                 step.kind == ProjectorStep::Kind::kGatedFunction));
           break;
         case ProjectorStep::Kind::kPool:
-          steps.then(stream(name + " pooling", KernelClass::kElementwise, rows * step.merged,
-                            step.in, {bytes_, bytes_ / real(step.merged), 1}));
+          steps.then(elementwise(name + " pooling", rows * step.merged, step.in,
+                                 {bytes_, bytes_ / real(step.merged), 1}));
       }
     }
     return steps;
@@ -196,8 +192,8 @@ StepList tower_forward(const VisionTower& tower, const TowerWork& work) {
 StepList deepstack_addition(const TowerWork& work) {
   const double bytes = activation_bytes(work.precision);
   StepList steps;
-  steps.then(stream("vision deepstack addition", KernelClass::kElementwise,
-                    work.images * work.image.tokens, work.hidden, {2 * bytes, bytes, 1}));
+  steps.then(elementwise("vision deepstack addition", work.images * work.image.tokens, work.hidden,
+                         {2 * bytes, bytes, 1}));
   return steps;
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "sim/graph/kernel.h"
 #include "workloads/models/vision_tower.h"
 #include "workloads/ops/step_list.h"
 

@@ -48,6 +48,8 @@ struct TrainingPasses {
   /// residuals), as it came with its input.
   bool keeps_sources = false;
   bool tensors = false;  ///< steps say which tensors they make, use and free
+
+  bool operator==(const TrainingPasses&) const = default;
 };
 
 }  // namespace orrery

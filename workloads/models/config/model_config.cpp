@@ -52,6 +52,10 @@ LlmConfig from_dimensions(const DimensionsConfig& d) {
   return model;
 }
 
+/// `model: ./config.json`. Files of the Hugging Face Hub have one of these keys.
+const config::RegisterForeignFile registered_huggingface(
+    "models", {"model", "hf", {"model_type", "architectures"}});
+
 }  // namespace
 
 const config::Schema<DimensionsConfig>& DimensionsConfig::schema() {
@@ -109,14 +113,6 @@ const config::Schema<ModelConfig>& ModelConfig::schema() {
               [](const M& m) { return m.hf.empty() == m.dimensions.has_value(); }, "model");
   return schema;
 }
-
-namespace {
-
-/// `model: ./config.json`. Files of the Hugging Face Hub have one of these keys.
-const config::RegisterForeignFile registered_huggingface(
-    "models", {"model", "hf", {"model_type", "architectures"}});
-
-}  // namespace
 
 LlmConfig ModelConfig::build() const {
   LlmConfig model = dimensions ? from_dimensions(*dimensions) : load_huggingface(hf.path);

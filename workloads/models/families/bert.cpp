@@ -3,11 +3,11 @@
 // XLM-R (1911.02116), DistilBERT (1910.01108), ModernBERT (2412.13663) as transformers' models of
 // these names have them without heads, and Nomic BERT (2402.01613, nomic-ai's modeling_hf_nomic_
 // bert.py). Each has a norm behind its embeddings or behind its layers, which is its encoder's one.
-#include <algorithm>
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -23,26 +23,18 @@ void make_encoder(FieldReader& reader, LlmConfig& model, bool pools) {
   const std::string shown = classes.empty() ? "" : classes.front();
   const bool headless = shown.empty() || shown.find("Model") != std::string::npos;
   if (!headless)
-    model.warnings.push_back("the head of " + shown +
-                             " is left out: the encoder alone is modelled");
+    model.warnings.push_back(
+        fmt::format("the head of {} is left out: the encoder alone is modelled", shown));
   // Classes that predict masked tokens have no layer that pools.
   model.pooler = pools && shown.find("ForMaskedLM") == std::string::npos;
   if (reader.flag("is_decoder", false) || reader.flag("add_cross_attention", false))
     reader.unsupported("an encoder as a decoder");
 }
 
-/// Biases in every matrix, LayerNorm, and an MLP of two matrices.
-void make_biased(LlmConfig& model) {
-  model.attention.qkv_bias = model.attention.output_bias = true;
-  model.mlp.gated = false;
-  model.mlp.bias = true;
-  model.norm_bias = true;
-}
-
 void build_bert(FieldReader& reader, LlmConfig& model) {
   read_sizes(reader, model);
   read_grouped_attention(reader, model);
-  make_biased(model);
+  make_classical(model);
   model.mlp.intermediate = reader.size({"intermediate_size"}, llm_limits::kIntermediate);
   const std::string positions = reader.text_or({"position_embedding_type"}, "absolute");
   if (positions != "absolute") reader.unsupported("positions of type '" + positions + "'");
@@ -69,7 +61,7 @@ void build_distilbert(FieldReader& reader, LlmConfig& model) {
   a.heads = a.kv_heads = reader.size({"n_heads"}, llm_limits::kHeads);
   if (model.hidden % a.heads != 0) reader.invalid("n_heads", "must divide dim");
   a.head_dim = model.hidden / a.heads;
-  make_biased(model);
+  make_classical(model);
   model.mlp.intermediate = reader.size({"hidden_dim"}, llm_limits::kIntermediate);
   model.positions = reader.size({"max_position_embeddings"}, llm_limits::kTokens);
   make_encoder(reader, model, false);

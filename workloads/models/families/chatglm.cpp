@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -16,9 +15,8 @@ void build_chatglm(FieldReader& reader, LlmConfig& model) {
   a.kv_heads = reader.flag("multi_query_attention", false)
                    ? reader.size({"multi_query_group_num"}, a.heads)
                    : a.heads;
-  if (a.heads % a.kv_heads != 0) {
+  if (a.heads % a.kv_heads != 0)
     reader.invalid("multi_query_group_num", "must divide num_attention_heads");
-  }
   a.head_dim = reader.size({"kv_channels"}, llm_limits::kHeadDim);
   const bool all_biases = reader.flag("add_bias_linear", false);
   a.qkv_bias = all_biases || reader.flag("add_qkv_bias", false);

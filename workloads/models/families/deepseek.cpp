@@ -2,29 +2,14 @@
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
 namespace {
 
-/// The first `first_k_dense_replace` layers are dense; of the others every `moe_layer_freq`-th has
-/// experts.
 void read_experts(FieldReader& reader, LlmConfig& model) {
-  MoeConfig& moe = model.moe;
-  moe.experts = reader.size({"n_routed_experts"}, llm_limits::kExperts);
-  moe.experts_per_token = read_top_k(reader, moe.experts);
-  moe.groups = reader.count_or({"n_group"}, llm_limits::kExperts, 0);
-  moe.top_groups = reader.count_or({"topk_group"}, llm_limits::kExperts, 0);
-  moe.intermediate = reader.size({"moe_intermediate_size"}, llm_limits::kIntermediate);
-  moe.shared_experts = reader.count_or({"n_shared_experts"}, llm_limits::kSharedExperts, 0);
-  moe.shared_intermediate = moe.shared_experts * moe.intermediate;
-  moe.router_bias = reader.text_or({"topk_method"}, "") == "noaux_tc";
-  const std::int64_t dense = reader.count_or({"first_k_dense_replace"}, llm_limits::kLayers, 0);
-  const std::int64_t frequency = reader.size_or({"moe_layer_freq"}, llm_limits::kLayers, 1);
-  for (std::int64_t i = dense; i < model.layer_count(); ++i) {
-    model.layers[static_cast<std::size_t>(i)].moe = i % frequency == 0;
-  }
+  read_deepseek_experts(reader, model.moe);
+  read_layers_behind_dense(reader, model);
 }
 
 void build_deepseek(FieldReader& reader, LlmConfig& model) {
@@ -45,9 +30,7 @@ void build_deepseek_mla(FieldReader& reader, LlmConfig& model) {
 void read_mlp_types(FieldReader& reader, LlmConfig& model) {
   const std::vector<std::string> types = reader.texts_or_empty("mlp_layer_types");
   if (types.empty()) return;
-  if (types.size() != model.layers.size())
-    reader.invalid("mlp_layer_types", "expected " + std::to_string(model.layers.size()) +
-                                          " entries, got " + std::to_string(types.size()));
+  reader.require_entries("mlp_layer_types", types.size(), model.layers.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] != "dense" && types[i] != "sparse")
       reader.unsupported("an MLP of type '" + types[i] + "' is not modelled");
@@ -71,9 +54,7 @@ void build_deepseek_sparse(FieldReader& reader, LlmConfig& model) {
   indexer.head_dim = reader.size({"index_head_dim"}, llm_limits::kHeadDim);
   indexer.top_k = reader.size({"index_topk"}, llm_limits::kTokens);
   const std::vector<std::string> types = reader.texts_or_empty("indexer_types");
-  if (!types.empty() && types.size() != model.layers.size())
-    reader.invalid("indexer_types", "expected " + std::to_string(model.layers.size()) +
-                                        " entries, got " + std::to_string(types.size()));
+  if (!types.empty()) reader.require_entries("indexer_types", types.size(), model.layers.size());
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const bool shares = !types.empty() && types[i] == "shared";
     if (!types.empty() && !shares && types[i] != "full")
@@ -107,9 +88,8 @@ void read_latent_attention(FieldReader& reader, LlmConfig& model) {
   a.qk_rope_head_dim = reader.size({"qk_rope_head_dim"}, llm_limits::kHeadDim);
   a.v_head_dim = reader.size({"v_head_dim"}, llm_limits::kHeadDim);
   a.head_dim = a.qk_nope_head_dim + a.qk_rope_head_dim;
-  if (reader.flag("attention_bias", false)) {
+  if (reader.flag("attention_bias", false))
     reader.unsupported("biases in latent attention are not modelled");
-  }
 }
 
 }  // namespace orrery

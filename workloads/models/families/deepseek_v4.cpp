@@ -2,10 +2,11 @@
 // DeepSeek-V4: compressed attention, hyper-connections, experts in every layer, of which the first
 // layers' are chosen by the number of the token. Names of its config.json; `deepseek_ref` is a copy
 // that leaves out what the class has.
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -22,19 +23,17 @@ void read_compression(FieldReader& reader, LlmConfig& model) {
   c.dense_ratio = kDenseRatio;
   c.output_groups = reader.size({"o_groups"}, llm_limits::kHeads);
   c.output_rank = reader.size({"o_lora_rank"}, llm_limits::kHidden);
-  if (model.attention.heads % c.output_groups != 0)
-    reader.invalid("o_groups", std::to_string(c.output_groups) + " does not divide " +
-                                   std::to_string(model.attention.heads) + " attention heads");
+  reader.require_divides("o_groups", c.output_groups, model.attention.heads, "attention heads");
   const std::vector<std::int64_t> ratios =
       reader.counts_or_empty("compress_ratios", llm_limits::kTokens);
   const auto layers = static_cast<std::size_t>(model.layer_count());
   if (ratios.size() < layers)
-    reader.invalid("compress_ratios", "expected at least " + std::to_string(layers) +
-                                          " entries, got " + std::to_string(ratios.size()));
+    reader.invalid("compress_ratios",
+                   fmt::format("expected at least {} entries, got {}", layers, ratios.size()));
   for (std::size_t i = 0; i < ratios.size(); ++i) {
     const std::int64_t ratio = ratios[i];
     if (ratio != 0 && ratio != kSparseRatio && ratio != kDenseRatio)
-      reader.unsupported("'compress_ratios' of " + std::to_string(ratio) + " are not modelled");
+      reader.unsupported(fmt::format("'compress_ratios' of {} are not modelled", ratio));
     if (i < layers)
       model.layers[i].mixer = ratio == 0              ? MixerKind::kWindowedKey
                               : ratio == kSparseRatio ? MixerKind::kCompressedSparse

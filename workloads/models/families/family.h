@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include "sim/config/registry.h"
+#include "workloads/base/limits.h"
 #include "workloads/models/fields/field_reader.h"
 #include "workloads/models/llm_config.h"
 
@@ -24,6 +23,9 @@ void refuse_unmodelled_family(const FieldReader& reader);
 /// start from it and change what differs.
 void build_llama(FieldReader& reader, LlmConfig& model);
 
+/// LayerNorm, biases in every matrix of a layer, and an MLP of two matrices.
+void make_classical(LlmConfig& model);
+
 // Parts of it.
 void read_sizes(FieldReader& reader, LlmConfig& model);  ///< width, vocabulary, number of layers
 void read_grouped_attention(FieldReader& reader, LlmConfig& model);  ///< after read_sizes
@@ -36,13 +38,26 @@ void read_uniform_window(FieldReader& reader, LlmConfig& model);
 /// configuration has no `layer_types`.
 bool read_layer_types(FieldReader& reader, LlmConfig& model, std::int64_t window);
 std::int64_t read_window(FieldReader& reader);  ///< `sliding_window`; 0 where there is none
+/// `layer_types`, or windows in every second layer from the first, or in all but each `every`-th,
+/// unless `sliding_window_pattern` says another number.
+void read_alternating_windows(FieldReader& reader, LlmConfig& model);
+void read_window_pattern(FieldReader& reader, LlmConfig& model, std::int64_t every);
 /// Routed experts per token, at most as many as there are experts.
 std::int64_t read_top_k(FieldReader& reader, std::int64_t experts);
+/// Routed and shared experts in DeepSeek's names.
+void read_deepseek_experts(FieldReader& reader, MoeConfig& moe);
+/// The first `first_k_dense_replace` layers are dense; of the others every `moe_layer_freq`-th has
+/// experts.
+void read_layers_behind_dense(FieldReader& reader, LlmConfig& model);
 /// Experts of Qwen2-MoE and later: every `decoder_sparse_step`-th layer has them, unless
 /// `mlp_only_layers` names it.
 void read_qwen_moe(FieldReader& reader, LlmConfig& model);
-/// @throws FieldError where groups of Mamba-2 do not divide its heads
-void require_mamba_groups(const FieldReader& reader, const MambaConfig& mamba, const char* field);
+/// Mamba-1 beside attention, in the names of Jamba: every channel is a head of one element.
+void read_hybrid_mamba1(FieldReader& reader, LlmConfig& model);
+void set_channels(LlmConfig& model, std::int64_t inner);
+/// Columns of steps of Mamba-1 that "auto" stands for, which a file may say too: a sixteenth of the
+/// width.
+std::int64_t read_step_rank(FieldReader& reader, const LlmConfig& model, const char* field);
 /// Gives all layers experts of `intermediate_size` and no dense MLP.
 void make_all_layers_moe(FieldReader& reader, LlmConfig& model, std::int64_t experts);
 

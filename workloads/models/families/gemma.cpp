@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -15,9 +14,7 @@ void build_gemma(FieldReader& reader, LlmConfig& model) {
 void build_gemma2(FieldReader& reader, LlmConfig& model) {
   build_gemma(reader, model);
   model.norms_per_layer = 4;
-  const std::int64_t window = read_window(reader);
-  if (read_layer_types(reader, model, window)) return;
-  for (std::size_t i = 0; i < model.layers.size(); i += 2) model.layers[i].window = window;
+  read_alternating_windows(reader, model);
 }
 
 /// Gemma 3 (arXiv 2503.19786): all but every sixth layer have a window; norms on queries and keys.
@@ -25,13 +22,7 @@ void build_gemma3(FieldReader& reader, LlmConfig& model) {
   build_gemma(reader, model);
   model.norms_per_layer = 4;
   model.attention.qk_norm = true;
-  const std::int64_t window = read_window(reader);
-  const std::int64_t pattern =
-      reader.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, llm_limits::kLayers, 6);
-  if (read_layer_types(reader, model, window)) return;
-  for (std::int64_t i = 0; i < model.layer_count(); ++i) {
-    if ((i + 1) % pattern != 0) model.layers[static_cast<std::size_t>(i)].window = window;
-  }
+  read_window_pattern(reader, model, 6);
 }
 
 const RegisterFamily kGemma({"gemma"}, build_gemma);

@@ -3,7 +3,6 @@
 // Gemma4TextConfig and as modeling_gemma4.py reads them.
 #include <utility>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -17,9 +16,7 @@ AttentionConfig global_attention(FieldReader& reader, const LlmConfig& model) {
   a.values_of_keys = reader.flag("attention_k_eq_v", false);
   const std::int64_t kv_heads = reader.size_or({"num_global_key_value_heads"}, a.heads, a.kv_heads);
   if (a.values_of_keys) a.kv_heads = kv_heads;
-  if (a.heads % a.kv_heads != 0)
-    reader.invalid("num_global_key_value_heads", std::to_string(a.kv_heads) + " does not divide " +
-                                                     std::to_string(a.heads) + " attention heads");
+  reader.require_divides("num_global_key_value_heads", a.kv_heads, a.heads, "attention heads");
   a.head_dim = reader.size_or({"global_head_dim"}, llm_limits::kHeadDim, 512);
   return a;
 }

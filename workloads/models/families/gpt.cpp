@@ -1,33 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
 namespace {
-
-/// LayerNorm, biases in every matrix of a layer, and an MLP of two matrices.
-void make_classical(LlmConfig& model) {
-  model.norm_bias = true;
-  model.attention.qkv_bias = true;
-  model.attention.output_bias = true;
-  model.mlp.gated = false;
-  model.mlp.bias = true;
-}
 
 /// GPT-2, and SantaCoder's GPT-BigCode with one head of keys and values.
 void build_gpt2(FieldReader& reader, LlmConfig& model) {
   read_sizes(reader, model);
   read_grouped_attention(reader, model);
   make_classical(model);
-  if (model.family == "gpt_bigcode" && reader.flag("multi_query", true)) {
+  if (model.family == "gpt_bigcode" && reader.flag("multi_query", true))
     model.attention.kv_heads = 1;
-  }
   model.mlp.intermediate = reader.size_or({"n_inner"}, llm_limits::kIntermediate, 4 * model.hidden);
   model.positions = reader.size({"n_positions"}, llm_limits::kTokens);
   model.tied_embeddings = reader.tied_embeddings(true);
-  if (reader.flag("add_cross_attention", false)) {
+  if (reader.flag("add_cross_attention", false))
     reader.unsupported("cross attention is not modelled");
-  }
 }
 
 void build_gpt_neox(FieldReader& reader, LlmConfig& model) {
@@ -38,18 +26,14 @@ void build_gpt_neox(FieldReader& reader, LlmConfig& model) {
   const double rotated = reader.fraction_or({"rotary_pct", "partial_rotary_factor"}, 0.25);
   model.attention.rotary_dim =
       static_cast<std::int64_t>(rotated * static_cast<double>(model.attention.head_dim));
-  const bool bias = reader.flag("attention_bias", true);
-  model.attention.qkv_bias = bias;
-  model.attention.output_bias = bias;
+  model.attention.qkv_bias = model.attention.output_bias = reader.flag("attention_bias", true);
 }
 
 void build_starcoder2(FieldReader& reader, LlmConfig& model) {
   build_llama(reader, model);
   make_classical(model);
-  const bool bias = reader.flag("use_bias", true);
-  model.attention.qkv_bias = bias;
-  model.attention.output_bias = bias;
-  model.mlp.bias = bias;
+  model.mlp.bias = reader.flag("use_bias", true);
+  model.attention.qkv_bias = model.attention.output_bias = model.mlp.bias;
   model.tied_embeddings = reader.tied_embeddings(true);
   read_uniform_window(reader, model);
 }

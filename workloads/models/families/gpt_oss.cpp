@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -14,13 +13,9 @@ void build_gpt_oss(FieldReader& reader, LlmConfig& model) {
   model.moe.router_bias = true;
   model.moe.expert_bias = true;
   model.moe.clamped = true;
-  const bool bias = reader.flag("attention_bias", true);
-  model.attention.qkv_bias = bias;
-  model.attention.output_bias = bias;
+  model.attention.qkv_bias = model.attention.output_bias = reader.flag("attention_bias", true);
   model.attention.sinks = true;
-  const std::int64_t window = read_window(reader);
-  if (read_layer_types(reader, model, window)) return;
-  for (std::size_t i = 0; i < model.layers.size(); i += 2) model.layers[i].window = window;
+  read_alternating_windows(reader, model);
 }
 
 const RegisterFamily kGptOss({"gpt_oss"}, build_gpt_oss);

@@ -2,11 +2,12 @@
 // Kimi Linear (arXiv 2510.26692) and Kimi K3: Kimi delta attention beside latent attention without
 // positions. K3 has gates on both, experts in a latent width and attention residuals. Names and
 // defaults of Moonshot's configuration_kimi_k3.py.
+#include <fmt/core.h>
+
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -35,8 +36,8 @@ void read_kimi_mixers(FieldReader& reader, LlmConfig& model) {
   mark("full_attn_layers", MixerKind::kAttention);
   for (std::size_t i = 0; i < known.size(); ++i)
     if (!known[i])
-      linear->invalid("kda_layers", "layer " + std::to_string(i + 1) +
-                                        " is neither here nor in full_attn_layers");
+      linear->invalid("kda_layers",
+                      fmt::format("layer {} is neither here nor in full_attn_layers", i + 1));
   linear->refuse_unread_structure();
 }
 
@@ -54,10 +55,7 @@ void read_kimi_experts(FieldReader& reader, LlmConfig& model) {
   moe.shared_intermediate = moe.shared_experts * moe.intermediate;
   moe.router_bias = true;                                            // e_score_correction_bias
   reader.ignore({"moe_renormalize", "moe_router_activation_func"});  // make scores
-  const std::int64_t dense = reader.count_or({"first_k_dense_replace"}, llm_limits::kLayers, 0);
-  const std::int64_t frequency = reader.size_or({"moe_layer_freq"}, llm_limits::kLayers, 1);
-  for (std::int64_t i = dense; i < model.layer_count(); ++i)
-    model.layers[static_cast<std::size_t>(i)].moe = i % frequency == 0;
+  read_layers_behind_dense(reader, model);
 }
 
 void build_kimi_linear(FieldReader& reader, LlmConfig& model) {
@@ -74,13 +72,10 @@ void build_kimi_linear(FieldReader& reader, LlmConfig& model) {
   read_kimi_experts(reader, model);
   read_kimi_mixers(reader, model);
   model.residual_block = reader.count_or({"attn_res_block_size"}, llm_limits::kLayers, 0);
-  if (model.residual_block > 0) {
-    // The embedding, each block before and the sum of this one.
-    for (std::int64_t i = 0; i < model.layer_count(); ++i) {
-      LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
-      layer.sources = 2 + i / model.residual_block;
-      layer.begins_block = i % model.residual_block == 0;
-    }
+  for (std::int64_t i = 0; model.residual_block > 0 && i < model.layer_count(); ++i) {
+    LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
+    layer.sources = 2 + i / model.residual_block;  // the embedding, blocks before, and this one
+    layer.begins_block = i % model.residual_block == 0;
   }
   model.mtp_layers = reader.count_or({"num_nextn_predict_layers"}, llm_limits::kLayers, 0);
 }

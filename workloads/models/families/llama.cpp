@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -7,9 +6,7 @@ namespace orrery {
 void build_llama(FieldReader& reader, LlmConfig& model) {
   read_sizes(reader, model);
   read_grouped_attention(reader, model);
-  const bool attention_bias = reader.flag("attention_bias", false);
-  model.attention.qkv_bias = attention_bias;
-  model.attention.output_bias = attention_bias;
+  model.attention.qkv_bias = model.attention.output_bias = reader.flag("attention_bias", false);
   model.mlp.intermediate = reader.size({"intermediate_size"}, llm_limits::kIntermediate);
   model.mlp.bias = reader.flag("mlp_bias", false);
   model.tied_embeddings = reader.tied_embeddings(false);
@@ -30,17 +27,14 @@ void build_phi3(FieldReader& reader, LlmConfig& model) {
 /// InternLM 1 and 2: `bias` is that of the attention.
 void build_internlm(FieldReader& reader, LlmConfig& model) {
   build_llama(reader, model);
-  const bool bias = reader.flag("bias", false);
-  model.attention.qkv_bias = bias;
-  model.attention.output_bias = bias;
+  model.attention.qkv_bias = model.attention.output_bias = reader.flag("bias", false);
 }
 
 /// OLMo 2 (arXiv 2501.00656): norms of queries and keys span all heads, and the two norms of a
 /// layer stand behind attention and MLP.
 void build_olmo2(FieldReader& reader, LlmConfig& model) {
   build_llama(reader, model);
-  model.attention.qk_norm = true;
-  model.attention.qk_norm_all_heads = true;
+  model.attention.qk_norm = model.attention.qk_norm_all_heads = true;
 }
 
 const RegisterFamily kLlama({"llama", "baichuan"}, build_llama);

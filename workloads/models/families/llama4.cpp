@@ -3,7 +3,6 @@
 // transformers' Llama4TextConfig and as modeling_llama4.py reads them.
 #include <algorithm>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -14,9 +13,7 @@ std::vector<bool> read_rotary_layers(FieldReader& reader, const LlmConfig& model
   const std::int64_t every =
       reader.size_of_class({"no_rope_layer_interval"}, llm_limits::kLayers, 4);
   const auto listed = reader.counts_or_empty("no_rope_layers", 1);
-  if (!listed.empty() && listed.size() != model.layers.size())
-    reader.invalid("no_rope_layers", "expected " + std::to_string(model.layers.size()) +
-                                         " entries, got " + std::to_string(listed.size()));
+  if (!listed.empty()) reader.require_entries("no_rope_layers", listed.size(), model.layers.size());
   std::vector<bool> rotary;
   rotary.reserve(model.layers.size());
   for (std::int64_t i = 0; i < model.layer_count(); ++i)
@@ -65,7 +62,7 @@ void read_llama4_experts(FieldReader& reader, LlmConfig& model) {
       reader.size_of_class({"interleave_moe_layer_step"}, llm_limits::kLayers, 1);
   const auto listed = reader.counts_or_empty("moe_layers", llm_limits::kLayers);
   for (std::int64_t i = 0; i < model.layer_count(); ++i) {
-    const bool named = std::find(listed.begin(), listed.end(), i) != listed.end();
+    const bool named = std::ranges::find(listed, i) != listed.end();
     model.layers[static_cast<std::size_t>(i)].moe = listed.empty() ? (i + 1) % step == 0 : named;
   }
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -17,9 +15,8 @@ void build_minimax_m2(FieldReader& reader, LlmConfig& model) {
   model.moe.router_bias = reader.flag("use_routing_bias", false);
   model.attention.qk_norm = reader.flag("use_qk_norm", false);
   model.attention.qk_norm_all_heads = reader.text_or({"qk_norm_type"}, "per_layer") == "per_layer";
-  for (const std::int64_t kind : reader.counts_or_empty("attn_type_list", llm_limits::kLayers)) {
+  for (const std::int64_t kind : reader.counts_or_empty("attn_type_list", llm_limits::kLayers))
     if (kind != 1) reader.unsupported("linear attention layers in 'attn_type_list'");
-  }
   read_uniform_window(reader, model);
   const std::int64_t modules = reader.count_or({"num_mtp_modules"}, llm_limits::kLayers, 0);
   const std::int64_t layers = reader.count_or({"mtp_transformer_layers"}, llm_limits::kLayers, 1);

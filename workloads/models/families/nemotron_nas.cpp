@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -35,9 +34,7 @@ std::optional<AttentionConfig> read_block_attention(FieldReader& half, const Llm
     half.unsupported("tokens that a window keeps seeing ('num_sink_tokens')");
   AttentionConfig own = model.attention;
   const std::int64_t shared = half.size({"n_heads_in_group"}, own.heads);
-  if (own.heads % shared != 0)
-    half.invalid("n_heads_in_group", std::to_string(shared) + " does not divide " +
-                                         std::to_string(own.heads) + " attention heads");
+  half.require_divides("n_heads_in_group", shared, own.heads, "attention heads");
   own.kv_heads = own.heads / shared;
   return own;
 }
@@ -57,9 +54,7 @@ void read_block_mlp(FieldReader& half, const LlmConfig& model, LayerConfig& laye
 
 void read_blocks(FieldReader& reader, LlmConfig& model) {
   std::vector<FieldReader> blocks = reader.inner("block_configs");
-  if (blocks.size() != model.layers.size())
-    reader.invalid("block_configs", "expected " + std::to_string(model.layers.size()) +
-                                        " entries, got " + std::to_string(blocks.size()));
+  reader.require_entries("block_configs", blocks.size(), model.layers.size());
   std::vector<LayerConfig> layers;
   std::vector<std::optional<AttentionConfig>> own;
   layers.reserve(blocks.size());
@@ -76,8 +71,7 @@ void read_blocks(FieldReader& reader, LlmConfig& model) {
     own.push_back(mixes);
   }
   if (layers.empty()) reader.invalid("block_configs", "leaves no layer");
-  const auto first =
-      std::find_if(own.begin(), own.end(), [](const auto& a) { return a.has_value(); });
+  const auto first = std::ranges::find_if(own, [](const auto& a) { return a.has_value(); });
   if (first != own.end()) model.attention = **first;
   for (std::size_t i = 0; i < layers.size(); ++i)
     if (own[i]) layers[i].variant = model.variant_of(*own[i]);
@@ -88,9 +82,7 @@ void build_nemotron_nas(FieldReader& reader, LlmConfig& model) {
   read_sizes(reader, model);
   AttentionConfig& a = model.attention;
   a.heads = reader.size({"num_attention_heads"}, llm_limits::kHeads);
-  if (model.hidden % a.heads != 0)
-    reader.invalid("num_attention_heads", std::to_string(a.heads) + " does not divide the width " +
-                                              std::to_string(model.hidden));
+  reader.require_divides_width("num_attention_heads", a.heads, model.hidden);
   a.head_dim = reader.size_or({"head_dim"}, llm_limits::kHeadDim, model.hidden / a.heads);
   a.qkv_bias = a.output_bias = reader.flag("attention_bias", false);
   a.kv_heads = a.heads;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoders whose layers have attention and MLP beside each other, from one norm where nothing else
 // is said: GPT-J, Phi, Falcon and Cohere's models, in the names and defaults of transformers.
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -65,8 +64,7 @@ void build_falcon(FieldReader& reader, LlmConfig& model) {
   if (several)
     model.norms_per_layer = static_cast<int>(reader.size_or({"num_ln_in_parallel_attn"}, 2, 2));
   model.norm_bias = true;
-  const bool bias = reader.flag("bias", false);
-  a.qkv_bias = a.output_bias = model.mlp.bias = bias;
+  a.qkv_bias = a.output_bias = model.mlp.bias = reader.flag("bias", false);
   model.mlp.gated = false;
   model.mlp.intermediate =
       reader.size_or({"ffn_hidden_size"}, llm_limits::kIntermediate, 4 * model.hidden);
@@ -86,14 +84,9 @@ void build_cohere(FieldReader& reader, LlmConfig& model) {
 /// all and has none.
 void build_cohere2(FieldReader& reader, LlmConfig& model) {
   build_cohere(reader, model);
-  const std::int64_t window = read_window(reader);
-  const std::int64_t pattern =
-      reader.size_or({"sliding_window_pattern", "_sliding_window_pattern"}, llm_limits::kLayers, 4);
+  read_window_pattern(reader, model, 4);
   AttentionConfig unrotated = model.attention;
   unrotated.rotary_dim = 0;
-  if (!read_layer_types(reader, model, window))
-    for (std::int64_t i = 0; i < model.layer_count(); ++i)
-      if ((i + 1) % pattern != 0) model.layers[static_cast<std::size_t>(i)].window = window;
   for (LayerConfig& layer : model.layers)
     if (layer.window == 0) layer.variant = model.variant_of(unrotated);
 }

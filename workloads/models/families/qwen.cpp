@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -14,9 +13,8 @@ void read_qwen_windows(FieldReader& reader, LlmConfig& model) {
   const std::int64_t first =
       reader.count_or({"max_window_layers"}, llm_limits::kLayers, model.layer_count());
   if (read_layer_types(reader, model, window)) return;
-  for (std::int64_t i = first; i < model.layer_count(); ++i) {
+  for (std::int64_t i = first; i < model.layer_count(); ++i)
     model.layers[static_cast<std::size_t>(i)].window = window;
-  }
 }
 
 /// Qwen2 has biases on queries, keys and values alone.
@@ -59,10 +57,8 @@ void build_qwen1(FieldReader& reader, LlmConfig& model) {
   model.mlp.intermediate /= 2;
   model.attention.head_dim =
       reader.size_or({"kv_channels"}, llm_limits::kHeadDim, model.attention.head_dim);
-  const bool biases = !reader.flag("no_bias", true);
   model.attention.qkv_bias = true;
-  model.attention.output_bias = biases;
-  model.mlp.bias = biases;
+  model.attention.output_bias = model.mlp.bias = !reader.flag("no_bias", true);
 }
 
 const RegisterFamily kQwen1({"qwen"}, build_qwen1);
@@ -87,7 +83,7 @@ void read_qwen_moe(FieldReader& reader, LlmConfig& model) {
   const std::int64_t step = reader.size_or({"decoder_sparse_step"}, llm_limits::kLayers, 1);
   const auto dense = reader.counts_or_empty("mlp_only_layers", llm_limits::kLayers);
   for (std::int64_t i = 0; i < model.layer_count(); ++i) {
-    const bool named_dense = std::find(dense.begin(), dense.end(), i) != dense.end();
+    const bool named_dense = std::ranges::find(dense, i) != dense.end();
     model.layers[static_cast<std::size_t>(i)].moe = (i + 1) % step == 0 && !named_dense;
   }
 }

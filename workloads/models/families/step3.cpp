@@ -5,7 +5,6 @@
 #include <sstream>
 #include <string>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {

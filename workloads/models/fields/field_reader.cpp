@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/models/fields/field_reader.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "sim/units/spelling.h"
 #include "workloads/models/fields/unsupported_model.h"
@@ -59,33 +60,39 @@ constexpr std::array kStructural = {
 /// Defaults of classes of language models that wrappers leave out: those of LLaVA 1.5 and 1.6
 /// (transformers 4.36, configuration_llama.py and configuration_mistral.py) and of Gemma 3
 /// (configuration_gemma3.py).
-struct ClassDefault {
-  std::string_view model_type;
+struct ClassDefaults {
   const char* name;
-  std::string_view field;
-  std::int64_t value;
-};
-constexpr std::array kClassDefaults = {
-    ClassDefault{"llama", "LlamaConfig", "hidden_size", 4096},
-    ClassDefault{"llama", "LlamaConfig", "num_hidden_layers", 32},
-    ClassDefault{"llama", "LlamaConfig", "num_attention_heads", 32},
-    ClassDefault{"llama", "LlamaConfig", "intermediate_size", 11008},
-    ClassDefault{"llama", "LlamaConfig", "vocab_size", 32000},
-    ClassDefault{"mistral", "MistralConfig", "hidden_size", 4096},
-    ClassDefault{"mistral", "MistralConfig", "num_hidden_layers", 32},
-    ClassDefault{"mistral", "MistralConfig", "num_attention_heads", 32},
-    ClassDefault{"mistral", "MistralConfig", "num_key_value_heads", 8},
-    ClassDefault{"mistral", "MistralConfig", "intermediate_size", 14336},
-    ClassDefault{"mistral", "MistralConfig", "vocab_size", 32000},
-    ClassDefault{"gemma3_text", "Gemma3TextConfig", "vocab_size", 262208},
-    ClassDefault{"gemma3_text", "Gemma3TextConfig", "num_attention_heads", 8},
-    ClassDefault{"gemma3_text", "Gemma3TextConfig", "num_key_value_heads", 4},
-    ClassDefault{"gemma3_text", "Gemma3TextConfig", "head_dim", 256},
+  std::map<std::string, std::int64_t> fields;
 };
 
+const std::map<std::string, ClassDefaults>& defaults_by_type() {
+  static const std::map<std::string, ClassDefaults> all = {{"llama",
+                                                            {"LlamaConfig",
+                                                             {{"hidden_size", 4096},
+                                                              {"num_hidden_layers", 32},
+                                                              {"num_attention_heads", 32},
+                                                              {"intermediate_size", 11008},
+                                                              {"vocab_size", 32000}}}},
+                                                           {"mistral",
+                                                            {"MistralConfig",
+                                                             {{"hidden_size", 4096},
+                                                              {"num_hidden_layers", 32},
+                                                              {"num_attention_heads", 32},
+                                                              {"num_key_value_heads", 8},
+                                                              {"intermediate_size", 14336},
+                                                              {"vocab_size", 32000}}}},
+                                                           {"gemma3_text",
+                                                            {"Gemma3TextConfig",
+                                                             {{"vocab_size", 262208},
+                                                              {"num_attention_heads", 8},
+                                                              {"num_key_value_heads", 4},
+                                                              {"head_dim", 256}}}}};
+  return all;
+}
+
 bool is_structural(const std::string& field) {
-  return std::any_of(kStructural.begin(), kStructural.end(),
-                     [&field](const char* part) { return field.find(part) != std::string::npos; });
+  return std::ranges::any_of(
+      kStructural, [&field](const char* part) { return field.find(part) != std::string::npos; });
 }
 
 /// Null, false, zero and empty switch a feature off.
@@ -118,10 +125,9 @@ FieldReader::FieldReader(const json& fields, const FieldReader& outer)
     : fields_(&fields), origin_(outer.origin_), wrapper_(nullptr), model_type_(outer.model_type_) {}
 
 std::optional<FieldReader> FieldReader::section(const char* name) {
-  std::string field;
-  const json* value = find({name}, field);
+  const json* value = find({name}).value;
   if (value == nullptr) return std::nullopt;
-  if (!value->is_object()) wrong(field, "an object", *value);
+  if (!value->is_object()) wrong(name, "an object", *value);
   if (value->empty()) return std::nullopt;
   return FieldReader(*value, *this);
 }
@@ -130,9 +136,7 @@ std::vector<bool> FieldReader::switches_or(const char* name, std::size_t layers,
   if (!has(name)) return std::vector<bool>(layers, fallback);
   std::vector<bool> switches;
   for (const std::int64_t value : counts_or_empty(name, 1)) switches.push_back(value == 1);
-  if (switches.size() != layers)
-    invalid(name, "expected " + std::to_string(layers) + " entries, got " +
-                      std::to_string(switches.size()));
+  require_entries(name, switches.size(), layers);
   return switches;
 }
 
@@ -141,21 +145,15 @@ bool FieldReader::has(const char* name) const {
   return found != fields_->end() && !found->is_null();
 }
 
-const json* FieldReader::find(Names names, std::string& found) {
-  const json* value = nullptr;
-  for (const char* name : names) {
-    read_.insert(name);
-    if (value != nullptr || !has(name)) continue;
-    value = &fields_->at(name);
-    found = name;
-  }
-  return value;
+FieldReader::Found FieldReader::find(Names names) {
+  read_.insert(names.begin(), names.end());
+  const auto* const first = std::ranges::find_if(names, [this](auto name) { return has(name); });
+  return first == names.end() ? Found() : Found{*first, &fields_->at(*first)};
 }
 
 std::int64_t FieldReader::integer(Names names, std::int64_t lowest, std::int64_t limit,
                                   const std::int64_t* fallback) {
-  std::string field;
-  const json* value = find(names, field);
+  const auto [field, value] = find(names);
   if (value != nullptr) return checked(*value, field, lowest, limit);
   if (const std::int64_t known = inner_default(*names.begin()); known > 0) return known;
   if (fallback == nullptr) missing(*names.begin());
@@ -163,14 +161,13 @@ std::int64_t FieldReader::integer(Names names, std::int64_t lowest, std::int64_t
 }
 
 std::int64_t FieldReader::inner_default(const std::string& field) {
-  if (wrapper_ == nullptr) return 0;
-  for (const ClassDefault& known : kClassDefaults) {
-    if (known.model_type != model_type_ || known.field != field) continue;
-    defaults_are_of(known.name);
-    note_class_default(field, std::to_string(known.value));
-    return known.value;
-  }
-  return 0;
+  const auto known = defaults_by_type().find(model_type_);
+  if (wrapper_ == nullptr || known == defaults_by_type().end()) return 0;
+  const auto value = known->second.fields.find(field);
+  if (value == known->second.fields.end()) return 0;
+  defaults_are_of(known->second.name);
+  note_class_default(field, std::to_string(value->second));
+  return value->second;
 }
 
 std::string FieldReader::class_defaults() const {
@@ -185,9 +182,8 @@ std::int64_t FieldReader::checked(const json& value, const std::string& field, s
   // An unsigned number above the signed range would come out negative.
   const bool above =
       value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(limit);
-  if (above || value.get<std::int64_t>() > limit) {
-    wrong(field, "at most " + std::to_string(limit), value);
-  }
+  if (above || value.get<std::int64_t>() > limit)
+    wrong(field, fmt::format("at most {}", limit), value);
   if (value.get<std::int64_t>() < lowest) wrong(field, expected, value);
   return value.get<std::int64_t>();
 }
@@ -202,16 +198,14 @@ std::int64_t FieldReader::size_or(Names names, std::int64_t limit, std::int64_t 
 
 std::int64_t FieldReader::size_or_word(Names names, const char* word, std::int64_t limit,
                                        std::int64_t fallback) {
-  std::string field;
-  const json* value = find(names, field);
+  const auto [field, value] = find(names);
   if (value == nullptr || (value->is_string() && value->get<std::string>() == word))
     return fallback;
   return checked(*value, field, 1, limit);
 }
 
 std::int64_t FieldReader::size_of_class(Names names, std::int64_t limit, std::int64_t fallback) {
-  std::string field;
-  const json* value = find(names, field);
+  const auto [field, value] = find(names);
   if (value != nullptr) return checked(*value, field, 1, limit);
   note_class_default(*names.begin(), std::to_string(fallback));
   return fallback;
@@ -223,10 +217,7 @@ bool FieldReader::flag_of_class(const char* name, bool fallback) {
 }
 
 void FieldReader::note_class_default(const std::string& field, const std::string& value) {
-  if (!class_defaults_.empty()) class_defaults_ += ", ";
-  class_defaults_ += field;
-  class_defaults_ += ' ';
-  class_defaults_ += value;
+  class_defaults_ += fmt::format("{}{} {}", class_defaults_.empty() ? "" : ", ", field, value);
 }
 
 std::int64_t FieldReader::count_or(Names names, std::int64_t limit, std::int64_t fallback) {
@@ -234,47 +225,42 @@ std::int64_t FieldReader::count_or(Names names, std::int64_t limit, std::int64_t
 }
 
 bool FieldReader::flag(const char* name, bool fallback) {
-  std::string field;
-  const json* value = find({name}, field);
+  const json* value = find({name}).value;
   if (value == nullptr) return fallback;
-  if (!value->is_boolean()) wrong(field, "true or false", *value);
+  if (!value->is_boolean()) wrong(name, "true or false", *value);
   return value->get<bool>();
 }
 
 std::string FieldReader::text_or(Names names, const std::string& fallback) {
-  std::string field;
-  const json* value = find(names, field);
+  const auto [field, value] = find(names);
   if (value == nullptr) return fallback;
   if (!value->is_string()) wrong(field, "a text", *value);
   return value->get<std::string>();
 }
 
 std::vector<std::int64_t> FieldReader::counts_or_empty(const char* name, std::int64_t limit) {
-  std::string field;
-  const json* value = find({name}, field);
+  const json* value = find({name}).value;
   if (value == nullptr) return {};
-  if (!value->is_array()) wrong(field, "a list of integers", *value);
+  if (!value->is_array()) wrong(name, "a list of integers", *value);
   std::vector<std::int64_t> counts;
-  for (const json& item : *value) counts.push_back(checked(item, field, 0, limit));
+  for (const json& item : *value) counts.push_back(checked(item, name, 0, limit));
   return counts;
 }
 
 std::vector<std::string> FieldReader::texts_or_empty(const char* name) {
-  std::string field;
-  const json* value = find({name}, field);
+  const json* value = find({name}).value;
   if (value == nullptr) return {};
-  if (!value->is_array()) wrong(field, "a list of texts", *value);
+  if (!value->is_array()) wrong(name, "a list of texts", *value);
   std::vector<std::string> texts;
   for (const json& item : *value) {
-    if (!item.is_string()) wrong(field, "a list of texts", item);
+    if (!item.is_string()) wrong(name, "a list of texts", item);
     texts.push_back(item.get<std::string>());
   }
   return texts;
 }
 
 double FieldReader::fraction_or(Names names, double fallback) {
-  std::string field;
-  const json* value = find(names, field);
+  const auto [field, value] = find(names);
   if (value == nullptr) return fallback;
   const bool fits = value->is_number() && value->get<double>() >= 0 && value->get<double>() <= 1;
   if (!fits) wrong(field, "a number from 0 to 1", *value);
@@ -282,8 +268,7 @@ double FieldReader::fraction_or(Names names, double fallback) {
 }
 
 double FieldReader::number(Names names, double limit) {
-  std::string field;
-  const json* value = find(names, field);
+  const auto [field, value] = find(names);
   if (value == nullptr) missing(*names.begin());
   const bool fits = value->is_number() && value->get<double>() > 0 && value->get<double>() <= limit;
   if (!fits) wrong(field, "a positive number", *value);
@@ -291,12 +276,11 @@ double FieldReader::number(Names names, double limit) {
 }
 
 std::vector<FieldReader> FieldReader::inner(const char* name) {
-  std::string field;
-  const json* value = find({name}, field);
+  const json* value = find({name}).value;
   if (value == nullptr) return {};
   std::vector<FieldReader> readers;
   const auto add = [&](const json& object) {
-    if (!object.is_object()) wrong(field, "an object, or a list of them", object);
+    if (!object.is_object()) wrong(name, "an object, or a list of them", object);
     FieldReader& reader = readers.emplace_back(*this);
     reader.fields_ = &object;
     reader.read_.clear();
@@ -322,7 +306,8 @@ bool FieldReader::tied_embeddings(bool fallback) {
 }
 
 void FieldReader::unsupported(const std::string& reason) const {
-  throw UnsupportedModel(origin_ + ": unsupported: model_type '" + model_type_ + "': " + reason);
+  throw UnsupportedModel(
+      fmt::format("{}: unsupported: model_type '{}': {}", origin_, model_type_, reason));
 }
 
 void FieldReader::invalid(const std::string& field, const std::string& message) const {
@@ -331,31 +316,43 @@ void FieldReader::invalid(const std::string& field, const std::string& message) 
 
 void FieldReader::wrong(const std::string& field, const std::string& expected,
                         const json& got) const {
-  invalid(field, "expected " + expected + ", got " + shown(got));
+  invalid(field, fmt::format("expected {}, got {}", expected, shown(got)));
+}
+
+void FieldReader::require_entries(const std::string& field, std::size_t entries,
+                                  std::size_t wanted) const {
+  if (entries != wanted)
+    invalid(field, fmt::format("expected {} entries, got {}", wanted, entries));
+}
+
+void FieldReader::require_divides(const std::string& field, std::int64_t part, std::int64_t whole,
+                                  const char* what) const {
+  if (whole % part != 0) invalid(field, fmt::format("{} does not divide {} {}", part, whole, what));
+}
+
+void FieldReader::require_divides_width(const std::string& field, std::int64_t part,
+                                        std::int64_t width) const {
+  if (width % part != 0)
+    invalid(field, fmt::format("{} does not divide the width {}", part, width));
 }
 
 void FieldReader::missing(const std::string& field) const {
   std::vector<std::string> unread;
-  if (fields_->is_object()) {
-    for (const auto& [name, value] : fields_->items()) {
-      if (read_.count(name) == 0) unread.push_back(name);
-    }
-  }
+  if (fields_->is_object())
+    for (const auto& [name, value] : fields_->items())
+      if (!read_.contains(name)) unread.push_back(name);
   const std::string meant = nearest_name(field, unread);
   if (!meant.empty()) invalid(meant, "unknown field; did you mean '" + field + "'?");
-  if (wrapper_ != nullptr) {
+  if (wrapper_ != nullptr)
     unsupported("the language model inside leaves out " + field +
                 ", which would be a default of the transformers library");
-  }
   invalid(field, "missing");
 }
 
 void FieldReader::refuse_unread_structure() const {
-  for (const auto& [field, value] : fields_->items()) {
-    if (read_.count(field) == 0 && is_structural(field) && says_something(value)) {
+  for (const auto& [field, value] : fields_->items())
+    if (!read_.contains(field) && is_structural(field) && says_something(value))
       unsupported("'" + field + "' is not modelled for this family");
-    }
-  }
 }
 
 }  // namespace orrery

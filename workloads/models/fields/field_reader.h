@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/core.h>
+
 #include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace orrery {
 class FieldError : public config::ConfigError {
  public:
   FieldError(const std::string& origin, std::string field, std::string message)
-      : ConfigError(origin + ": " + field + ": " + message),
+      : ConfigError(fmt::format("{}: {}: {}", origin, field, message)),
         field_(std::move(field)),
         message_(std::move(message)) {}
   const std::string& field() const { return field_; }
@@ -82,6 +83,12 @@ class FieldReader {
   /// @throws FieldError "ORIGIN: FIELD: MESSAGE".
   [[noreturn]] void invalid(const std::string& field, const std::string& message) const;
 
+  /// @throws FieldError where a list has not `wanted` entries, or `part` does not divide `whole` of
+  /// `what`, or the width of the model.
+  void require_entries(const std::string& field, std::size_t entries, std::size_t wanted) const;
+  void require_divides(const std::string& field, std::int64_t part, std::int64_t whole,
+                       const char* what) const;
+  void require_divides_width(const std::string& field, std::int64_t part, std::int64_t width) const;
   /// @throws UnsupportedModel where a structural field that says something was not read.
   void refuse_unread_structure() const;
 
@@ -90,8 +97,12 @@ class FieldReader {
 
  private:
   FieldReader(const nlohmann::json& fields, const FieldReader& outer);
-  /// The value of the first name present, or null; marks all names as read.
-  const nlohmann::json* find(Names names, std::string& found);
+  /// The first name present, with its value, or null; marks all names as read.
+  struct Found {
+    std::string field;
+    const nlohmann::json* value = nullptr;
+  };
+  Found find(Names names);
   std::int64_t integer(Names names, std::int64_t lowest, std::int64_t limit,
                        const std::int64_t* fallback);
   /// What the class of a language model inside a wrapper has for a field that is left out; 0:

@@ -4,17 +4,193 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <utility>
 
+#include "sim/units/comma_separated.h"
 #include "workloads/models/fields/json_fields.h"
-#include "workloads/models/huggingface/checkpoint_groups.h"
 
 namespace orrery {
 namespace {
 
 using nlohmann::json;
 using namespace json_fields;
+
+/// One format of a checkpoint and what it is of.
+struct FormatGroup {
+  Quantization format;
+  bool all_matrices = true;            ///< holds every matrix that no other group names
+  std::vector<ModulePattern> modules;  ///< else these
+  std::vector<std::string> listed;     ///< and modules by their whole names, sorted
+
+  bool names(const std::string& module) const {
+    const auto named = [&module](const ModulePattern& pattern) { return pattern.names(module); };
+    if (std::ranges::any_of(modules, named)) return true;
+    for (std::size_t end = module.size(); end != std::string::npos && end > 0;
+         end = module.rfind('.', end - 1))
+      if (std::ranges::binary_search(listed, module.substr(0, end))) return true;
+    return false;
+  }
+};
+
+/// Whether a quantization_config is MLX's, which has bits and a group alone: scales and offsets of
+/// 16 bits, in the embedding and the head too (mlx_lm, utils.py: quantize_model).
+bool packs_head_too(const json& config) {
+  const bool named = !text_at(config, "quant_method").empty() ||
+                     !text_at(config, "quant_algo").empty() || config.contains("config_groups");
+  return !named && count_at(config, "bits") > 0 && count_at(config, "group_size") > 0;
+}
+
+/// Weights of which `group` share `shared` bits of scales and zero points; group 0: all of a row.
+Quantization widened(std::int64_t bits, std::int64_t group, std::int64_t shared) {
+  Quantization q;
+  q.weight_bits = bits;
+  if (group > 0) q.scale_bits = static_cast<double>(shared) / static_cast<double>(group);
+  q.name = std::to_string(bits) + "-bit weights";
+  if (group > 0) q.name += " in groups of " + std::to_string(group);
+  q.stored = bits == 8 ? StoredFormat::kEightBit : StoredFormat::kFourBit;
+  return q;
+}
+
+/// OCP Microscaling Formats 1.0: one scale of 8 bits for 32 weights of 4.
+Quantization microscaled() {
+  Quantization q = widened(4, 32, 8);
+  q.stored = StoredFormat::kMxFourBit;
+  return q;
+}
+
+constexpr std::int64_t kScale = 16;  // bits of a scale of integers
+constexpr std::int64_t kNvfp4Group = 16, kNvfp4Scale = 8;
+
+Quantization narrow(Precision precision) {
+  Quantization q;
+  q.precision = precision;
+  if (precision == Precision::kNvfp4) q.scale_bits = 1.0 * kNvfp4Scale / kNvfp4Group;
+  q.name = to_string(precision);
+  return q;
+}
+
+/// A group of compressed-tensors or ModelOpt: weights, and input activations where these are
+/// quantised too.
+std::optional<Quantization> group_format(const json& group, const std::string& whole) {
+  const json* weights = object_at(group, "weights");
+  if (weights == nullptr) return std::nullopt;
+  const std::string packed = text_at(group, "format").empty() ? whole : text_at(group, "format");
+  const bool inputs = object_at(group, "input_activations") != nullptr;
+  const bool floats = text_at(*weights, "type") != "int";
+  const std::int64_t bits = count_at(*weights, "num_bits");
+  const std::int64_t size = count_at(*weights, "group_size");
+  if (packed.find("mxfp4") != std::string::npos) return microscaled();
+  if (bits == 8 && inputs && floats)
+    return narrow(text_at(*weights, "strategy") == "block" ? Precision::kFp8Block
+                                                           : Precision::kFp8);
+  if (bits == 8 && inputs) return narrow(Precision::kInt8);
+  if (bits == 4 && inputs && floats && (size == kNvfp4Group || size == 0))
+    return narrow(Precision::kNvfp4);
+  if (bits != 4 && bits != 8) return std::nullopt;
+  const bool nvfp4 = bits == 4 && floats && size == kNvfp4Group;
+  const bool zeros = weights->contains("symmetric") && weights->at("symmetric") == false;
+  return widened(bits, size, nvfp4 ? kNvfp4Scale : kScale + (zeros ? bits : 0));
+}
+
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+
+/// What ModelOpt calls an algorithm (modelopt/torch/export/quant_utils.py): weights of so many
+/// bits ("W4A16": widened), or the format of weights and inputs.
+std::optional<Quantization> algorithm_format(const json& config) {
+  const std::string name = text_at(config, "quant_algo");
+  const std::int64_t group = count_at(config, "group_size");
+  if (has(name, "MXFP4")) return microscaled();
+  if (has(name, "W4A16_NVFP4")) return widened(4, kNvfp4Group, kNvfp4Scale);
+  if (has(name, "W4A16") || name == "INT4_AWQ") return widened(4, group, kScale);
+  if (has(name, "W8A16")) return widened(8, group, kScale);
+  if (has(name, "W4A8")) return std::nullopt;
+  if (has(name, "NVFP4")) return narrow(Precision::kNvfp4);
+  if (has(name, "FP8_PB") || has(name, "FP8_BLOCK")) return narrow(Precision::kFp8Block);
+  if (name.rfind("FP8", 0) == 0) return narrow(Precision::kFp8);
+  if (has(name, "W8A8") || has(name, "INT8")) return narrow(Precision::kInt8);
+  return std::nullopt;
+}
+
+/// Format of all matrices but those of modules that are left out.
+std::optional<Quantization> method_format(const json& config) {
+  const std::string method = text_at(config, "quant_method");
+  if (packs_head_too(config)) {
+    const std::int64_t bits = count_at(config, "bits");
+    if (bits == 4 || bits == 8) return widened(bits, count_at(config, "group_size"), 2 * kScale);
+  }
+  if (method == "fp8" || method == "fbgemm_fp8") {
+    const bool blocks =
+        config.contains("weight_block_size") && config.at("weight_block_size").is_array();
+    return narrow(blocks ? Precision::kFp8Block : Precision::kFp8);
+  }
+  if (method == "mxfp4") return microscaled();
+  if (method == "awq" || method == "gptq" || method == "gptq_marlin") {
+    const std::int64_t bits = count_at(config, config.contains("bits") ? "bits" : "w_bit");
+    // Scales, and zero points in the width of weights (AutoGPTQ and AutoAWQ: scales, qzeros).
+    if (bits == 4 || bits == 8)
+      return widened(bits, std::max<std::int64_t>(0, count_at(config, "group_size")),
+                     kScale + bits);
+  }
+  return algorithm_format(config);
+}
+
+/// Targets name classes ("Linear": all matrices but the head) or modules.
+void take_targets(const json& group, FormatGroup& into) {
+  std::vector<std::string> targets = texts_at(group, "targets");
+  const auto is_class = [](const std::string& name) {
+    return name != "lm_head" && name.rfind("re:", 0) != 0 && name.find('.') == std::string::npos &&
+           name.find('*') == std::string::npos;
+  };
+  into.all_matrices = targets.empty() || std::ranges::any_of(targets, is_class);
+  for (std::string& name : targets) {
+    if (is_class(name)) continue;
+    const bool pattern = name.rfind("re:", 0) == 0 || name.find('*') != std::string::npos;
+    if (pattern)
+      into.modules.emplace_back(std::move(name));
+    else
+      into.listed.push_back(std::move(name));
+  }
+  std::ranges::sort(into.listed);
+}
+
+/// `quantized_layers` of ModelOpt's mixed precision: modules by name, each with its algorithm.
+std::vector<FormatGroup> layer_groups(const json& layers) {
+  std::map<std::string, FormatGroup> by_name;
+  for (const auto& [module, config] : layers.items()) {
+    const auto format = config.is_object() ? algorithm_format(config) : std::nullopt;
+    if (!format) continue;  // "UNQUANTIZED": in no group
+    FormatGroup& group =
+        by_name.try_emplace(format->name, FormatGroup{*format, false, {}, {}}).first->second;
+    group.listed.push_back(module);
+  }
+  std::vector<FormatGroup> groups;
+  groups.reserve(by_name.size());
+  for (auto& [name, group] : by_name) {
+    std::ranges::sort(group.listed);
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+/// What a quantization_config says, or the `quantization` of ModelOpt's hf_quant_config.json: one
+/// group where all modules are stored alike. Empty where a format is not known.
+std::vector<FormatGroup> format_groups(const json& config) {
+  if (const json* layers = object_at(config, "quantized_layers"); layers && !layers->empty())
+    return layer_groups(*layers);
+  std::vector<FormatGroup> groups;
+  if (const json* listed = object_at(config, "config_groups")) {
+    for (const json& group : *listed) {
+      const auto format =
+          group.is_object() ? group_format(group, text_at(config, "format")) : std::nullopt;
+      if (!format) return {};
+      groups.push_back({*format, true, {}, {}});
+      take_targets(group, groups.back());
+    }
+    return groups;
+  }
+  if (const auto format = method_format(config)) groups.push_back({*format, true, {}, {}});
+  return groups;
+}
 
 /// Parts of a layer that a checkpoint quantises, or leaves out, together.
 enum class Part : std::uint8_t { kAttention, kMlp, kExperts, kSharedExperts };
@@ -65,31 +241,20 @@ class StoredParts {
 
   /// The format in which products run: of several the narrowest, and of those that of most modules.
   const Quantization& main() const {
-    return std::min_element(groups_.begin(), groups_.end(),
-                            [](const FormatGroup& a, const FormatGroup& b) {
-                              const double first = element_bytes(a.format.precision);
-                              const double second = element_bytes(b.format.precision);
-                              if (first != second) return first < second;
-                              return a.all_matrices && !b.all_matrices;
-                            })
-        ->format;
+    const auto order = [](const FormatGroup& group) {
+      return std::pair(element_bytes(group.format.precision), !group.all_matrices);
+    };
+    return std::ranges::min_element(groups_, {}, order)->format;
   }
 
   std::string name() const {
-    std::string all;
-    for (const FormatGroup& group : groups_) {
-      if (!all.empty()) all += ", ";
-      all += group.format.name;
-    }
-    return all;
+    return comma_joined(groups_, [](const FormatGroup& group) { return group.format.name; });
   }
 
   /// The head is in a format only where somebody says so of it: GPTQ's `lm_head`, or a module that
   /// a group names. "Linear" is none of it, as engines read such files (vLLM's LinearBase).
   StoredFormat of_head(bool packed) const {
-    const auto is = [](const auto& named) {
-      return std::any_of(kHeads.begin(), kHeads.end(), named);
-    };
+    const auto is = [](const auto& named) { return std::ranges::any_of(kHeads, named); };
     for (const ModulePattern& pattern : ignored_)
       if (is([&](const char* head) { return pattern.names(head); }))
         return StoredFormat::kSixteenBit;
@@ -102,12 +267,10 @@ class StoredParts {
     // The plain method mxfp4 packs matrices of experts alone.
     if (experts_only_ && part != Part::kExperts) return StoredFormat::kSixteenBit;
     const std::vector<std::string> names = names_of(part, family, layer);
-    const auto any = [&names](const auto& named) {
-      return std::any_of(names.begin(), names.end(), named);
-    };
+    const auto any = [&names](const auto& named) { return std::ranges::any_of(names, named); };
     const auto is_ignored = [this](const std::string& name) {
-      return std::any_of(ignored_.begin(), ignored_.end(),
-                         [&](const ModulePattern& pattern) { return pattern.names(name); });
+      return std::ranges::any_of(ignored_,
+                                 [&](const ModulePattern& pattern) { return pattern.names(name); });
     };
     if (any(is_ignored)) return StoredFormat::kSixteenBit;
     for (const FormatGroup& group : groups_)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/models/huggingface/huggingface.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -27,16 +29,14 @@ void build_llama_like(FieldReader& reader, LlmConfig& model) {
   for (const char* field :
        {"hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
         "intermediate_size", "vocab_size", "rms_norm_eps", "hidden_act"}) {
-    if (!reader.has(field)) {
+    if (!reader.has(field))
       reader.unsupported(std::string("it is not known, and without '") + field +
                          "' it is not like a Llama");
-    }
   }
   const std::string activation = reader.text_or({"hidden_act"}, "");
-  if (activation != "silu" && activation != "swish" && activation.rfind("gelu", 0) != 0) {
+  if (activation != "silu" && activation != "swish" && activation.rfind("gelu", 0) != 0)
     reader.unsupported("it is not known, and its hidden_act '" + activation +
                        "' is not that of a gated MLP");
-  }
   build_llama(reader, model);
   model.warnings.push_back("model_type '" + reader.model_type() +
                            "' is not known: treated as llama-like");
@@ -73,9 +73,8 @@ std::string without_nonfinite_numbers(const std::string& text) {
 
 json parse(const std::string& text, const std::string& origin) {
   const auto limit_depth = [&origin](int depth, json::parse_event_t, json&) {
-    if (depth > kDeepestNesting) {
-      throw ConfigError(origin + ": nested deeper than " + std::to_string(kDeepestNesting));
-    }
+    if (depth > kDeepestNesting)
+      throw ConfigError(fmt::format("{}: nested deeper than {}", origin, kDeepestNesting));
     return true;
   };
   try {

@@ -42,7 +42,7 @@ bool begins_anywhere(std::string_view expression) {
 }
 
 bool is_word(const std::string& expression) {
-  return !expression.empty() && std::all_of(expression.begin(), expression.end(), [](char c) {
+  return !expression.empty() && std::ranges::all_of(expression, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
   });
 }
@@ -89,9 +89,8 @@ bool ModulePattern::names(const std::string& module) const {
         module, regex_,
         anywhere_ ? std::regex_constants::match_default : std::regex_constants::match_continuous);
   if (kind_ == Kind::kPart) return module.find(text_) != std::string::npos;
-  if (kind_ == Kind::kWords) {
+  if (kind_ == Kind::kWords)
     return !text_.empty() && ("." + module + ".").find("." + text_ + ".") != std::string::npos;
-  }
   for (std::size_t end = module.find('.'); end != std::string::npos;
        end = module.find('.', end + 1)) {
     if (matches_glob(text_, module.substr(0, end))) return true;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/vision/tower_reader.h"
 
 namespace orrery {

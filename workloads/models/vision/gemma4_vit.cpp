@@ -2,7 +2,6 @@
 // Gemma 4's tower: a budget of tokens for an image in its own shape, learned and rotary positions
 // of rows and columns, four norms a layer, pooled patches. Names and defaults of transformers'
 // configuration_gemma4.py and modeling_gemma4.py.
-#include "workloads/base/limits.h"
 #include "workloads/models/vision/tower_reader.h"
 
 namespace orrery {

@@ -3,7 +3,6 @@
 // interpolated, rotary ones besides, a convolution of 2 x 2 patches and a gated MLP behind. Names
 // and defaults of transformers' configuration_glm4v.py and modeling_glm4v.py; limits of pixels of
 // the published preprocessor_config.json, which count the frames that an image is repeated to.
-#include "workloads/base/limits.h"
 #include "workloads/models/vision/tower_reader.h"
 
 namespace orrery {

@@ -2,7 +2,6 @@
 // InternViT (InternVL 2, 2.5 and 3; arXiv 2412.05271): tiles in the grid nearest to the shape of an
 // image, a class token, layers whose halves are scaled by vectors, four patches put together by a
 // pixel shuffle. Names of OpenGVLab's configuration_intern_vit.py and modeling_internvl_chat.py.
-#include "workloads/base/limits.h"
 #include "workloads/models/vision/tower_reader.h"
 
 namespace orrery {
@@ -37,10 +36,8 @@ void build_intern_vit(TowerSource& source, VisionTower& tower) {
   if (vision.flag("qk_normalization", true)) tower.qk_norm = tower.width();
   tower.layer_scales = true;
   const std::int64_t merged = 4 * tower.hidden, hidden = source.model.hidden;
-  Projector projector{"projector", {projector_norm(4, merged, true)}};
-  for (const ProjectorStep& step : projector_mlp(4, merged, hidden, hidden, true))
-    projector.steps.push_back(step);
-  tower.projectors = {std::move(projector)};
+  tower.projectors = {{"projector", projector_mlp(4, merged, hidden, hidden, true,
+                                                  {projector_norm(4, merged, true)})}};
 }
 
 const RegisterTower kInternVit({"internvl_chat"}, build_intern_vit);

@@ -2,7 +2,6 @@
 // Llama 4's tower: tiles with a class token, four patches put together by a pixel shuffle, an MLP
 // and one more matrix. Names and defaults of transformers' Llama4VisionConfig, and
 // modeling_llama4.py; at most 16 tiles (preprocessor_config.json: max_patches).
-#include "workloads/base/limits.h"
 #include "workloads/models/vision/tower_reader.h"
 
 namespace orrery {

@@ -3,7 +3,6 @@
 // learned positions that are interpolated, 2D rotary ones besides, patches merged 2 x 2. Names and
 // defaults of Moonshot's configuration_kimi_vl.py, _kimi_k25.py and _kimi_k3.py, limits of patches
 // of their preprocessor_config.json.
-#include "workloads/base/limits.h"
 #include "workloads/models/vision/tower_reader.h"
 
 namespace orrery {
@@ -29,15 +28,10 @@ void read_moon_vit(FieldReader& vision, std::int64_t most_patches, VisionTower& 
   tower.rule = {.fit = ImageFit::kPatchLimit, .most = most_patches, .longest = 512};
 }
 
-std::vector<ProjectorStep> moon_products(const VisionTower& tower, std::int64_t out, bool bias) {
-  const std::int64_t merged = tower.merge * tower.merge;
-  return projector_mlp(merged, merged * tower.hidden, merged * tower.hidden, out, bias);
-}
-
 Projector patch_merger(const VisionTower& tower, std::int64_t out) {
-  Projector merger{"projector", {projector_norm(1, tower.hidden, true)}};
-  for (const ProjectorStep& step : moon_products(tower, out, true)) merger.steps.push_back(step);
-  return merger;
+  const std::int64_t merged = tower.merge * tower.merge, width = merged * tower.hidden;
+  return {"projector",
+          projector_mlp(merged, width, width, out, true, {projector_norm(1, tower.hidden, true)})};
 }
 
 void build_kimi_vl(TowerSource& source, VisionTower& tower) {
@@ -66,8 +60,9 @@ void build_kimi_k3_vision(TowerSource& source, VisionTower& tower) {
   if (kind != "patchmergerv2")
     source.vision.unsupported("mm_projector_type '" + kind + "' is not modelled");
   const std::int64_t hidden = source.model.hidden;
-  Projector merger{"projector", moon_products(tower, hidden, false)};
-  merger.steps.push_back(projector_norm(tower.merge * tower.merge, hidden, false));
+  const std::int64_t merged = tower.merge * tower.merge, width = merged * tower.hidden;
+  Projector merger{"projector", projector_mlp(merged, width, width, hidden, false)};
+  merger.steps.push_back(projector_norm(merged, hidden, false));
   tower.projectors = {std::move(merger)};
 }
 

@@ -2,7 +2,6 @@
 // Pixtral's tower (arXiv 2410.07073): sizes of an image's own, 2D rotary positions, no biases, a
 // token behind each row. Mistral Small 3.1 and later merge 2 x 2 patches. Names and defaults of
 // transformers' configuration_pixtral.py and modeling_mistral3.py.
-#include "workloads/base/limits.h"
 #include "workloads/models/vision/tower_reader.h"
 
 namespace orrery {
@@ -13,12 +12,10 @@ void build_mistral3_vision(TowerSource& source, VisionTower& tower) {
   tower.merge = source.wrapper.size_of_class({"spatial_merge_size"}, tower_limits::kMerge, 2);
   const std::int64_t merged = tower.merge * tower.merge, hidden = source.model.hidden;
   const bool bias = source.wrapper.flag("multimodal_projector_bias", false);
-  Projector projector{"projector",
-                      {projector_norm(1, tower.hidden, false),
-                       projector_product(merged, merged * tower.hidden, tower.hidden, false)}};
-  for (const ProjectorStep& step : projector_mlp(merged, tower.hidden, hidden, hidden, bias))
-    projector.steps.push_back(step);
-  tower.projectors = {std::move(projector)};
+  tower.projectors = {{"projector", projector_mlp(merged, tower.hidden, hidden, hidden, bias,
+                                                  {projector_norm(1, tower.hidden, false),
+                                                   projector_product(merged, merged * tower.hidden,
+                                                                     tower.hidden, false)})}};
 }
 
 const RegisterTower kMistral3Tower({"mistral3"}, build_mistral3_vision);

@@ -3,7 +3,6 @@
 // image's own, 2D rotary positions, patches merged 2 x 2. Names and defaults of transformers'
 // configuration_qwen2_vl.py, _qwen2_5_vl.py and _qwen3_vl.py, limits of pixels of the published
 // preprocessor_config.json.
-#include "workloads/base/limits.h"
 #include "workloads/models/vision/tower_reader.h"
 
 namespace orrery {
@@ -20,10 +19,8 @@ void read_qwen_patches(FieldReader& vision, std::int64_t patch, VisionTower& tow
 /// A norm of patches, then two products on merged ones.
 Projector qwen_merger(const VisionTower& tower, bool norm_bias, std::int64_t out) {
   const std::int64_t merged = tower.merge * tower.merge, width = merged * tower.hidden;
-  Projector merger{"merger", {projector_norm(1, tower.hidden, norm_bias)}};
-  for (const ProjectorStep& step : projector_mlp(merged, width, width, out, true))
-    merger.steps.push_back(step);
-  return merger;
+  return {"merger", projector_mlp(merged, width, width, out, true,
+                                  {projector_norm(1, tower.hidden, norm_bias)})};
 }
 
 /// A file's `hidden_size` is the width behind the merger.
@@ -81,13 +78,10 @@ void build_qwen3_vit(TowerSource& source, VisionTower& tower) {
     taps = vision.counts_or_empty("deepstack_visual_indexes", tower.layers - 1);
   else
     vision.note_class_default("deepstack_visual_indexes", "8, 16, 24");
-  for (std::size_t i = 0; i < taps.size(); ++i) {
-    Projector merger{"deepstack merger " + std::to_string(i + 1),
-                     {projector_norm(merged, width, true)}};
-    for (const ProjectorStep& step : projector_mlp(merged, width, width, out, true))
-      merger.steps.push_back(step);
-    tower.projectors.push_back(std::move(merger));
-  }
+  for (std::size_t i = 0; i < taps.size(); ++i)
+    tower.projectors.push_back(
+        {"deepstack merger " + std::to_string(i + 1),
+         projector_mlp(merged, width, width, out, true, {projector_norm(merged, width, true)})});
 }
 
 const RegisterTower kQwen2Vit({"qwen2_vl"}, build_qwen2_vit);

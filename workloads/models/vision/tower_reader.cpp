@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/models/vision/tower_reader.h"
 
-#include <map>
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/fields/json_fields.h"
 
 namespace orrery {
@@ -42,8 +41,8 @@ std::int64_t rough_parameters(const json& vision) {
 void leave_out(LlmConfig& model, const std::string& why, std::int64_t parameters = 0) {
   std::string text = "vision tower left out: the language model alone is modelled; " + why;
   if (parameters > 0)
-    text += "; about " + std::to_string((parameters + 500'000) / 1'000'000) +
-            " M parameters by its width and depth";
+    text += fmt::format("; about {} M parameters by its width and depth",
+                        (parameters + 500'000) / 1'000'000);
   model.warnings.push_back(std::move(text));
 }
 
@@ -58,7 +57,7 @@ VisionTower built(const json& configuration, const std::string& origin, const ch
   if (tower.layers_run == 0) tower.layers_run = tower.layers;
   for (const FieldReader* reader : {&*vision, &wrapper})
     if (const std::string given = reader->class_defaults(); !given.empty())
-      model.warnings.push_back(std::string(key) + ": " + given);
+      model.warnings.push_back(fmt::format("{}: {}", key, given));
   return tower;
 }
 
@@ -77,19 +76,19 @@ void read_tower_sizes(FieldReader& vision, const TowerSizes& defaults, VisionTow
   tower.intermediate = read({"intermediate_size", "vt_intermediate_size"},
                             llm_limits::kIntermediate, defaults.intermediate);
   const std::int64_t width = vision.size_or({"qkv_hidden_size"}, llm_limits::kHidden, tower.hidden);
-  if (!vision.has("head_dim") && width % tower.heads != 0)
-    vision.invalid(
-        "num_attention_heads",
-        std::to_string(tower.heads) + " does not divide the width " + std::to_string(width));
+  if (!vision.has("head_dim"))
+    vision.require_divides_width("num_attention_heads", tower.heads, width);
   tower.head_dim = vision.size_or({"head_dim"}, llm_limits::kHeadDim, width / tower.heads);
 }
 
 std::vector<ProjectorStep> projector_mlp(std::int64_t merged, std::int64_t in, std::int64_t middle,
-                                         std::int64_t out, bool bias) {
+                                         std::int64_t out, bool bias,
+                                         std::vector<ProjectorStep> before) {
   using Kind = ProjectorStep::Kind;
-  return {{Kind::kProduct, merged, in, middle, bias, true, TowerSplit::kColumns},
-          {Kind::kFunction, merged, middle, middle, false, true, TowerSplit::kColumns},
-          {Kind::kProduct, merged, middle, out, bias, true, TowerSplit::kRows}};
+  before.push_back({Kind::kProduct, merged, in, middle, bias, true, TowerSplit::kColumns});
+  before.push_back({Kind::kFunction, merged, middle, middle, false, true, TowerSplit::kColumns});
+  before.push_back({Kind::kProduct, merged, middle, out, bias, true, TowerSplit::kRows});
+  return before;
 }
 
 ProjectorStep projector_product(std::int64_t merged, std::int64_t in, std::int64_t out, bool bias) {

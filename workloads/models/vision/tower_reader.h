@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/config/registry.h"
+#include "workloads/base/limits.h"
 #include "workloads/models/fields/field_reader.h"
 #include "workloads/models/llm_config.h"
 
@@ -44,9 +45,11 @@ struct TowerSizes {
 /// Layers, width, heads and the width of MLPs, under the names that towers have for them.
 void read_tower_sizes(FieldReader& vision, const TowerSizes& defaults, VisionTower& tower);
 
-/// Two products with a function between them, of which the group shares the columns and the rows.
+/// Two products with a function between them, of which the group shares the columns and the rows,
+/// behind the steps `before`.
 std::vector<ProjectorStep> projector_mlp(std::int64_t merged, std::int64_t in, std::int64_t middle,
-                                         std::int64_t out, bool bias);
+                                         std::int64_t out, bool bias,
+                                         std::vector<ProjectorStep> before = {});
 /// A product that every rank has whole.
 ProjectorStep projector_product(std::int64_t merged, std::int64_t in, std::int64_t out, bool bias);
 ProjectorStep projector_norm(std::int64_t merged, std::int64_t width, bool bias,

@@ -23,22 +23,20 @@ struct CausalConvolution final : OperatorConfig, RecurrentTokens {
   std::int64_t channels = 0, taps = 4;
   bool update = false;
 
-  static const config::Schema<CausalConvolution>& schema();
+  static const config::Schema<CausalConvolution>& schema() {
+    using C = CausalConvolution;
+    using config::between;
+    static const auto schema =
+        recurrent_schema<C>("causal_convolution",
+                            "short convolution over tokens, channel by channel", kChunkTokens)
+            .required("channels", &C::channels, "number of channels",
+                      between(1, llm_limits::kHidden * std::int64_t{8}))
+            .optional("taps", &C::taps, "tokens that each result sees, itself included",
+                      between(1, 1024))
+            .optional("update", &C::update, "earlier inputs are read from a state and kept there");
+    return schema;
+  }
 };
-
-const config::Schema<CausalConvolution>& CausalConvolution::schema() {
-  using C = CausalConvolution;
-  using config::between;
-  static const auto schema =
-      recurrent_schema<C>("causal_convolution", "short convolution over tokens, channel by channel",
-                          kChunkTokens)
-          .required("channels", &C::channels, "number of channels",
-                    between(1, llm_limits::kHidden * std::int64_t{8}))
-          .optional("taps", &C::taps, "tokens that each result sees, itself included",
-                    between(1, 1024))
-          .optional("update", &C::update, "earlier inputs are read from a state and kept there");
-  return schema;
-}
 
 const RegisterOperator<CausalConvolution> registered_causal_convolution(
     "causal_convolution", "short convolution over tokens, channel by channel");

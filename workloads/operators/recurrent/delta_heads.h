@@ -36,15 +36,11 @@ struct DeltaHeads {
   }
 };
 
-namespace config {
-
 template <>
-struct EnumNames<DeltaDecays> {
+struct config::EnumNames<DeltaDecays> {
   static constexpr std::pair<DeltaDecays, const char*> values[] = {
       {DeltaDecays::kHead, "head"}, {DeltaDecays::kColumn, "column"}};
 };
-
-}  // namespace config
 
 /// Keys of a struct with RecurrentTokens and DeltaHeads among its bases.
 template <class T>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/layers/recurrent/delta_net_kernels.h"
 #include "workloads/layers/recurrent/kimi_delta_kernels.h"
 #include "workloads/operators/recurrent/delta_heads.h"
 #include "workloads/ops/kernels.h"
@@ -24,17 +23,15 @@ struct DeltaRule final : OperatorConfig, RecurrentTokens, DeltaHeads {
 
   bool unit = false;
 
-  static const config::Schema<DeltaRule>& schema();
+  static const config::Schema<DeltaRule>& schema() {
+    static const auto schema =
+        delta_schema<DeltaRule>("delta_rule", "chunks of a gated delta network over prompts",
+                                kChunkTokens)
+            .optional("unit_keys", &DeltaRule::unit, "queries and keys are normalised first")
+            .check([](const DeltaRule& d) { return d.fault(); }, "key_heads");
+    return schema;
+  }
 };
-
-const config::Schema<DeltaRule>& DeltaRule::schema() {
-  static const auto schema =
-      delta_schema<DeltaRule>("delta_rule", "chunks of a gated delta network over prompts",
-                              kChunkTokens)
-          .optional("unit_keys", &DeltaRule::unit, "queries and keys are normalised first")
-          .check([](const DeltaRule& d) { return d.fault(); }, "key_heads");
-  return schema;
-}
 
 const RegisterOperator<DeltaRule> registered_delta_rule(
     "delta_rule", "chunks of a gated delta network over prompts");

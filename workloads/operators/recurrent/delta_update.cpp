@@ -19,17 +19,15 @@ struct DeltaUpdate final : OperatorConfig, RecurrentTokens, DeltaHeads {
 
   StateFormat state = StateFormat::kFp32;
 
-  static const config::Schema<DeltaUpdate>& schema();
+  static const config::Schema<DeltaUpdate>& schema() {
+    static const auto schema =
+        delta_schema<DeltaUpdate>(
+            "delta_update", "states of a gated delta network, updated by new tokens", kNewTokens)
+            .optional("state_precision", &DeltaUpdate::state, kStateFormatHelp)
+            .check([](const DeltaUpdate& d) { return d.fault(); }, "key_heads");
+    return schema;
+  }
 };
-
-const config::Schema<DeltaUpdate>& DeltaUpdate::schema() {
-  static const auto schema =
-      delta_schema<DeltaUpdate>(
-          "delta_update", "states of a gated delta network, updated by new tokens", kNewTokens)
-          .optional("state_precision", &DeltaUpdate::state, kStateFormatHelp)
-          .check([](const DeltaUpdate& d) { return d.fault(); }, "key_heads");
-  return schema;
-}
 
 const RegisterOperator<DeltaUpdate> registered_delta_update(
     "delta_update", "states of a gated delta network, updated by new tokens");

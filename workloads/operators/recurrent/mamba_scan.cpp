@@ -17,16 +17,14 @@ struct MambaScan final : OperatorConfig, RecurrentTokens, MambaHeads {
     return all;
   }
 
-  static const config::Schema<MambaScan>& schema();
+  static const config::Schema<MambaScan>& schema() {
+    static const auto schema =
+        mamba_schema<MambaScan>("mamba_scan", "chunks of a Mamba-2 over prompts", kChunkTokens)
+            .optional("chunk", static_cast<std::int64_t MambaScan::*>(&MambaHeads::chunk),
+                      "tokens that products work on", config::between(1, 65536));
+    return schema;
+  }
 };
-
-const config::Schema<MambaScan>& MambaScan::schema() {
-  static const auto schema =
-      mamba_schema<MambaScan>("mamba_scan", "chunks of a Mamba-2 over prompts", kChunkTokens)
-          .optional("chunk", static_cast<std::int64_t MambaScan::*>(&MambaHeads::chunk),
-                    "tokens that products work on", config::between(1, 65536));
-  return schema;
-}
 
 const RegisterOperator<MambaScan> registered_mamba_scan("mamba_scan",
                                                         "chunks of a Mamba-2 over prompts");

@@ -16,16 +16,14 @@ struct MambaUpdate final : OperatorConfig, RecurrentTokens, MambaHeads {
 
   StateFormat kept = StateFormat::kFp32;
 
-  static const config::Schema<MambaUpdate>& schema();
+  static const config::Schema<MambaUpdate>& schema() {
+    static const auto schema =
+        mamba_schema<MambaUpdate>("mamba_update", "states of a Mamba-2, updated by new tokens",
+                                  kNewTokens)
+            .optional("state_precision", &MambaUpdate::kept, kStateFormatHelp);
+    return schema;
+  }
 };
-
-const config::Schema<MambaUpdate>& MambaUpdate::schema() {
-  static const auto schema =
-      mamba_schema<MambaUpdate>("mamba_update", "states of a Mamba-2, updated by new tokens",
-                                kNewTokens)
-          .optional("state_precision", &MambaUpdate::kept, kStateFormatHelp);
-  return schema;
-}
 
 const RegisterOperator<MambaUpdate> registered_mamba_update(
     "mamba_update", "states of a Mamba-2, updated by new tokens");

@@ -15,13 +15,10 @@ inline constexpr const char* kStateFormatHelp = "number format of the states";
 
 inline double state_bytes(StateFormat format) { return format == StateFormat::kFp32 ? 4 : 2; }
 
-namespace config {
-
 template <>
-struct EnumNames<StateFormat> {
+struct config::EnumNames<StateFormat> {
   static constexpr std::pair<StateFormat, const char*> values[] = {{StateFormat::kFp32, "fp32"},
                                                                    {StateFormat::kBf16, "bf16"}};
 };
 
-}  // namespace config
 }  // namespace orrery

@@ -4,12 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/attention/context_parallel.h"
-#include "workloads/layers/layers.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/rank_parameters.h"
 #include "workloads/models/encoder_alone.h"
@@ -90,11 +87,6 @@ double cache_bytes(const LayerTask& task) {
          real(sequences) * cache.state_bytes;
 }
 
-LayerRange stage_layers(const LlmConfig& model, const InferenceConfig& config, int stage) {
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel);
-  return ranges[static_cast<std::size_t>(stage)].front();
-}
-
 MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config, int stage) {
   const RankWork work = rank_work(model, config);
   const RankParameters p = stage_parameters(model, config.parallel, stage);
@@ -105,9 +97,9 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
                       saved_weight_bytes(model, config.parallel, stage, work));
   if (config.lora)
     use.weights += adapter_bytes(model, config, stage) * real(config.lora->max_loras);
-  const LayerRange range = stage_layers(model, config, stage);
-  for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-    const LayerTask task{model, model.layers[static_cast<std::size_t>(i)], work};
+  const LayerRange range = layers_of_stage(model.layer_count(), config.parallel, stage);
+  for (std::int64_t i = range.first; i < range.end(); ++i) {
+    const LayerTask task{model, model.layer(i), work};
     use.kv_cache += Bytes(cache_bytes(task));
     use.working = std::max(use.working, Bytes(inference_working(task) + gathered_bytes(task)));
   }
@@ -125,27 +117,27 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
 
 StateMemory state_memory(const LlmConfig& model, const InferenceConfig& config, int stage) {
   const RankWork work = rank_work(model, config);
-  const LayerRange range = stage_layers(model, config, stage);
+  const LayerRange range = layers_of_stage(model.layer_count(), config.parallel, stage);
   StateMemory memory;
   for (std::int64_t i = 0; i < model.layer_count(); ++i) {
-    const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
+    const LayerConfig& layer = model.layer(i);
     const Mixer* mixer = mixer_of(model, layer);
     if (mixer == nullptr) continue;
     const SequenceCache cache = mixer->cache(model, layer, work.split.tp);
     const Bytes states(cache.state_bytes);
     memory.largest = std::max(memory.largest, states);
     memory.token = std::max(memory.token, Bytes(token_bytes(cache, work)));
-    if (i >= range.first && i < range.first + range.count) memory.sequence += states;
+    if (range.holds(i)) memory.sequence += states;
   }
   return memory;
 }
 
 Bytes adapter_bytes(const LlmConfig& model, const InferenceConfig& config, int stage) {
   const RankWork work = rank_work(config);
-  const LayerRange range = stage_layers(model, config, stage);
+  const LayerRange range = layers_of_stage(model.layer_count(), config.parallel, stage);
   Bytes bytes;
-  for (std::int64_t i = range.first; i < range.first + range.count; ++i)
-    bytes += layer_adapter_bytes(model, model.layers[static_cast<std::size_t>(i)], work);
+  for (std::int64_t i = range.first; i < range.end(); ++i)
+    bytes += layer_adapter_bytes(model, model.layer(i), work);
   return bytes;
 }
 
@@ -155,16 +147,13 @@ std::vector<MemoryUse> inference_memory(const LlmConfig& model, const InferenceC
   if (config.expert_routing) held.moe.redundant = config.expert_routing->redundant_experts;
   std::vector<MemoryUse> stages;
   stages.reserve(static_cast<std::size_t>(config.parallel.pp));
-  for (int stage = 0; stage < config.parallel.pp; ++stage) {
+  for (int stage = 0; stage < config.parallel.pp; ++stage)
     stages.push_back(inference_stage(held, config, stage));
-  }
   return stages;
 }
 
 const MemoryUse& worst_stage(const std::vector<MemoryUse>& stages) {
-  return *std::max_element(
-      stages.begin(), stages.end(),
-      [](const MemoryUse& a, const MemoryUse& b) { return a.total() < b.total(); });
+  return *std::ranges::max_element(stages, {}, &MemoryUse::total);
 }
 
 }  // namespace orrery

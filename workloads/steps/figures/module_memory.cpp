@@ -2,20 +2,17 @@
 #include "workloads/steps/figures/module_memory.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/layers/rank_parameters.h"
 #include "workloads/steps/training/pieces.h"
-#include "workloads/steps/training/replica_sync.h"
 #include "workloads/steps/training/sharded_weights.h"
 
 namespace orrery {
 namespace {
-
-constexpr const char* kHeadPart = "head and loss";
 
 using Parts = std::map<std::string, double>;
 
@@ -25,21 +22,11 @@ double total_of(const Parts& parts) {
   return all;
 }
 
+/// The part of a piece that is no layer.
 std::string part_of(Piece::Kind kind) {
-  switch (kind) {
-    case Piece::Kind::kEmbedding:
-    case Piece::Kind::kDecoderEmbedding:
-      return "embedding";
-    case Piece::Kind::kModule:
-      return "MTP";
-    case Piece::Kind::kLayer:
-    case Piece::Kind::kLayerAgain:
-    case Piece::Kind::kEncoderEnd:
-    case Piece::Kind::kHead:
-    case Piece::Kind::kModuleHead:
-      break;
-  }
-  return kHeadPart;
+  using Kind = Piece::Kind;
+  if (kind == Kind::kEmbedding || kind == Kind::kDecoderEmbedding) return "embedding";
+  return kind == Kind::kModule ? "MTP" : "head and loss";
 }
 
 const char* feed_name(const LayerConfig& layer) { return layer.moe ? "experts" : "MLP"; }
@@ -56,7 +43,6 @@ std::string part_of(const std::string& tensor, const LlmConfig& model, const Lay
   return mixer_name(model, layer);
 }
 
-/// A stage of a step, part by part.
 class StageParts {
  public:
   StageParts(const LlmConfig& model, const TrainingConfig& config, int stage)
@@ -67,17 +53,15 @@ class StageParts {
 
   std::map<std::string, RankParameters> parameters() const {
     std::map<std::string, RankParameters> parts;
-    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
-      for (const Piece& piece : pieces_.of({stage_, chunk})) {
-        if (piece.kind != Piece::Kind::kLayer) {
-          parts[part_of(piece.kind)] += pieces_.held(piece, stage_);
-          continue;
-        }
-        const LayerConfig& layer = pieces_.layer(piece);
-        const LayerHalves halves = layer_halves(model_, layer, config_.parallel);
-        parts[mixer_name(model_, layer)] += halves.attention;
-        parts[feed_name(layer)] += halves.feed;
+    for (const Piece& piece : pieces_.of_stage(stage_)) {
+      if (piece.kind != Piece::Kind::kLayer) {
+        parts[part_of(piece.kind)] += pieces_.held(piece, stage_);
+        continue;
       }
+      const LayerConfig& layer = pieces_.layer(piece);
+      const LayerHalves halves = layer_halves(model_, layer, config_.parallel);
+      parts[mixer_name(model_, layer)] += halves.attention;
+      parts[feed_name(layer)] += halves.feed;
     }
     return parts;
   }
@@ -163,9 +147,7 @@ std::vector<ModuleMemory> module_memory(const LlmConfig& model, const TrainingCo
   const auto bytes = [](const ModuleMemory& row) {
     return (row.weights + row.gradients + row.optimizer + row.activations).base();
   };
-  std::stable_sort(all.begin(), all.end(), [&](const ModuleMemory& a, const ModuleMemory& b) {
-    return bytes(a) > bytes(b);
-  });
+  std::ranges::stable_sort(all, std::greater<>(), bytes);
   return all;
 }
 

@@ -2,8 +2,6 @@
 #include "workloads/steps/figures/statistics.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <string>
 
 #include "sim/graph/executions.h"
 #include "workloads/layers/closed_forms.h"
@@ -78,9 +76,8 @@ ProgramStatistics role_statistics(const Program& program, std::size_t role) {
 
 ProgramStatistics program_statistics(const Program& program) {
   ProgramStatistics statistics;
-  for (std::size_t role = 0; role < program.roles.size(); ++role) {
+  for (std::size_t role = 0; role < program.roles.size(); ++role)
     add_scaled(statistics, role_statistics(program, role), program.roles[role].ranks.size());
-  }
   return statistics;
 }
 
@@ -116,10 +113,9 @@ Flops model_flops(const LlmConfig& model, const InferenceConfig& config) {
                       head_flops(model, static_cast<double>(without_logits));
     flops += one * sequences;
   }
-  if (const TowerWork images = tower_work(model, config); images.images > 0) {
+  if (const TowerWork images = tower_work(model, config); images.images > 0)
     flops += Flops(tower_flops(*model.vision, images.image)) *
              static_cast<double>(images.images * config.parallel.dp);
-  }
   return flops;
 }
 

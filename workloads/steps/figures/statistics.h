@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 
-#include "sim/graph/program.h"
 #include "sim/units/units.h"
 #include "workloads/steps/inference/inference.h"
 #include "workloads/steps/training/training.h"

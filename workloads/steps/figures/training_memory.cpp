@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of training steps (workloads/steps/figures/memory.h).
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -11,19 +13,13 @@
 #include "workloads/base/real.h"
 #include "workloads/layers/layers.h"
 #include "workloads/layers/parts/kept_tensors.h"
-#include "workloads/layers/parts/layer_parts.h"
 #include "workloads/layers/parts/linear.h"
-#include "workloads/layers/rank_parameters.h"
-#include "workloads/ops/kernels.h"
-#include "workloads/plan/stages.h"
 #include "workloads/steps/figures/memory.h"
 #include "workloads/steps/training/backward_update.h"
 #include "workloads/steps/training/memory/kept_messages.h"
 #include "workloads/steps/training/memory/reserved_memory.h"
 #include "workloads/steps/training/optimizer_step.h"
 #include "workloads/steps/training/pass_blocks.h"
-#include "workloads/steps/training/pieces.h"
-#include "workloads/steps/training/replica_sync.h"
 #include "workloads/steps/training/sharded_weights.h"
 
 namespace orrery {
@@ -94,31 +90,25 @@ class PassMemory {
  private:
   static std::string pass_text(const std::vector<Pass>& passes, std::size_t at) {
     const bool forward = passes[at].kind == Pass::Kind::kForward;
-    return std::string("in the ") + (forward ? "forward" : "backward") + " pass of micro-batch " +
-           std::to_string(passes[at].micro_batch) + ", " + std::to_string(at + 1) + " of " +
-           std::to_string(passes.size()) + " passes";
+    return fmt::format("in the {} pass of micro-batch {}, {} of {} passes",
+                       forward ? "forward" : "backward", passes[at].micro_batch, at + 1,
+                       passes.size());
   }
 
   /// Passes through a layer; most layers of a model are alike.
   struct Layer {
     LayerConfig config;
-    RankWork work;
+    TrainingPasses passes;
     std::map<std::pair<Piece::Kind, Pass::Kind>, MemoryProfile> parts;
-
-    bool is(const LayerConfig& other, const RankWork& done) const {
-      return other == config && done.passes.recompute == work.passes.recompute &&
-             done.passes.input_again == work.passes.input_again &&
-             done.passes.keeps_encoder_output == work.passes.keeps_encoder_output &&
-             done.passes.keeps_sources == work.passes.keeps_sources;
-    }
   };
 
   const MemoryProfile& of_layer(const Piece& piece, Pass::Kind kind) {
     const LayerConfig& config = pieces_.layer(piece);
-    const RankWork work = pieces_.work(piece, work_);
-    auto layer = std::find_if(layers_.begin(), layers_.end(),
-                              [&](const Layer& other) { return other.is(config, work); });
-    if (layer == layers_.end()) layer = layers_.insert(layer, {config, work, {}});
+    const TrainingPasses passes = pieces_.work(piece, work_).passes;
+    auto layer = std::ranges::find_if(layers_, [&](const Layer& other) {
+      return other.config == config && other.passes == passes;
+    });
+    if (layer == layers_.end()) layer = layers_.insert(layer, {config, passes, {}});
     const auto [entry, added] = layer->parts.try_emplace({piece.kind, kind});
     if (added) entry->second = of_piece(piece, kind);
     return entry->second;
@@ -132,16 +122,13 @@ class PassMemory {
   }
 
   MemoryProfile of_piece(const Piece& piece, Pass::Kind kind) const {
-    return kind == Pass::Kind::kForward ? memory_profile(pieces_.forward(piece, work_))
-                                        : of_part(pieces_.backward(piece, work_), kind);
+    return memory_profile(pieces_.steps(piece, kind, work_));
   }
 
   /// A piece with the copies to the host that end beside it, or those from it that begin.
   MemoryProfile with_copies(const Piece& piece, ChunkPlace place, Pass::Kind kind) {
-    const bool layer = piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
-    if (!layer) return of_piece(piece, kind);
-    const LayerRange chunk = pieces_.layers(place);
-    const bool last = piece.index + 1 == chunk.first + chunk.count;
+    if (!piece.is_layer()) return of_piece(piece, kind);
+    const bool last = piece.index + 1 == pieces_.layers(place).end();
     MemoryProfile all;
     if (kind == Pass::Kind::kForward) {
       all.then(of_layer(piece, kind));
@@ -157,17 +144,13 @@ class PassMemory {
     return all;
   }
 
-  std::vector<Piece> pieces(ChunkPlace place, Pass::Kind kind) const {
-    return kind == Pass::Kind::kForward ? pieces_.of(place) : pieces_.backwards(place);
-  }
-
   /// @param first it makes the gradients of its weights, to which later ones add
   MemoryProfile of_pass(ChunkPlace place, Pass::Kind kind, bool first) {
     MemoryProfile all;
     const Bytes buckets = kind == Pass::Kind::kForward ? Bytes() : bucket_buffers(config_);
     all.makes(TensorRole::kWorking, buckets);
     Bytes waiting;  // gradients that are being reduced
-    for (const Piece& piece : pieces(place, kind)) {
+    for (const Piece& piece : pieces_.of_pass(place, kind)) {
       all.then(of_part_of_pass(piece, place, kind, first));
       if (!config_.optimizer_in_backward || !has_weight_gradients(kind) ||
           piece.kind == Piece::Kind::kLayerAgain)
@@ -224,18 +207,13 @@ class PassMemory {
         pairs_.try_emplace({stage, first.chunk, first.kind, second.chunk, second.kind});
     if (!added) return entry->second;
     const ChunkPlace ahead{stage, first.chunk}, behind{stage, second.chunk};
-    const std::vector<Piece> makes = pieces(ahead, first.kind);
-    const std::vector<Piece> frees = pieces(behind, second.kind);
+    const std::vector<Piece> makes = pieces_.of_pass(ahead, first.kind);
+    const std::vector<Piece> frees = pieces_.of_pass(behind, second.kind);
     for (std::size_t i = 0; i < std::max(makes.size(), frees.size()); ++i) {
       if (i < makes.size()) entry->second.then(with_copies(makes[i], ahead, first.kind));
       if (i < frees.size()) entry->second.then(with_copies(frees[i], behind, second.kind));
     }
     return entry->second;
-  }
-
-  static MemoryProfile of_part(const StepList& backward, Pass::Kind kind) {
-    if (kind == Pass::Kind::kBackward) return memory_profile(backward);
-    return memory_profile(backward.part(kind == Pass::Kind::kWeightGradient));
   }
 
   const LlmConfig& model_;
@@ -279,12 +257,10 @@ MemoryUse training_states(const LlmConfig& model, const TrainingConfig& config, 
 Bytes widened_weights(const LlmConfig& model, const TrainingConfig& config, int stage) {
   if (!config.lora || config.lora->base == FrozenFormat::kAsTrained) return {};
   const RankWork work = rank_work(model, config);
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement_of(config));
   Bytes largest;
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage)))
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i)
-      largest = std::max(largest,
-                         widening_bytes({model, model.layers[static_cast<std::size_t>(i)], work}));
+  for (const std::int64_t i :
+       layers_of_stage(model.layer_count(), config.parallel, placement_of(config), stage))
+    largest = std::max(largest, widening_bytes({model, model.layer(i), work}));
   return largest;
 }
 
@@ -310,7 +286,7 @@ std::vector<MemoryUse> training_memory(const LlmConfig& model, const TrainingCon
                   widened_weights(trained, config, stage);
     use.logits = step.at_peak(TensorRole::kLogits);
     if (memory.makes_gradients()) use.gradients = step.at_peak(TensorRole::kGradient);
-    use.when = "on stage " + std::to_string(stage) + " " + fullest;
+    use.when = fmt::format("on stage {} {}", stage, fullest);
     stages.push_back(use);
   }
   return stages;

@@ -36,11 +36,10 @@ const config::Schema<MixedBatch>& MixedBatch::schema() {
       config::Schema<MixedBatch>("mixed", "pieces of prompts beside decodes in one step")
           .optional("chunks", &MixedBatch::chunks, "prompts, or pieces of prompts")
           .optional("decodes", &MixedBatch::decodes, "sequences that decode")
-          .optional(
-              "queries", &MixedBatch::queries,
-              "new tokens of each sequence that decodes: the next one, and draft tokens that are "
-              "verified beside it",
-              between(1, 64));
+          .optional("queries", &MixedBatch::queries,
+                    "new tokens of each sequence that decodes: the next one, and draft tokens that "
+                    "are verified beside it",
+                    between(1, 64));
   return schema;
 }
 

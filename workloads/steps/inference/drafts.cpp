@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/inference/drafts.h"
 
-#include <utility>
-
 #include "workloads/layers/layers.h"
 #include "workloads/steps/inference/two_batches.h"
 

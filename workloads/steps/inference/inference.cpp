@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/inference/inference.h"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <string>
 #include <utility>
@@ -40,20 +42,19 @@ struct LayersInTurn {
 
 LayersInTurn layers_in_turn(const LlmConfig& model, const StepWork& work, LayerRange range) {
   const auto name = [](std::int64_t i) { return "layer " + std::to_string(i) + " "; };
-  const auto layer = [&](std::int64_t i) -> const LayerConfig& {
-    return model.layers[static_cast<std::size_t>(i)];
-  };
+  const LayerConfig& first = model.layer(range.first);
   LayersInTurn all;
-  if (work.halves.empty() || !layer(range.first).moe) {
-    all.steps.append(layer_forward(model, layer(range.first), work.whole), name(range.first));
+  if (work.halves.empty() || !first.moe) {
+    all.steps.append(layer_forward(model, first, work.whole), name(range.first));
     return all;
   }
-  while (all.count < range.count && layer(range.first + all.count).moe) ++all.count;
+  while (all.count < range.count && model.layer(range.first + all.count).moe) ++all.count;
   std::array<StepList, 2> chains;
   for (std::size_t half = 0; half < chains.size(); ++half) {
     const std::string which = half == 0 ? "first " : "second ";
     for (std::int64_t i = range.first; i < range.first + all.count; ++i)
-      chains.at(half).append(layer_forward(model, layer(i), work.halves[half]), name(i) + which);
+      chains.at(half).append(layer_forward(model, model.layer(i), work.halves[half]),
+                             name(i) + which);
   }
   all.steps = StepList::alternating(chains[0], chains[1], merge_batches(model, work.whole));
   return all;
@@ -64,8 +65,7 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
   const RankWork& work = step.whole;
   const ParallelConfig& parallel = program.mesh().parallel();
   const int last = parallel.pp - 1;
-  const LayerRange layers =
-      layer_ranges(model.layer_count(), parallel)[static_cast<std::size_t>(stage)].front();
+  const LayerRange layers = layers_of_stage(model.layer_count(), parallel, stage);
   const auto message = [&](std::int64_t next_layer) {
     return Bytes(static_cast<double>(work.row_tokens() * model.hidden) *
                  residual_copies(model, next_layer) * activation_bytes(work.formats.precision));
@@ -89,13 +89,12 @@ BlockId stage_block(ProgramBuilder& program, const LlmConfig& model, const StepW
     block.append("", hidden_gather(model, work));
     block.append("", head_forward(model, work));
     int draft = 0;
-    for (const StepList& pass : step.drafts)
-      block.append("draft " + std::to_string(++draft) + " ", pass);
+    for (const StepList& pass : step.drafts) block.append(fmt::format("draft {} ", ++draft), pass);
   } else {
-    block.send(program.message("forward", stage, stage + 1, message(layers.first + layers.count)),
+    block.send(program.message("forward", stage, stage + 1, message(layers.end())),
                kSendForwardStream);
   }
-  return block.finish(std::string(to_string(work.batch.phase)) + " " + std::to_string(stage));
+  return block.finish(fmt::format("{} {}", to_string(work.batch.phase), stage));
 }
 
 /// All decodes of a batch: attention is one kernel, whatever their contexts.
@@ -114,14 +113,8 @@ AttentionPart decode_part(const MixedBatch& batch) {
 
 std::vector<AttentionPart> parts_of(const MixedBatch& batch) {
   std::vector<AttentionPart> parts;
-  for (const PrefillChunk& chunk : batch.chunks) {
-    parts.push_back({Phase::kPrefill,
-                     chunk.count,
-                     chunk.tokens,
-                     chunk.context + chunk.tokens,
-                     {},
-                     chunk.samples});
-  }
+  for (const auto& [tokens, context, count, samples] : batch.chunks)
+    parts.push_back({Phase::kPrefill, count, tokens, context + tokens, {}, samples});
   if (!batch.decodes.empty()) parts.push_back(decode_part(batch));
   return parts;
 }
@@ -161,17 +154,15 @@ void share_tokens(RankWork& work) {
 
 void require_batch(const LlmConfig& model, const MixedBatch& batch) {
   require(!batch.empty(), "mixed", "a mixed step needs mixed.chunks or mixed.decodes");
-  for (const PrefillChunk& chunk : batch.chunks) {
+  for (const PrefillChunk& chunk : batch.chunks)
     require(chunk.tokens > 0 && chunk.context >= 0 && chunk.count > 0, "mixed.chunks",
             "tokens and count must be at least 1, context at least 0");
-  }
-  for (const DecodeGroup& group : batch.decodes) {
+  for (const DecodeGroup& group : batch.decodes)
     require(group.context >= 0 && group.count > 0, "mixed.decodes",
             "count must be at least 1, context at least 0");
-  }
   require(model.positions == 0 || batch.longest() <= model.positions, "mixed",
-          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
-              std::to_string(batch.longest()));
+          fmt::format("model '{}' has {} positions, got {}", model.name, model.positions,
+                      batch.longest()));
 }
 
 void require_decoder(const LlmConfig& model, const InferenceConfig& config) {
@@ -210,25 +201,9 @@ void require_sequences(const LlmConfig& model, const InferenceConfig& config) {
   const std::int64_t context = rank_work(config).batch.context;
   require(model.positions == 0 || context <= model.positions,
           config.phase == Phase::kDecode ? "kv_length" : "batch.sequence",
-          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
-              std::to_string(context),
+          fmt::format("model '{}' has {} positions, got {}", model.name, model.positions, context),
           {std::to_string(model.positions - (config.phase == Phase::kDecode ? 1 : 0)), {}});
 }
-
-}  // namespace
-
-std::int64_t step_tokens(const InferenceConfig& config) {
-  switch (config.phase) {
-    case Phase::kMixed:
-      return config.batch.tokens();
-    case Phase::kPrefill:
-      return config.micro_batch * config.sequence;
-    default:
-      return config.micro_batch;
-  }
-}
-
-namespace {
 
 /// Prompts that begin in the step: their images stand in front.
 std::int64_t begun(const InferenceConfig& config) {
@@ -241,6 +216,11 @@ std::int64_t begun(const InferenceConfig& config) {
 }
 
 }  // namespace
+
+std::int64_t step_tokens(const InferenceConfig& config) {
+  if (config.phase == Phase::kMixed) return config.batch.tokens();
+  return config.micro_batch * (config.phase == Phase::kPrefill ? config.sequence : 1);
+}
 
 TowerWork tower_work(const LlmConfig& model, const InferenceConfig& config) {
   TowerWork work;
@@ -337,9 +317,8 @@ Program build_inference(const LlmConfig& model, const InferenceConfig& config) {
   ProgramBuilder program(config.parallel);
   std::vector<std::vector<BlockId>> calls;
   calls.reserve(static_cast<std::size_t>(config.parallel.pp));
-  for (int stage = 0; stage < config.parallel.pp; ++stage) {
+  for (int stage = 0; stage < config.parallel.pp; ++stage)
     calls.push_back({stage_block(program, model, work, stage)});
-  }
   return program.finish(std::move(calls));
 }
 

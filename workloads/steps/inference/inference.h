@@ -6,13 +6,9 @@
 #include <optional>
 
 #include "sim/graph/program.h"
-#include "sim/serving/kernel_rules.h"
 #include "workloads/layers/experts/expert_routing_config.h"
-#include "workloads/layers/parts/lora.h"
 #include "workloads/layers/parts/rank_work.h"
 #include "workloads/layers/vision/tower_steps.h"
-#include "workloads/models/llm_config.h"
-#include "workloads/plan/parallel_config.h"
 #include "workloads/steps/inference/batch.h"
 
 namespace orrery {

@@ -2,7 +2,6 @@
 #include "workloads/steps/inference/two_batches.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "workloads/base/require.h"
@@ -85,8 +84,7 @@ InferenceConfig half_step(InferenceConfig config, const MixedBatch& half) {
 
 Kernel merge_batches(const LlmConfig& model, const RankWork& work) {
   const double bytes = 2 * activation_bytes(work.formats.precision);
-  return stream("merge batches", KernelClass::kElementwise, work.tokens(), model.hidden,
-                {bytes, bytes, 0});
+  return elementwise("merge batches", work.tokens(), model.hidden, {bytes, bytes, 0});
 }
 
 void require_two_batches(const LlmConfig& model, const InferenceConfig& config) {

@@ -22,7 +22,6 @@ MixedBatch batch_of(const InferenceConfig& config);
 /// in two pieces if need be.
 std::array<MixedBatch, 2> halves(const MixedBatch& batch);
 
-/// The step of one of two batches.
 InferenceConfig half_step(InferenceConfig config, const MixedBatch& half);
 
 /// Puts hidden states and residuals of both batches one behind the other.

@@ -4,14 +4,10 @@
 // Tensor.register_post_accumulate_grad_hook).
 #pragma once
 
-#include <string>
 #include <vector>
 
-#include "workloads/layers/rank_parameters.h"
-#include "workloads/models/llm_config.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/steps/training/replica_sync.h"
-#include "workloads/steps/training/training.h"
 
 namespace orrery {
 

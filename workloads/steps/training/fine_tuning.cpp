@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/training/fine_tuning.h"
 
-#include <algorithm>
+#include <fmt/core.h>
+
 #include <cmath>
-#include <string>
 
 #include "sim/config/schema.h"
 #include "workloads/base/require.h"
@@ -16,15 +16,27 @@ namespace orrery {
 namespace {
 
 bool has(const std::vector<LoraModule>& modules, LoraModule module) {
-  return std::find(modules.begin(), modules.end(), module) != modules.end();
+  return std::ranges::find(modules, module) != modules.end();
 }
 
 /// Whether a packed matrix is named together with a part.
 bool names_twice(const std::vector<LoraModule>& modules) {
-  return std::any_of(modules.begin(), modules.end(), [&](LoraModule module) {
+  return std::ranges::any_of(modules, [&](LoraModule module) {
     const auto packed = packed_in(module);
     return packed && has(modules, *packed);
   });
+}
+
+/// A table of the vocabulary and, of a head, its bias, without norms and positions beside it.
+RankParameters table(const RankParameters& end) {
+  RankParameters p;
+  p.split = p.sixteen_bit = end.split;
+  p.matrices = 1;
+  return p;
+}
+
+bool saves(const TrainingConfig& config, SavedModule module) {
+  return config.lora && config.lora->saves(module);
 }
 
 }  // namespace
@@ -35,11 +47,11 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
       config::Schema<L>("lora", "adapters that are trained while the model is frozen")
           .optional("rank", &L::rank, "columns between the two matrices of an adapter (dim)",
                     config::between(1, 4096))
-          .optional("target_modules", &L::target_modules,
-                    "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj; q_proj, "
-                    "k_proj, v_proj, gate_proj, up_proj with an adapter of their own; latent "
-                    "attention: q_proj or q_a_proj and q_b_proj, kv_a_proj_with_mqa, kv_b_proj, "
-                    "o_proj")
+          .optional(
+              "target_modules", &L::target_modules,
+              "matrices with adapters: qkv_proj, o_proj, gate_up_proj, down_proj; q_proj, k_proj, "
+              "v_proj, gate_proj, up_proj with an adapter of their own; latent attention: q_proj "
+              "or q_a_proj and q_b_proj, kv_a_proj_with_mqa, kv_b_proj, o_proj")
           .optional("base", &L::base,
                     "how the frozen matrices of layers are stored: as they are trained, int8, nf4 "
                     "(QLoRA), nf4_double (scales in 8 bits), or gptq (groups of 128); products "
@@ -55,8 +67,7 @@ const config::Schema<TrainingLora>& TrainingLora::schema() {
               "adapters that change no matrix",
               [](const L& l) { return !l.target_modules.empty(); }, "target_modules")
           .check(
-              "a packed matrix beside one of its parts, which would have two adapters: name "
-              "either",
+              "a packed matrix beside one of its parts, which would have two adapters: name either",
               [](const L& l) { return !names_twice(l.target_modules); }, "target_modules");
   return schema;
 }
@@ -83,8 +94,7 @@ std::int64_t PackedSamples::equal_samples(std::int64_t sequence) const {
 RankParameters trained_layer(const LlmConfig& model, const LayerConfig& layer,
                              const TrainingConfig& config) {
   if (!config.lora) return layer_parameters(model, layer, config.parallel);
-  const RankWork work = rank_work(config);
-  return adapter_parameters(model, layer, work);
+  return adapter_parameters(model, layer, rank_work(config));
 }
 
 RankParameters trained_stage(const LlmConfig& model, const TrainingConfig& config, int stage) {
@@ -93,29 +103,11 @@ RankParameters trained_stage(const LlmConfig& model, const TrainingConfig& confi
   if (!config.lora)
     return stage_parameters(model, config.parallel, placement, stage, {with_ends, config.mtp});
   RankParameters sum;
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement);
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i)
-      sum += trained_layer(model, model.layers[static_cast<std::size_t>(i)], config);
-  }
+  for (const std::int64_t i :
+       layers_of_stage(model.layer_count(), config.parallel, placement, stage))
+    sum += trained_layer(model, model.layer(i), config);
   return sum += saved_modules(model, config, stage);
 }
-
-namespace {
-
-/// A table of the vocabulary and, of a head, its bias, without norms and positions beside it.
-RankParameters table(const RankParameters& end) {
-  RankParameters p;
-  p.split = p.sixteen_bit = end.split;
-  p.matrices = 1;
-  return p;
-}
-
-bool saves(const TrainingConfig& config, SavedModule module) {
-  return config.lora && config.lora->saves(module);
-}
-
-}  // namespace
 
 bool unties_tables(const TrainingConfig& config) {
   return config.lora && !config.lora->modules_to_save.empty();
@@ -143,8 +135,8 @@ RankParameters saved_modules(const LlmConfig& model, const TrainingConfig& confi
 void require_fine_tuning(const LlmConfig& model, const TrainingConfig& config) {
   const PackedSamples& packed = config.packed;
   require(packed.mean <= config.sequence, {"packed.mean", "packed", "batch.sequence"},
-          "samples of " + std::to_string(packed.mean) + " tokens do not fit into sequences of " +
-              std::to_string(config.sequence));
+          fmt::format("samples of {} tokens do not fit into sequences of {}", packed.mean,
+                      config.sequence));
   require(packed.mean == 0 || (config.flash_attention && config.parallel.cp == 1),
           {"packed", "parallel.cp", "flash_attention"},
           "packed samples need flash_attention: true and parallel.cp: 1");

@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/config/declared.h"
 #include "sim/config/type.h"
 #include "workloads/layers/parts/lora.h"
 #include "workloads/layers/rank_parameters.h"
-#include "workloads/models/llm_config.h"
 
 namespace orrery {
 
@@ -35,8 +33,7 @@ struct TrainingLora {
   static const config::Schema<TrainingLora>& schema();
 
   bool saves(SavedModule module) const {
-    return std::find(modules_to_save.begin(), modules_to_save.end(), module) !=
-           modules_to_save.end();
+    return std::ranges::find(modules_to_save, module) != modules_to_save.end();
   }
 };
 
@@ -71,14 +68,10 @@ RankParameters saved_modules(const LlmConfig& model, const TrainingConfig& confi
 /// @throws config::KeyError for models whose adapters are not known, and samples that do not fit
 void require_fine_tuning(const LlmConfig& model, const TrainingConfig& config);
 
-namespace config {
-
 template <>
-struct EnumNames<SavedModule> {
+struct config::EnumNames<SavedModule> {
   static constexpr std::pair<SavedModule, const char*> values[] = {
       {SavedModule::kEmbedTokens, "embed_tokens"}, {SavedModule::kLmHead, "lm_head"}};
 };
-
-}  // namespace config
 
 }  // namespace orrery

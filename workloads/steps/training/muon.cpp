@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/training/muon.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <functional>
@@ -9,12 +11,9 @@
 #include <utility>
 
 #include "workloads/base/real.h"
-#include "workloads/layers/layers.h"
-#include "workloads/layers/parts/mixer.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/plan/stages.h"
 #include "workloads/steps/training/replica_sync.h"
-#include "workloads/steps/training/training.h"
 
 namespace orrery {
 namespace {
@@ -51,10 +50,9 @@ Matrices stage_matrices(const LlmConfig& model, const TrainingConfig& config, in
     all.insert(all.end(), more.begin(), more.end());
   };
   const Placement placement = placement_of(config);
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement, config.mtp);
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage)))
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i)
-      add(model.layers[static_cast<std::size_t>(i)]);
+  for (const std::int64_t i :
+       layers_of_stage(model.layer_count(), config.parallel, placement, stage, config.mtp))
+    add(model.layer(i));
   if (!placement.holds(stage, module_slice(config.parallel, placement))) return all;
   for (int module = 0; module < config.mtp; ++module) {
     add(model.module_layer());
@@ -70,9 +68,7 @@ Matrices of_experts(Matrices all, bool experts) {
 
 /// The share of the rank that has most elements, of matrices that `ranks` deal out.
 Matrices largest_share(Matrices all, int ranks) {
-  std::stable_sort(all.begin(), all.end(), [](const MuonMatrix& a, const MuonMatrix& b) {
-    return a.elements() > b.elements();
-  });
+  std::ranges::stable_sort(all, std::greater<>(), &MuonMatrix::elements);
   const std::size_t owners = std::min(static_cast<std::size_t>(ranks), all.size());
   std::vector<Matrices> shares(owners);
   using Load = std::pair<double, std::size_t>;
@@ -185,7 +181,7 @@ NewtonSchulz newton_schulz(const MuonMatrix& matrix, MuonTensorMode mode, int ra
 void append_muon(BlockBuilder& block, const Mesh& mesh, const MuonConfig& muon,
                  std::vector<MuonMatrix> matrices, int stage) {
   if (matrices.empty()) return;
-  std::stable_sort(matrices.begin(), matrices.end());
+  std::ranges::stable_sort(matrices);
   // Momentum and Nesterov's step: lerp of two fp32 tensors each.
   block.kernel(update_kernel("muon momentum", matrices, {16, 8, 4}, 2), Category::kOptimizer);
   // Norm, division, cast.
@@ -193,14 +189,14 @@ void append_muon(BlockBuilder& block, const Mesh& mesh, const MuonConfig& muon,
   for (const MuonMatrix& matrix : matrices) {
     const std::string axis = matrix.expert ? "etp" : "tp";
     const int ranks = matrix.expert ? mesh.parallel().etp : mesh.parallel().tp;
-    append_iterations(block, newton_schulz(matrix, muon.tp_mode, ranks), muon.num_ns_steps,
-                      [&](TransferKind kind, double bytes) {
-                        block.collective(
-                            optimizer_transfer("muon " + axis + " " + to_string(kind) + " stage " +
-                                                   std::to_string(stage),
-                                               axis, kind, bytes, mesh.groups({axis}, stage)),
-                            matrix.expert ? kExpertTensorStream : kTensorStream);
-                      });
+    append_iterations(
+        block, newton_schulz(matrix, muon.tp_mode, ranks), muon.num_ns_steps,
+        [&](TransferKind kind, double bytes) {
+          block.collective(
+              optimizer_transfer(fmt::format("muon {} {} stage {}", axis, to_string(kind), stage),
+                                 axis, kind, bytes, mesh.groups({axis}, stage)),
+              matrix.expert ? kExpertTensorStream : kTensorStream);
+        });
   }
   // Cast to fp32 and scaled; weight decay, then the update of the master weights.
   block.kernel(update_kernel("muon update", matrices, {18, 16, 4}, 4), Category::kOptimizer);

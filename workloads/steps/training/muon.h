@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "workloads/layers/parts/mixer.h"
-#include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/steps/training/optimizer/optimizer_config.h"

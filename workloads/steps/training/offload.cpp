@@ -13,10 +13,10 @@ StepList copy_of(const LlmConfig& model, const LayerConfig& layer, RankWork work
   const bool tells = work.passes.tensors;
   work.passes.tensors = true;
   const std::vector<Tensor> kept = layer_forward(model, layer, work).left(TensorRole::kActivation);
-  LayerCollective copy;
-  copy.name = scope == Scope::kHostOut ? "activations to host" : "activations from host";
-  copy.kind = TransferKind::kSendReceive;
-  copy.scope = scope;
+  LayerCollective copy{scope == Scope::kHostOut ? "activations to host" : "activations from host",
+                       TransferKind::kSendReceive,
+                       scope,
+                       {}};
   for (const Tensor& tensor : kept) copy.bytes += tensor.bytes;
   StepList steps;
   if (kept.empty()) return steps;

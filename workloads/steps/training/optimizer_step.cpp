@@ -12,7 +12,6 @@
 #include "workloads/ops/kernels.h"
 #include "workloads/plan/stages.h"
 #include "workloads/steps/training/muon.h"
-#include "workloads/steps/training/replica_sync.h"
 #include "workloads/steps/training/sharded_weights.h"
 
 namespace orrery {
@@ -43,8 +42,7 @@ std::vector<int> table_stages(const LlmConfig& model, const TrainingConfig& conf
   const std::int64_t encoder = model.encoder_layers();
   const auto slices = slice_layers(model.layer_count(), config.parallel, placement, config.mtp);
   for (int slice = 0; encoder > 0 && slice < placement.slices(); ++slice) {
-    const LayerRange& range = slices[static_cast<std::size_t>(slice)];
-    if (range.first <= encoder && encoder < range.first + range.count) add(slice);
+    if (slices[static_cast<std::size_t>(slice)].holds(encoder)) add(slice);
   }
   if (model.tied_embeddings) add(placement.slices() - 1);
   if (config.mtp > 0) add(module_slice(config.parallel, placement));
@@ -56,7 +54,7 @@ void reduce_tables(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
                    const TrainingConfig& config, int stage) {
   if (config.lora) return;  // frozen
   const std::vector<int> stages = table_stages(model, config);
-  if (stages.size() == 1 || std::find(stages.begin(), stages.end(), stage) == stages.end()) return;
+  if (stages.size() == 1 || std::ranges::find(stages, stage) == stages.end()) return;
   const double table = static_cast<double>(embedding_parameters(model, mesh.parallel().tp).split);
   const double kept = has_fresh_gradients(config) ? 1.0 / config.parallel.shards() : 1;
   Transfer transfer = optimizer_transfer(
@@ -115,10 +113,8 @@ double sparse_elements(const LlmConfig& model, const TrainingConfig& config, int
 
 Transfer host_transfer(const std::string& name, HostCopy copy, double bytes,
                        const std::vector<int>& ranks) {
-  Mesh::Groups groups;
-  for (const int rank : ranks) groups.push_back({rank});
-  Transfer transfer =
-      optimizer_transfer(name, "host", TransferKind::kSendReceive, bytes, std::move(groups));
+  Transfer transfer = optimizer_transfer(name, "host", TransferKind::kSendReceive, bytes,
+                                         runs_of(Mesh::Groups{ranks}, 1));
   transfer.host = copy;
   return transfer;
 }
@@ -146,7 +142,7 @@ class HostUpdate {
   }
   /// What follows waits for all weights.
   void end() {
-    if (last_) block_.await(*last_);
+    if (last_) block_.need(*last_);
   }
 
  private:
@@ -163,11 +159,9 @@ class HostUpdate {
 /// Layers of a stage: tensors of which a host has one under way while it updates another.
 std::int64_t host_parts(const LlmConfig& model, const TrainingConfig& config, int stage) {
   if (!config.optimizer_offload.overlap) return 1;
-  std::int64_t layers = 0;
-  const auto ranges =
-      layer_ranges(model.layer_count(), config.parallel, placement_of(config), config.mtp);
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) layers += range.count;
-  return std::max<std::int64_t>(1, layers);
+  const auto layers = layers_of_stage(model.layer_count(), config.parallel, placement_of(config),
+                                      stage, config.mtp);
+  return std::max<std::int64_t>(1, std::ssize(layers));
 }
 
 }  // namespace
@@ -199,11 +193,12 @@ void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
   }
   const double others = update.others - on_host;
   const double paged = part.paged.base();
-  if (paged > 0) {
-    block.collective(
-        host_transfer("paged moments from host", {HostEnd::kHost, false}, paged, mesh.stage(stage)),
-        kHostStream);
-  }
+  const auto copy_paged = [&](const char* name, bool outward) {
+    if (paged > 0)
+      block.collective(host_transfer(name, {HostEnd::kHost, outward}, paged, mesh.stage(stage)),
+                       kHostStream);
+  };
+  copy_paged("paged moments from host", false);
   if (config.optimizer == OptimizerKind::kSgd)
     run(sgd_kernel(others, bytes, states));
   else if (others > 0)
@@ -212,11 +207,7 @@ void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model
     append_muon(block, mesh, config.muon, updated_matrices(model, config, stage), stage);
   if (update.total() > on_host)
     run(weight_cast(update.total() - on_host, config.precision, gradient, states));
-  if (paged > 0) {
-    block.collective(
-        host_transfer("paged moments to host", {HostEnd::kHost, true}, paged, mesh.stage(stage)),
-        kHostStream);
-  }
+  copy_paged("paged moments to host", true);
   if (on_host > 0) run(optimizer_kernel("gradient clearing", on_host, {0, gradient, 0}));
   if (host) host->end();
 }
@@ -271,11 +262,10 @@ void scale_gradients(BlockBuilder& block, const Mesh& mesh, const TrainingConfig
                      const RankParameters& parameters) {
   const double gradient = config.software->gradient_bytes(config.precision);
   // Megatron-LM multiplies gradients by 1 / replicas before it adds them up.
-  if (!has_fresh_gradients(config)) {
+  if (!has_fresh_gradients(config))
     block.kernel(optimizer_kernel("gradient scale", static_cast<double>(parameters.total()),
                                   {gradient, gradient, 1}),
                  Category::kOptimizer);
-  }
   const double kept = has_fresh_gradients(config) ? gradient / config.parallel.shards() : gradient;
   reduce_whole(block, mesh, parameters, kept, stage);
 }
@@ -294,21 +284,17 @@ BlockId optimizer_block(ProgramBuilder& program, const LlmConfig& model,
     append_update(block, mesh, model, config, stage,
                   {stage_update(model, config, stage), paged_moments(config, stage)});
   }
-  // Each weight is read, and what masks leave written along either side.
-  const double pruned = sparse_elements(model, config, stage);
-  const double weight = training_bytes(config.precision);
-  const auto append_pruning = [&] {
-    if (pruned == 0) return;
-    block.kernel(
-        optimizer_kernel("weight pruning", pruned,
-                         {weight, 2 * stored_weight_bytes(config.precision, {.sparse = true}), 4}),
-        Category::kOptimizer);
-  };
   if (!config.software->weight_gather_overlap.value && config.parallel.zero < 3) {
     for (Transfer& transfer : sync.gather(parameters))
       block.collective(std::move(transfer), kDataStream);
   }
-  append_pruning();
+  // Each weight is read, and what masks leave written along either side.
+  const double pruned = sparse_elements(model, config, stage);
+  const double masked = 2 * stored_weight_bytes(config.precision, {.sparse = true});
+  if (pruned > 0)
+    block.kernel(
+        optimizer_kernel("weight pruning", pruned, {training_bytes(config.precision), masked, 4}),
+        Category::kOptimizer);
   append_kept_vectors(block, model, config, parameters);
   return block.finish("optimizer " + std::to_string(stage));
 }

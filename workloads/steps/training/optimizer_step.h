@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "workloads/layers/rank_parameters.h"
-#include "workloads/models/llm_config.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/steps/training/optimizer/update_kernels.h"
 #include "workloads/steps/training/replica_sync.h"
-#include "workloads/steps/training/training.h"
 
 namespace orrery {
 
@@ -21,6 +18,7 @@ struct StageUpdate {
   double others = 0;    ///< elements under Adam, or all under SGD
   double total() const { return matrices + others; }
 };
+
 StageUpdate stage_update(const LlmConfig& model, const TrainingConfig& config, int stage);
 
 /// Paged moments that have gone to the host, and come back for the update.
@@ -42,6 +40,7 @@ struct UpdatePart {
   StageUpdate update;
   Bytes paged;  ///< moments that come from the host and go back
 };
+
 /// From reduced gradients to new weights of some parameters of a stage.
 void append_update(BlockBuilder& block, const Mesh& mesh, const LlmConfig& model,
                    const TrainingConfig& config, int stage, const UpdatePart& part);

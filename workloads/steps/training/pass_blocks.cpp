@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/training/pass_blocks.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <utility>
 
 #include "workloads/layers/parts/linear.h"
-#include "workloads/ops/kernels.h"
 #include "workloads/steps/training/backward_update.h"
 #include "workloads/steps/training/offload.h"
-#include "workloads/steps/training/replica_sync.h"
 #include "workloads/steps/training/sharded_weights.h"
 
 namespace orrery {
@@ -18,29 +18,14 @@ namespace {
 
 bool is_forward(Pass::Kind kind) { return kind == Pass::Kind::kForward; }
 
-const char* name_of(Pass::Kind kind) {
-  switch (kind) {
-    case Pass::Kind::kForward:
-      return "forward";
-    case Pass::Kind::kBackward:
-      return "backward";
-    case Pass::Kind::kInputGradient:
-      return "input gradient";
-    case Pass::Kind::kWeightGradient:
-      break;
-  }
-  return "weight gradient";
-}
-
 std::string block_name(ChunkPlace place, Pass::Kind kind) {
-  return std::string(name_of(kind)) + " " + std::to_string(place.rank) + "." +
-         std::to_string(place.chunk);
-}
-
-/// Backward steps that belong to a pass.
-StepList part_of(StepList backward, Pass::Kind kind) {
-  if (kind == Pass::Kind::kBackward) return backward;
-  return backward.part(kind == Pass::Kind::kWeightGradient);
+  static const std::map<Pass::Kind, std::string> kNames = {
+      {Pass::Kind::kForward, "forward"},
+      {Pass::Kind::kBackward, "backward"},
+      {Pass::Kind::kInputGradient, "input gradient"},
+      {Pass::Kind::kWeightGradient, "weight gradient"},
+  };
+  return fmt::format("{} {}.{}", kNames.at(kind), place.rank, place.chunk);
 }
 
 }  // namespace
@@ -82,10 +67,6 @@ void PassBlocks::reduce(BlockBuilder& block, Bucket& bucket, int stage) {
   copy_gradients(block, parameters, config_);
   for (Transfer& transfer : ReplicaSync(program_.mesh(), config_, stage).reduction(parameters))
     block.beside(std::move(transfer), kDataStream);
-}
-
-std::vector<Piece> PassBlocks::pieces(ChunkPlace place, Pass::Kind kind) const {
-  return is_forward(kind) ? pieces_.of(place) : pieces_.backwards(place);
 }
 
 RankParameters PassBlocks::gathered_once_more(RankParameters layer) const {
@@ -207,19 +188,16 @@ void PassBlocks::send(BlockBuilder& block, ChunkPlace place, Pass::Kind kind) {
   if (!to) return;
   const bool forward = is_forward(kind);
   const TransferId sent = message(forward ? "forward" : "backward", place, *to);
-  config_.software->waits_for_messages(config_.parallel.vpp)
-      ? block.send_and_wait(sent)
-      : block.send(sent, stream(forward ? kSendForwardStream : kSendBackwardStream, place, *to));
-}
-
-StepList PassBlocks::steps(const Piece& piece, Pass::Kind kind) const {
-  return is_forward(kind) ? pieces_.forward(piece, work_)
-                          : part_of(pieces_.backward(piece, work_), kind);
+  if (config_.software->waits_for_messages(config_.parallel.vpp))
+    block.move_to(block.send(sent, kComputeStream));
+  else
+    block.send(sent, stream(forward ? kSendForwardStream : kSendBackwardStream, place, *to));
 }
 
 StepList PassBlocks::steps(ChunkPlace place, Pass::Kind kind) const {
   StepList all;
-  for (const Piece& piece : pieces(place, kind)) all.append(steps(piece, kind), piece.name());
+  for (const Piece& piece : pieces_.of_pass(place, kind))
+    all.append(pieces_.steps(piece, kind, work_), piece.name());
   return all;
 }
 
@@ -234,12 +212,12 @@ void PassBlocks::reload(BlockBuilder& block, ChunkPlace place, std::int64_t laye
 /// layer before it are on their way.
 void PassBlocks::await_reloads(BlockBuilder& block, ChunkPlace place, std::int64_t layer) {
   if (!reloads_.contains(layer)) reload(block, place, layer);
-  if (const auto own = reloads_.extract(layer)) block.await(own.mapped());
+  if (const auto own = reloads_.extract(layer)) block.need(own.mapped());
   if (layer > pieces_.layers(place).first) reload(block, place, layer - 1);
 }
 
 void PassBlocks::append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind kind) {
-  const std::vector<Piece> pieces = this->pieces(place, kind);
+  const std::vector<Piece> pieces = pieces_.of_pass(place, kind);
   const bool sharded = config_.parallel.zero >= 2;
   const ReplicaSync sync(program_.mesh(), config_, place.rank);
   UnitGathers gathers(block, sync, config_, kind, units(pieces, place, kind));
@@ -251,13 +229,12 @@ void PassBlocks::append_pass(BlockBuilder& block, ChunkPlace place, Pass::Kind k
   const bool reloads = !is_forward(kind) && kind != Pass::Kind::kWeightGradient;
   for (const Piece& piece : pieces) {
     gathers.next();
-    if (copies.size() > 1) block.await(copies[copies.size() - 2]);
+    if (copies.size() > 1) block.need(copies[copies.size() - 2]);
     if (reloads && pieces_.begins_layer(piece)) await_reloads(block, place, piece.index);
-    block.append(piece.name(), steps(piece, kind));
-    if (is_forward(kind) && pieces_.is_offloaded(piece, place)) {
+    block.append(piece.name(), pieces_.steps(piece, kind, work_));
+    if (is_forward(kind) && pieces_.is_offloaded(piece, place))
       copies.push_back(block.append_beside(
           piece.name(), offload_copy(model_, pieces_.layer(piece), pieces_.work(piece, work_))));
-    }
     if (update && piece.kind != Piece::Kind::kLayerAgain)
       update->add(pieces_.trained(piece, place.rank));
     if (update || !reduces_ || is_forward(kind) || piece.kind == Piece::Kind::kLayerAgain) continue;

@@ -15,7 +15,6 @@ namespace orrery {
 
 class Bucket;
 
-/// Whether a pass ends with gradients of weights.
 bool has_weight_gradients(Pass::Kind kind);
 
 /// Writes the blocks of the passes of a step: one by stage, chunk and kind of pass.
@@ -46,8 +45,6 @@ class PassBlocks {
   /// What software that drops the weights of a layer behind its recomputation gathers again for its
   /// gradients: all but the last matrix, whose gradients come next.
   RankParameters gathered_once_more(RankParameters layer) const;
-  /// Pieces in the order of a pass.
-  std::vector<Piece> pieces(ChunkPlace place, Pass::Kind kind) const;
 
   /// Whether tensor parallel ranks send parts of what all of them have.
   bool scatters_messages() const;
@@ -61,9 +58,6 @@ class PassBlocks {
   std::optional<ChunkPlace> source(ChunkPlace place, Pass::Kind kind) const;
   std::optional<ChunkPlace> target(ChunkPlace place, Pass::Kind kind) const;
 
-  /// The steps of a piece in a pass of that kind.
-  StepList steps(const Piece& piece, Pass::Kind kind) const;
-  /// All steps of a pass.
   StepList steps(ChunkPlace place, Pass::Kind kind) const;
   BlockId pass_block(ChunkPlace place, Pass::Kind kind);
   /// Appends the steps of a pass with what it gathers and reduces.

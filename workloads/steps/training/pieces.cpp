@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/training/pieces.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
@@ -13,21 +15,9 @@
 namespace orrery {
 
 std::string Piece::name() const {
-  switch (kind) {
-    case Kind::kLayer:
-    case Kind::kLayerAgain:
-      return "layer " + std::to_string(index) + " ";
-    case Kind::kModule:
-    case Kind::kModuleHead:
-      return "mtp " + std::to_string(index) + " ";
-    case Kind::kDecoderEmbedding:
-      return "decoder ";
-    case Kind::kEncoderEnd:
-    case Kind::kEmbedding:
-    case Kind::kHead:
-      break;
-  }
-  return "";
+  if (is_layer()) return fmt::format("layer {} ", index);
+  if (kind == Kind::kModule || kind == Kind::kModuleHead) return fmt::format("mtp {} ", index);
+  return kind == Kind::kDecoderEmbedding ? "decoder " : "";
 }
 
 Pieces::Pieces(const LlmConfig& model, const TrainingConfig& config)
@@ -39,8 +29,7 @@ Pieces::Pieces(const LlmConfig& model, const TrainingConfig& config)
   std::vector<LayerRange> chunks;
   for (const auto& of_stage : ranges_)
     chunks.insert(chunks.end(), of_stage.begin(), of_stage.end());
-  std::sort(chunks.begin(), chunks.end(),
-            [](const LayerRange& a, const LayerRange& b) { return a.first < b.first; });
+  std::ranges::sort(chunks, {}, &LayerRange::first);
   for (const LayerRange& chunk : chunks) {
     const auto units = recompute_units(config.recompute, chunk);
     units_.insert(units_.end(), units.begin(), units.end());
@@ -62,15 +51,14 @@ RankWork Pieces::work(const Piece& layer, RankWork of_all) const {
   RankWork work = unit(layer.index).work(std::move(of_all), layer.index);
   if (kind == LayerKind::kEncoder) return encoder_work(std::move(work));
   const auto begins = [&](const auto& of_stage) {
-    return std::any_of(of_stage.begin(), of_stage.end(), [&](const LayerRange& range) {
-      return range.count > 0 && layer.index == std::max(range.first, model_.encoder_layers()) &&
-             layer.index < range.first + range.count;
+    return std::ranges::any_of(of_stage, [&](const LayerRange& range) {
+      return layer.index == std::max(range.first, model_.encoder_layers()) &&
+             range.holds(layer.index);
     });
   };
   work.passes.keeps_encoder_output =
-      kind == LayerKind::kCross && std::any_of(ranges_.begin(), ranges_.end(), begins);
-  work.passes.keeps_sources =
-      model_.residual_block > 0 && std::any_of(ranges_.begin(), ranges_.end(), begins);
+      kind == LayerKind::kCross && std::ranges::any_of(ranges_, begins);
+  work.passes.keeps_sources = model_.residual_block > 0 && std::ranges::any_of(ranges_, begins);
   return work;
 }
 
@@ -88,14 +76,24 @@ bool Pieces::is_offloaded(const Piece& piece, ChunkPlace place) const {
          orrery::is_offloaded(config_, layers(place), piece.index);
 }
 
-std::vector<Piece> Pieces::backwards(ChunkPlace place) const {
+std::vector<Piece> Pieces::of_stage(int stage) const {
   std::vector<Piece> all;
+  for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
+    const std::vector<Piece> more = of({stage, chunk});
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+std::vector<Piece> Pieces::of_pass(ChunkPlace place, Pass::Kind kind) const {
   std::vector<Piece> last_first = of(place);
-  std::reverse(last_first.begin(), last_first.end());
+  if (kind == Pass::Kind::kForward) return last_first;
+  std::vector<Piece> all;
+  std::ranges::reverse(last_first);
   for (const Piece& piece : last_first) {
     if (piece.kind == Piece::Kind::kLayer && is_again(piece.index)) {
       const LayerRange unit = this->unit(piece.index).layers;
-      const bool last = piece.index + 1 == unit.first + unit.count;
+      const bool last = piece.index + 1 == unit.end();
       for (std::int64_t i = unit.first; last && i <= piece.index; ++i)
         all.push_back({Piece::Kind::kLayerAgain, i});
     }
@@ -112,7 +110,7 @@ std::vector<Piece> Pieces::of(ChunkPlace place) const {
   std::vector<Piece> pieces;
   if (ends && slice == 0) pieces.push_back({Piece::Kind::kEmbedding});
   const std::int64_t encoder = ends ? model_.encoder_layers() : 0;
-  for (std::int64_t i = layers.first; i < layers.first + layers.count; ++i) {
+  for (std::int64_t i = layers.first; i < layers.end(); ++i) {
     if (encoder > 0 && i == encoder) pieces.push_back({Piece::Kind::kDecoderEmbedding});
     pieces.push_back({Piece::Kind::kLayer, i});
     if (i + 1 == encoder) pieces.push_back({Piece::Kind::kEncoderEnd});
@@ -167,6 +165,13 @@ StepList Pieces::backward(const Piece& piece, const RankWork& work) const {
   return head_backward(model_, work);
 }
 
+StepList Pieces::steps(const Piece& piece, Pass::Kind kind, const RankWork& work) const {
+  if (kind == Pass::Kind::kForward) return forward(piece, work);
+  StepList steps = backward(piece, work);
+  if (kind == Pass::Kind::kBackward) return steps;
+  return steps.part(kind == Pass::Kind::kWeightGradient);
+}
+
 Bytes Pieces::flow(const Piece& piece, const RankWork& of_all) const {
   if (piece.kind != Piece::Kind::kLayer) return {};
   return gradient_flow({model_, layer(piece), work(piece, of_all)});
@@ -202,21 +207,16 @@ RankParameters Pieces::trained(const Piece& piece, int rank) const {
   if (!config_.lora) return held(piece, rank);
   if (piece.kind == Piece::Kind::kEmbedding) return saved_embedding(model_, config_);
   if (piece.kind == Piece::Kind::kHead) return saved_head(model_, config_);
-  const bool layer = piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
-  return layer ? trained_layer(model_, this->layer(piece), config_) : RankParameters{};
+  return piece.is_layer() ? trained_layer(model_, layer(piece), config_) : RankParameters{};
 }
 
-const LayerConfig& Pieces::layer(const Piece& piece) const {
-  return model_.layers[static_cast<std::size_t>(piece.index)];
-}
+const LayerConfig& Pieces::layer(const Piece& piece) const { return model_.layer(piece.index); }
 
 bool Pieces::decoder_starts_on(int rank) const {
   const std::int64_t encoder = model_.encoder_layers();
   if (encoder == 0) return false;
   const std::vector<LayerRange>& chunks = ranges_[static_cast<std::size_t>(rank)];
-  return std::any_of(chunks.begin(), chunks.end(), [&](const LayerRange& chunk) {
-    return chunk.first <= encoder && encoder < chunk.first + chunk.count;
-  });
+  return std::ranges::any_of(chunks, [&](const LayerRange& chunk) { return chunk.holds(encoder); });
 }
 
 double Pieces::values_behind(int slice, const RankWork& work, bool scattered) const {
@@ -225,10 +225,10 @@ double Pieces::values_behind(int slice, const RankWork& work, bool scattered) co
   };
   const bool behind = config_.mtp > 0 && slice >= module_slice(config_.parallel, placement_);
   const LayerRange range = layers(placement_.place(slice));
-  const double own = values(work) * (behind ? 1 + config_.mtp : 1) *
-                     residual_copies(model_, range.first + range.count);
+  const double own =
+      values(work) * (behind ? 1 + config_.mtp : 1) * residual_copies(model_, range.end());
   if (!model_.has_encoder()) return own;
-  const bool decodes = range.first + range.count > model_.encoder_layers();
+  const bool decodes = range.end() > model_.encoder_layers();
   return values(encoder_work(work)) + (decodes ? own : 0);
 }
 

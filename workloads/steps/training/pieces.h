@@ -29,6 +29,7 @@ struct Piece {
 
   /// What its steps say of themselves: "layer 3 ".
   std::string name() const;
+  bool is_layer() const { return kind == Kind::kLayer || kind == Kind::kLayerAgain; }
 };
 
 /// Pieces of which the chunks of a step consist, and what they do and hold.
@@ -41,9 +42,11 @@ class Pieces {
   const Placement& placement() const { return placement_; }
   /// In the order of a forward pass.
   std::vector<Piece> of(ChunkPlace place) const;
-  /// In that of a backward pass, from the last to the first, with the layers that it computes again
-  /// before the last of their unit.
-  std::vector<Piece> backwards(ChunkPlace place) const;
+  /// Pieces of all chunks of a stage.
+  std::vector<Piece> of_stage(int stage) const;
+  /// In the order of a pass: backward ones go from the last to the first, with the layers that they
+  /// compute again before the last of their unit.
+  std::vector<Piece> of_pass(ChunkPlace place, Pass::Kind kind) const;
   LayerRange layers(ChunkPlace place) const;
   /// What a rank does in a layer, as its unit of recomputation says.
   RankWork work(const Piece& layer, RankWork of_all) const;
@@ -55,6 +58,8 @@ class Pieces {
   bool is_offloaded(const Piece& piece, ChunkPlace place) const;
   StepList forward(const Piece& piece, const RankWork& work) const;
   StepList backward(const Piece& piece, const RankWork& work) const;
+  /// Those that belong to a pass.
+  StepList steps(const Piece& piece, Pass::Kind kind, const RankWork& work) const;
   /// Most bytes of gradients of activations in its backward pass; of ends none.
   Bytes flow(const Piece& piece, const RankWork& of_all) const;
   /// Weights that a rank uses of a piece, those of adapters included; of the head without the table
@@ -64,12 +69,11 @@ class Pieces {
   RankParameters trained(const Piece& piece, int rank) const;
   const LayerConfig& layer(const Piece& piece) const;
   /// Values of hidden states that leave a slice with a micro-batch, on a rank of the tensor
-  /// parallel group that sends `1 / parts` of them: behind modules of multi-token prediction, those
-  /// of each of them too; in a decoder behind an encoder, the output of that as well.
+  /// parallel group, which sends all of them or its part: behind modules of multi-token prediction,
+  /// those of each of them too; in a decoder behind an encoder, the output of that as well.
   double values_behind(int slice, const RankWork& work, bool scattered) const;
 
  private:
-  /// The unit of recomputation of a layer of any chunk.
   const RecomputeUnit& unit(std::int64_t layer) const;
   bool is_again(std::int64_t layer) const;
   /// Whether the table of the decoder is that of the encoder or of the head, on a stage.

@@ -13,8 +13,7 @@ namespace {
 
 bool has_module(const RecomputeConfig& recompute, RecomputeModule module) {
   return recompute.granularity == Recompute::kSelective &&
-         std::find(recompute.modules.begin(), recompute.modules.end(), module) !=
-             recompute.modules.end();
+         std::ranges::find(recompute.modules, module) != recompute.modules.end();
 }
 
 void require_module(bool there, const LlmConfig& model, const RecomputeConfig& recompute,
@@ -87,9 +86,8 @@ std::vector<RecomputeUnit> recompute_units(const RecomputeConfig& recompute, Lay
 }
 
 const RecomputeUnit& unit_of(const std::vector<RecomputeUnit>& units, std::int64_t layer) {
-  return *std::find_if(units.begin(), units.end(), [layer](const RecomputeUnit& unit) {
-    return layer < unit.layers.first + unit.layers.count;
-  });
+  return *std::ranges::find_if(
+      units, [layer](const RecomputeUnit& unit) { return layer < unit.layers.end(); });
 }
 
 void require_recompute(const LlmConfig& model, const RecomputeConfig& recompute) {

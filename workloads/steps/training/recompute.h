@@ -45,22 +45,16 @@ struct RecomputeUnit {
   /// What a rank does in a layer of it.
   RankWork work(RankWork of_chunk, std::int64_t layer) const;
 };
-/// All layers of a chunk.
 std::vector<RecomputeUnit> recompute_units(const RecomputeConfig& recompute, LayerRange chunk);
-/// The unit of a layer.
 const RecomputeUnit& unit_of(const std::vector<RecomputeUnit>& units, std::int64_t layer);
 
 /// @throws config::KeyError for parts that the model does not have
 void require_recompute(const LlmConfig& model, const RecomputeConfig& recompute);
 
-}  // namespace orrery
-
-namespace orrery::config {
-
 template <>
-struct EnumNames<RecomputeMethod> {
+struct config::EnumNames<RecomputeMethod> {
   static constexpr std::pair<RecomputeMethod, const char*> values[] = {
       {RecomputeMethod::kUniform, "uniform"}, {RecomputeMethod::kBlock, "block"}};
 };
 
-}  // namespace orrery::config
+}  // namespace orrery

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/training/replica_sync.h"
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <utility>
 
@@ -23,13 +25,11 @@ OptimizerShard shard_of(const RankParameters& parameters, const TrainingConfig& 
 
 Transfer optimizer_transfer(std::string name, std::string purpose, TransferKind kind, double bytes,
                             Mesh::Groups groups) {
-  Transfer transfer;
-  transfer.name = std::move(name);
-  transfer.purpose = std::move(purpose);
-  transfer.kind = kind;
-  transfer.bytes = Bytes(bytes);
-  transfer.groups = std::move(groups);
-  return transfer;
+  return {.name = std::move(name),
+          .kind = kind,
+          .bytes = Bytes(bytes),
+          .groups = std::move(groups),
+          .purpose = std::move(purpose)};
 }
 
 ReplicaSync::ReplicaSync(const Mesh& mesh, const TrainingConfig& config, int stage)
@@ -62,8 +62,8 @@ Mesh::Groups ReplicaSync::groups(const std::vector<std::string>& axes, Among amo
 std::vector<Transfer> ReplicaSync::over_replicas(const Collective& collective, Bytes dense,
                                                  Bytes experts) const {
   std::vector<Transfer> transfers;
-  std::string name = collective.what + " " + to_string(collective.kind) + " stage " +
-                     std::to_string(stages_.front());
+  std::string name =
+      fmt::format("{} {} stage {}", collective.what, to_string(collective.kind), stages_.front());
   for (std::size_t i = 1; i < stages_.size(); ++i) name += "+" + std::to_string(stages_[i]);
   const auto add = [&](const std::string& prefix, Bytes bytes, const auto& axes) {
     if (bytes.base() <= 0) return;
@@ -83,9 +83,8 @@ std::vector<Transfer> ReplicaSync::reduction(const RankParameters& parameters) c
   const Bytes dense(static_cast<double>(parameters.dense()) * element);
   const Bytes experts(static_cast<double>(parameters.experts) * element);
   const int zero = config_.parallel.zero;
-  if (zero < 1 || (zero == 1 && config_.software->whole_reduction.value)) {
+  if (zero < 1 || (zero == 1 && config_.software->whole_reduction.value))
     return over_replicas({TransferKind::kAllReduce, Among::kAll, "gradients"}, dense, experts);
-  }
   std::vector<Transfer> all =
       over_replicas({TransferKind::kReduceScatter, Among::kShards, "gradients"}, dense, experts);
   if (config_.parallel.copies() == 1)

@@ -35,8 +35,7 @@ struct HostWork {
 void append_copy(BlockBuilder& block, const std::string& name, double elements, StreamCost cost,
                  HostWork host = {}) {
   if (elements <= 0) return;
-  Kernel copy = stream(name, KernelClass::kElementwise,
-                       static_cast<std::int64_t>(std::ceil(elements)), 1, cost);
+  Kernel copy = elementwise(name, static_cast<std::int64_t>(std::ceil(elements)), 1, cost);
   copy.issue = host.issue;
   copy.host_waits = host.waits;
   block.kernel(copy, Category::kCompute);
@@ -132,15 +131,13 @@ void UnitGathers::gather(std::size_t unit) {
                 {4, training_bytes(config_.precision), 0});
   }
   // Where the host deals with the parts of ranks it waits for the device before each gather.
-  if (shards_weights(config_) && parts_issue(config_, 1).base() > 0) {
+  if (shards_weights(config_) && parts_issue(config_, 1).base() > 0)
     append_copy(block_, "gathered weights buffer", real(parameters.total()),
                 {0, training_bytes(config_.precision), 0}, {Seconds(0), true});
-  }
   std::vector<OperatorId>& gathers = gathers_.emplace_back();
-  for (Transfer& transfer : sync_.gather(parameters)) {
+  for (Transfer& transfer : sync_.gather(parameters))
     gathers.push_back(shards_weights(config_) ? block_.beside(std::move(transfer), kDataStream)
                                               : block_.ahead(std::move(transfer), kDataStream));
-  }
 }
 
 void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
@@ -156,14 +153,10 @@ void copy_gradients(BlockBuilder& block, const RankParameters& parameters,
 Bytes unit_weights(const LlmConfig& model, const TrainingConfig& config, int stage) {
   if (!shards_weights(config)) return {};
   const Placement placement = placement_of(config);
-  const auto ranges = layer_ranges(model.layer_count(), config.parallel, placement, config.mtp);
   std::int64_t largest = 0;
-  for (const LayerRange& range : ranges.at(static_cast<std::size_t>(stage))) {
-    for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-      const LayerConfig& layer = model.layers[static_cast<std::size_t>(i)];
-      largest = std::max(largest, layer_parameters(model, layer, config.parallel).total());
-    }
-  }
+  for (const std::int64_t i :
+       layers_of_stage(model.layer_count(), config.parallel, placement, stage, config.mtp))
+    largest = std::max(largest, layer_parameters(model, model.layer(i), config.parallel).total());
   const RankParameters all =
       stage_parameters(model, config.parallel, placement, stage, {true, config.mtp});
   const RankParameters layers =
@@ -187,8 +180,7 @@ bool makes_gradients(const TrainingConfig& config) {
   if (config.optimizer_in_backward) return true;
   if (!config.software->releases_gradients.value || config.layers_only > 0) return false;
   const std::vector<Pass> passes = schedule_of(config).passes(pipeline_shape(config), 0);
-  return std::none_of(passes.begin(), passes.end(),
-                      [](const Pass& pass) { return pass.with_next; });
+  return std::ranges::none_of(passes, &Pass::with_next);
 }
 
 GradientMemory gradient_memory(const RankParameters& parameters, const TrainingConfig& config) {

@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "workloads/layers/rank_parameters.h"
 #include "workloads/plan/program_builder.h"
 #include "workloads/steps/training/replica_sync.h"
-#include "workloads/steps/training/training.h"
 
 namespace orrery {
 
@@ -46,7 +44,6 @@ class UnitGathers {
 
  private:
   void gather(std::size_t unit);
-  void copy(const RankParameters& parameters);
 
   BlockBuilder& block_;
   const ReplicaSync& sync_;

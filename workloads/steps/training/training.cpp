@@ -5,13 +5,10 @@
 #include <compare>
 #include <cstddef>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "workloads/layers/attention/context_training.h"
-#include "workloads/plan/program_builder.h"
 #include "workloads/steps/training/optimizer_step.h"
 #include "workloads/steps/training/pass_blocks.h"
 #include "workloads/steps/training/sharded_weights.h"
@@ -66,7 +63,7 @@ class TrainingBuilder {
       const bool beside = pass.with_next && !syncs_every_pass();
       const ChunkPlace place{stage, pass.chunk};
       const auto has = [i](const std::vector<std::size_t>& all) {
-        return std::find(all.begin(), all.end(), i) != all.end();
+        return std::ranges::find(all, i) != all.end();
       };
       if (has(gathering)) {
         calls.push_back(passes_.gathering_forward(place));
@@ -96,7 +93,7 @@ class TrainingBuilder {
     std::vector<std::size_t> all;
     if (orrery::gathering_passes(model_, config_) != SyncPasses::kOne) return all;
     for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
-      const auto first = std::find_if(passes.begin(), passes.end(), [chunk](const Pass& pass) {
+      const auto first = std::ranges::find_if(passes, [chunk](const Pass& pass) {
         return pass.kind == Pass::Kind::kForward && pass.chunk == chunk;
       });
       all.push_back(alone(passes, static_cast<std::size_t>(first - passes.begin())));
@@ -185,9 +182,8 @@ RankWork rank_work(const LlmConfig& model, const TrainingConfig& config) {
 LlmConfig trained_model(const LlmConfig& model, const TrainingConfig& config) {
   LlmConfig cut = model;
   cut.vision.reset();
-  if (config.layers_only > 0) {
+  if (config.layers_only > 0)
     cut.layers.resize(std::min(cut.layers.size(), static_cast<std::size_t>(config.layers_only)));
-  }
   return cut;
 }
 

@@ -9,8 +9,6 @@
 
 #include "sim/graph/program.h"
 #include "workloads/layers/experts/expert_routing_config.h"
-#include "workloads/layers/parts/rank_work.h"
-#include "workloads/models/llm_config.h"
 #include "workloads/plan/parallel_config.h"
 #include "workloads/schedules/schedule.h"
 #include "workloads/steps/training/fine_tuning.h"

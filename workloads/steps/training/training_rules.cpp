@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -9,8 +11,6 @@
 #include "workloads/models/encoder_alone.h"
 #include "workloads/plan/stages.h"
 #include "workloads/steps/training/backward_update.h"
-#include "workloads/steps/training/replica_sync.h"
-#include "workloads/steps/training/training.h"
 
 namespace orrery {
 namespace {
@@ -27,13 +27,13 @@ void require_batch(const LlmConfig& model, const TrainingConfig& c) {
           "global, micro and sequence must be at least 1");
   const std::int64_t unit = c.micro_batch * c.parallel.dp;
   require(c.global_batch % unit == 0, Paths{"batch.global", "batch.micro", "parallel.dp"},
-          std::to_string(c.global_batch) +
-              " sequences do not divide by batch.micro * parallel.dp = " + std::to_string(unit),
+          fmt::format("{} sequences do not divide by batch.micro * parallel.dp = {}",
+                      c.global_batch, unit),
           {{}, {"batch.global: " + nearest_multiple(c.global_batch, unit) + " would do"}});
-  require(model.positions == 0 || c.sequence <= model.positions, "batch.sequence",
-          "model '" + model.name + "' has " + std::to_string(model.positions) + " positions, got " +
-              std::to_string(c.sequence),
-          {std::to_string(model.positions), {}});
+  require(
+      model.positions == 0 || c.sequence <= model.positions, "batch.sequence",
+      fmt::format("model '{}' has {} positions, got {}", model.name, model.positions, c.sequence),
+      {std::to_string(model.positions), {}});
   require_split_sequences(model, c.parallel, c.software->cp_comm_type.value, c.sequence);
   require(c.parallel.cp == 1 || c.flash_attention, Paths{"flash_attention", "parallel.cp"},
           "context parallelism needs attention without scores in memory (flash_attention: true)");
@@ -48,48 +48,47 @@ void require_batch(const LlmConfig& model, const TrainingConfig& c) {
 /// "schedule: interleaved, or parallel.vpp: 1": schedules for these chunks, or chunks for this one.
 std::string fitting_schedules(const PipelineSchedule& schedule, int chunks) {
   std::string text;
-  for (const auto& [name, item] : ScheduleRegistry::items()) {
+  for (const auto& [name, item] : ScheduleRegistry::items())
     if (item.entry->chunks().holds(chunks)) text += (text.empty() ? "schedule: " : ", ") + name;
-  }
   const ChunkLimits limits = schedule.chunks();
   const int nearest = std::clamp(chunks, limits.fewest, limits.most);
-  return text + (text.empty() ? "" : ", or ") + "parallel.vpp: " + std::to_string(nearest);
+  return fmt::format("{}{}parallel.vpp: {}", text, text.empty() ? "" : ", or ", nearest);
 }
 
 void require_schedule(const TrainingConfig& c) {
   const PipelineSchedule& schedule = schedule_of(c);
   const std::string name = c.written ? "passes" : resolved_schedule(c.schedule, c.parallel.vpp);
   require(schedule.chunks().holds(c.parallel.vpp), Paths{"schedule", "parallel.vpp"},
-          "schedule " + name + " has " + schedule.chunks().text() +
-              " of layers per stage, got parallel.vpp = " + std::to_string(c.parallel.vpp),
+          fmt::format("schedule {} has {} of layers per stage, got parallel.vpp = {}", name,
+                      schedule.chunks().text(), c.parallel.vpp),
           {{}, {fitting_schedules(schedule, c.parallel.vpp)}});
   const std::int64_t multiple = schedule.micro_batch_multiple(pipeline_shape(c));
   require(
       c.micro_batches() % multiple == 0, Paths{"schedule", "batch.global", "parallel.pp"},
-      name + " needs micro-batches in multiples of " + std::to_string(multiple) + ", got " +
-          std::to_string(c.micro_batches()),
+      fmt::format("{} needs micro-batches in multiples of {}, got {}", name, multiple,
+                  c.micro_batches()),
       {{},
        {"batch.global: " +
         nearest_multiple(c.global_batch, c.micro_batch * c.parallel.dp * multiple) + " would do"}});
   const std::string fault = schedule.fault(pipeline_shape(c));
   require(fault.empty(), Paths{"schedule", "parallel.pp", "batch.global"},
-          "schedule " + name + " needs " + fault + ", got pp = " + std::to_string(c.parallel.pp) +
-              " and " + std::to_string(c.micro_batches()) + " micro-batches");
+          fmt::format("schedule {} needs {}, got pp = {} and {} micro-batches", name, fault,
+                      c.parallel.pp, c.micro_batches()));
   schedule.check(pipeline_shape(c));
 }
 
 void require_layers_only(const LlmConfig& model, const TrainingConfig& c) {
   require(c.layers_only >= 0 && c.layers_only <= model.layer_count(), "layers_only",
-          "model '" + model.name + "' has " + std::to_string(model.layer_count()) +
-              " layers, got " + std::to_string(c.layers_only),
+          fmt::format("model '{}' has {} layers, got {}", model.name, model.layer_count(),
+                      c.layers_only),
           {std::to_string(model.layer_count()), {}});
   require(c.layers_only == 0 || (c.parallel.pp == 1 && c.parallel.dp == 1), "layers_only",
           "needs pp = 1 and dp = 1");
 }
 
 bool has_head_gates(const LlmConfig& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(),
-                     [&](const LayerConfig& layer) { return model.attention_of(layer).head_gate; });
+  return std::ranges::any_of(
+      model.layers, [&](const LayerConfig& layer) { return model.attention_of(layer).head_gate; });
 }
 
 void require_recomputation(const LlmConfig& model, const TrainingConfig& c) {
@@ -127,8 +126,8 @@ void require_offload(const LlmConfig& model, const TrainingConfig& c) {
   for (const auto& chunks : layer_ranges(model.layer_count(), c.parallel, placement_of(c), c.mtp))
     for (const LayerRange& chunk : chunks) longest = std::max(longest, chunk.count);
   require(c.activation_offload <= longest, "activation_offload",
-          "the longest chunk of a stage has " + std::to_string(longest) + " layers, got " +
-              std::to_string(c.activation_offload),
+          fmt::format("the longest chunk of a stage has {} layers, got {}", longest,
+                      c.activation_offload),
           {std::to_string(longest), {}});
   for (const Pass& pass : schedule_of(c).passes(pipeline_shape(c), 0))
     require(!pass.with_next, Paths{"activation_offload", "schedule"},
@@ -154,7 +153,6 @@ void require_attention(const LlmConfig& model, const TrainingConfig& c) {
   }
 }
 
-/// What is not modelled of an encoder and decoder.
 void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
   require(model.has_encoder() || c.encoder_sequence == 0, "batch.encoder_sequence",
           "model '" + model.name + "' has no encoder", {"0", {}});
@@ -169,9 +167,9 @@ void require_encoder(const LlmConfig& model, const TrainingConfig& c) {
   const std::int64_t tokens = c.micro_batch * rank_work(c).batch.encoder;
   require(!c.parallel.sp || tokens % c.parallel.tp == 0,
           Paths{"batch.encoder_sequence", "parallel.sp"},
-          "sequence parallelism: the " + std::to_string(tokens) +
-              " tokens that an encoder reads of a micro-batch do not divide by tp = " +
-              std::to_string(c.parallel.tp));
+          fmt::format("sequence parallelism: the {} tokens that an encoder reads of a micro-batch "
+                      "do not divide by tp = {}",
+                      tokens, c.parallel.tp));
 }
 
 void require_dense_attention(const LlmConfig& model) {
@@ -242,9 +240,9 @@ void require_selections(const LlmConfig& model, const TrainingConfig& c) {
                   model.name + "' has",
               {"1", {}});
       require(first.mixer != MixerKind::kSharedSparse, Paths{"parallel.pp", "parallel.layout"},
-              "layer " + std::to_string(range.first) + " of model '" + model.name +
-                  "' begins a chunk of layers and shares the selection of the layer before, which "
-                  "stages do not send");
+              fmt::format("layer {} of model '{}' begins a chunk of layers and shares the "
+                          "selection of the layer before, which stages do not send",
+                          range.first, model.name));
     }
   }
 }
@@ -257,8 +255,7 @@ void require_experts(const LlmConfig& model, const TrainingConfig& c) {
   if (!model.has_moe()) return;
   if (model.moe.experts % c.parallel.ep != 0)
     require(false, "parallel.ep",
-            std::to_string(model.moe.experts) +
-                " experts do not divide by ep = " + std::to_string(c.parallel.ep),
+            fmt::format("{} experts do not divide by ep = {}", model.moe.experts, c.parallel.ep),
             divisors_near(model.moe.experts, c.parallel.ep));
   if (c.expert_routing) {
     require_supported(*c.expert_routing, model, c.parallel.ep);

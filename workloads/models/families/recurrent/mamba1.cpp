@@ -2,26 +2,11 @@
 // Models of Mamba-1 layers in the names and defaults of transformers: Mamba itself (arXiv
 // 2312.00752, MambaConfig), Falcon Mamba (2410.05355) and Jamba (2403.19887, JambaConfig), whose
 // layers have attention in a ratio, and experts in another.
-#include <string>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
 namespace {
-
-/// Columns of steps that "auto" stands for, which a file may say too: a sixteenth of the width.
-std::int64_t read_step_rank(FieldReader& reader, const LlmConfig& model, const char* field) {
-  constexpr std::int64_t kShare = 16;
-  return reader.size_or_word({field}, "auto", llm_limits::kHidden,
-                             (model.hidden + kShare - 1) / kShare);
-}
-
-/// Every channel is a head of one element.
-void set_channels(LlmConfig& model, std::int64_t inner) {
-  model.mamba.heads = inner;
-  model.mamba.head_dim = 1;
-}
 
 /// A norm and a mixer in each layer. Falcon Mamba norms steps, B and C without weights.
 void build_mamba(FieldReader& reader, LlmConfig& model) {
@@ -55,16 +40,8 @@ Period read_period(FieldReader& reader, const char* every, const char* first, Pe
 void build_jamba(FieldReader& reader, LlmConfig& model) {
   build_llama(reader, model);
   model.attention.rotary_dim = 0;
-  MambaConfig& m = model.mamba;
-  m.state = reader.size_or({"mamba_d_state"}, llm_limits::kHeadDim, 16);
-  set_channels(model, model.hidden * reader.size_or({"mamba_expand"}, llm_limits::kHeads, 2));
-  m.step_rank = read_step_rank(reader, model, "mamba_dt_rank");
-  m.conv_kernel = reader.size_or({"mamba_d_conv"}, llm_limits::kHeadDim, 4);
-  m.conv_bias = reader.flag("mamba_conv_bias", true);
-  m.projection_bias = reader.flag("mamba_proj_bias", false);
-  m.norm = m.selection_norms = true;
-  // Says what runs it, not what it is.
-  reader.flag("use_mamba_kernels", true);
+  read_hybrid_mamba1(reader, model);
+  model.mamba.norm = model.mamba.selection_norms = true;
   const Period attends = read_period(reader, "attn_layer_period", "attn_layer_offset", {8, 4});
   const Period routes = read_period(reader, "expert_layer_period", "expert_layer_offset", {2, 1});
   MoeConfig& moe = model.moe;

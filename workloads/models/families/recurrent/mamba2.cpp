@@ -2,10 +2,11 @@
 // Models of Mamba-2 layers in the names and defaults of transformers: Mamba-2 itself (arXiv
 // 2405.21060, Mamba2Config), Falcon-H1 (2507.22448, FalconH1Config), whose layers have attention
 // beside it, Bamba (BambaConfig) and Granite 4 (GraniteMoeHybridConfig), where layers have either.
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -19,17 +20,14 @@ void read_mamba_of_hybrid(FieldReader& reader, LlmConfig& model) {
       model.hidden * reader.size_or({"mamba_expand"}, llm_limits::kHeads, 2);
   const std::int64_t inner =
       reader.size_or({"mamba_d_ssm"}, llm_limits::kHidden * llm_limits::kHeads, expanded);
-  if (inner % m.heads != 0)
-    reader.invalid("mamba_n_heads", std::to_string(m.heads) + " does not divide " +
-                                        std::to_string(inner) + " elements");
+  reader.require_divides("mamba_n_heads", m.heads, inner, "elements");
   m.head_dim = reader.size_or_word({"mamba_d_head"}, "auto", llm_limits::kHeadDim, inner / m.heads);
   if (m.inner() != inner)
-    reader.invalid("mamba_d_head", std::to_string(m.heads) + " heads of " +
-                                       std::to_string(m.head_dim) + " are not " +
-                                       std::to_string(inner) + " elements");
+    reader.invalid("mamba_d_head",
+                   fmt::format("{} heads of {} are not {} elements", m.heads, m.head_dim, inner));
   m.state = reader.size({"mamba_d_state"}, llm_limits::kHeadDim);
   m.groups = reader.size_or({"mamba_n_groups"}, llm_limits::kHeads, 1);
-  require_mamba_groups(reader, m, "mamba_n_groups");
+  reader.require_divides("mamba_n_groups", m.groups, m.heads, "heads of Mamba");
   m.conv_kernel = reader.size_or({"mamba_d_conv"}, llm_limits::kHeadDim, 4);
   m.chunk = reader.size_or({"mamba_chunk_size"}, llm_limits::kTokens, 256);
   m.conv_bias = reader.flag("mamba_conv_bias", true);
@@ -51,9 +49,7 @@ void build_falcon_h1(FieldReader& reader, LlmConfig& model) {
 /// Layers that `layer_types` calls "mamba" have Mamba-2 in the place of attention.
 void read_hybrid_layers(FieldReader& reader, LlmConfig& model, const char* field) {
   const std::vector<std::string> types = reader.texts_or_empty(field);
-  if (types.size() != model.layers.size())
-    reader.invalid(field, "expected " + std::to_string(model.layers.size()) + " entries, got " +
-                              std::to_string(types.size()));
+  reader.require_entries(field, types.size(), model.layers.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] == "mamba")
       model.layers[i].mixer = MixerKind::kMamba2;
@@ -96,7 +92,7 @@ void build_mamba2(FieldReader& reader, LlmConfig& model) {
   m.head_dim = reader.size({"head_dim"}, llm_limits::kHeadDim);
   m.state = reader.size({"state_size"}, llm_limits::kHeadDim);
   m.groups = reader.size({"n_groups"}, llm_limits::kHeads);
-  require_mamba_groups(reader, m, "n_groups");
+  reader.require_divides("n_groups", m.groups, m.heads, "heads of Mamba");
   m.conv_kernel = reader.size_or({"conv_kernel"}, llm_limits::kHeadDim, 4);
   m.chunk = reader.size_or({"chunk_size"}, llm_limits::kTokens, 256);
   m.conv_bias = reader.flag("use_conv_bias", true);

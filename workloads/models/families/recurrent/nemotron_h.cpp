@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nemotron-H (arXiv 2504.03624) and Nemotron 3: every layer is one of Mamba-2, attention, MLP or
 // experts, with one norm. Names and defaults of NVIDIA's configuration_nemotron_h.py.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -35,9 +36,10 @@ std::vector<LayerConfig> read_layers(FieldReader& reader, const char* words, con
   for (const std::string& name : names) {
     const auto kind = kinds().find(name);
     if (kind == kinds().end())
-      reader.invalid(field, "'" + name +
-                                "' is no kind of layer: expected mamba (M), attention (*), "
-                                "mlp (-) or moe (E)");
+      reader.invalid(field,
+                     fmt::format("'{}' is no kind of layer: expected mamba (M), attention (*), mlp "
+                                 "(-) or moe (E)",
+                                 name));
     layers.push_back(kind->second);
   }
   return layers;
@@ -49,7 +51,7 @@ void read_mamba(FieldReader& reader, LlmConfig& model) {
   m.head_dim = reader.size({"mamba_head_dim"}, llm_limits::kHeadDim);
   m.state = reader.size({"ssm_state_size"}, llm_limits::kHeadDim);
   m.groups = reader.size({"n_groups"}, llm_limits::kHeads);
-  require_mamba_groups(reader, m, "n_groups");
+  reader.require_divides("n_groups", m.groups, m.heads, "heads of Mamba");
   m.conv_kernel = reader.size_or({"conv_kernel"}, llm_limits::kHeadDim, 4);
   m.chunk = reader.size_or({"chunk_size"}, llm_limits::kTokens, 128);
   m.conv_bias = reader.flag("use_conv_bias", true);
@@ -64,13 +66,8 @@ void read_mamba(FieldReader& reader, LlmConfig& model) {
 
 void read_latent_experts(FieldReader& reader, LlmConfig& model) {
   MoeConfig& moe = model.moe;
-  moe.experts = reader.size({"n_routed_experts"}, llm_limits::kExperts);
-  moe.experts_per_token = read_top_k(reader, moe.experts);
-  moe.groups = reader.count_or({"n_group"}, llm_limits::kExperts, 0);
-  moe.top_groups = reader.count_or({"topk_group"}, llm_limits::kExperts, 0);
-  moe.intermediate = reader.size({"moe_intermediate_size"}, llm_limits::kIntermediate);
+  read_deepseek_experts(reader, moe);
   moe.latent = reader.count_or({"moe_latent_size"}, llm_limits::kHidden, 0);
-  moe.shared_experts = reader.count_or({"n_shared_experts"}, llm_limits::kSharedExperts, 0);
   const std::int64_t shared = reader.size_or({"moe_shared_expert_intermediate_size"},
                                              llm_limits::kIntermediate, moe.intermediate);
   moe.shared_intermediate = moe.shared_experts * shared;
@@ -98,8 +95,8 @@ void build_nemotron_h(FieldReader& reader, LlmConfig& model) {
   const std::int64_t layers =
       reader.size_or({"num_hidden_layers"}, llm_limits::kLayers, model.layer_count());
   if (layers != model.layer_count())
-    reader.invalid("num_hidden_layers", std::to_string(model.layer_count()) +
-                                            " layers are listed, got " + std::to_string(layers));
+    reader.invalid("num_hidden_layers",
+                   fmt::format("{} layers are listed, got {}", model.layer_count(), layers));
   read_grouped_attention(reader, model);
   // Nemotron-H calls the dimension by another name.
   model.attention.head_dim =
@@ -112,8 +109,7 @@ void build_nemotron_h(FieldReader& reader, LlmConfig& model) {
   if (function != "relu2") reader.unsupported("an MLP with '" + function + "' is not modelled");
   if (model.has(MixerKind::kMamba2)) read_mamba(reader, model);
   if (reader.has("n_routed_experts")) read_latent_experts(reader, model);
-  const auto routed = [](const LayerConfig& layer) { return layer.moe; };
-  if (!model.has_moe() && std::any_of(model.layers.begin(), model.layers.end(), routed))
+  if (!model.has_moe() && std::ranges::any_of(model.layers, &LayerConfig::moe))
     reader.invalid("n_routed_experts", "missing, but layers of experts are listed");
   read_modules(reader, model);
   read_uniform_window(reader, model);

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -14,9 +13,7 @@ void read_delta_net(FieldReader& reader, LlmConfig& model) {
   DeltaNetConfig& net = model.delta_net;
   net.key_heads = reader.size({"linear_num_key_heads"}, llm_limits::kHeads);
   net.value_heads = reader.size({"linear_num_value_heads"}, llm_limits::kHeads);
-  if (net.value_heads % net.key_heads != 0)
-    reader.invalid("linear_num_key_heads", std::to_string(net.key_heads) + " does not divide " +
-                                               std::to_string(net.value_heads) + " value heads");
+  reader.require_divides("linear_num_key_heads", net.key_heads, net.value_heads, "value heads");
   net.key_dim = reader.size({"linear_key_head_dim"}, llm_limits::kHeadDim);
   net.value_dim = reader.size({"linear_value_head_dim"}, llm_limits::kHeadDim);
   net.conv_kernel = reader.size_or({"linear_conv_kernel_dim"}, llm_limits::kHeadDim, 4);
@@ -28,9 +25,7 @@ void read_delta_net(FieldReader& reader, LlmConfig& model) {
 void read_kinds(FieldReader& reader, LlmConfig& model) {
   const std::vector<std::string> types = reader.texts_or_empty("layer_types");
   const std::int64_t interval = reader.size_or({"full_attention_interval"}, llm_limits::kLayers, 4);
-  if (!types.empty() && types.size() != model.layers.size())
-    reader.invalid("layer_types", "expected " + std::to_string(model.layers.size()) +
-                                      " entries, got " + std::to_string(types.size()));
+  if (!types.empty()) reader.require_entries("layer_types", types.size(), model.layers.size());
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const bool listed = !types.empty();
     if (listed && types[i] != "linear_attention" && types[i] != "full_attention")
@@ -44,8 +39,7 @@ void read_kinds(FieldReader& reader, LlmConfig& model) {
 void read_mixers(FieldReader& reader, LlmConfig& model) {
   read_sizes(reader, model);
   read_grouped_attention(reader, model);
-  const bool bias = reader.flag("attention_bias", false);
-  model.attention.qkv_bias = model.attention.output_bias = bias;
+  model.attention.qkv_bias = model.attention.output_bias = reader.flag("attention_bias", false);
   model.attention.qk_norm = true;
   model.attention.output_gate = reader.flag("attn_output_gate", true);
   read_kinds(reader, model);

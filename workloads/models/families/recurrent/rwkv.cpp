@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -33,9 +32,7 @@ void read_heads(FieldReader& reader, LlmConfig& model, FieldReader::Names dim) {
   const std::int64_t width =
       reader.size_or({"attention_hidden_size"}, llm_limits::kHidden, model.hidden);
   r.head_dim = reader.size_or(dim, llm_limits::kHeadDim, 64);
-  if (width % r.head_dim != 0)
-    reader.invalid(*dim.begin(), std::to_string(r.head_dim) + " does not divide the width " +
-                                     std::to_string(width));
+  reader.require_divides_width(*dim.begin(), r.head_dim, width);
   r.heads = width / r.head_dim;
 }
 

@@ -6,31 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
 namespace {
 
 void read_channels(FieldReader& reader, LlmConfig& model) {
-  constexpr std::int64_t kShare = 16;
-  MambaConfig& m = model.mamba;
-  const std::int64_t inner = model.hidden * reader.size_or({"mamba_expand"}, llm_limits::kHeads, 2);
-  m.heads = inner;
-  m.head_dim = 1;
+  read_hybrid_mamba1(reader, model);
   const std::int64_t heads = reader.size_or({"n_mamba_heads"}, llm_limits::kHeads, 2);
-  if (inner % heads != 0)
-    reader.invalid("n_mamba_heads", std::to_string(heads) + " does not divide " +
-                                        std::to_string(inner) + " channels");
-  m.state = reader.size_or({"mamba_d_state"}, llm_limits::kHeadDim, 16);
-  m.step_rank = reader.size_or_word({"mamba_dt_rank"}, "auto", llm_limits::kHidden,
-                                    (model.hidden + kShare - 1) / kShare);
-  m.conv_kernel = reader.size_or({"mamba_d_conv"}, llm_limits::kHeadDim, 4);
-  m.conv_bias = reader.flag("mamba_conv_bias", true);
-  m.projection_bias = reader.flag("mamba_proj_bias", false);
-  m.norm = m.selection_norms = false;
-  // Says what runs it, not what it is.
-  reader.flag("use_mamba_kernels", true);
+  reader.require_divides("n_mamba_heads", heads, model.mamba.inner(), "channels");
+  model.mamba.norm = model.mamba.selection_norms = false;
 }
 
 void read_one_block(FieldReader& reader, LlmConfig& model) {
@@ -58,9 +43,7 @@ std::vector<bool> hybrid_layers(FieldReader& reader, const LlmConfig& model) {
     hybrid.push_back(i == kFirst || (i > kFirst && (i - kFirst - 1) % every == offset));
   const std::vector<std::string> types = reader.texts_or_empty("layers_block_type");
   if (types.empty()) return hybrid;
-  if (types.size() != hybrid.size())
-    reader.invalid("layers_block_type", "expected " + std::to_string(hybrid.size()) +
-                                            " entries, got " + std::to_string(types.size()));
+  reader.require_entries("layers_block_type", types.size(), hybrid.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
     hybrid[i] = types[i] == "hybrid";
     if (!hybrid[i] && types[i] != "mamba")

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "workloads/base/limits.h"
 #include "workloads/models/families/family.h"
 
 namespace orrery {
@@ -16,10 +15,8 @@ void read_zamba_mamba(FieldReader& reader, LlmConfig& model) {
   const std::int64_t inner = model.hidden * reader.size_or({"mamba_expand"}, llm_limits::kHeads, 2);
   m.heads = reader.size({"n_mamba_heads"}, llm_limits::kHeads);
   m.groups = reader.size_or({"mamba_ngroups"}, llm_limits::kHeads, 1);
-  require_mamba_groups(reader, m, "mamba_ngroups");
-  if (inner % m.heads != 0)
-    reader.invalid("n_mamba_heads", std::to_string(m.heads) + " does not divide " +
-                                        std::to_string(inner) + " elements");
+  reader.require_divides("mamba_ngroups", m.groups, m.heads, "heads of Mamba");
+  reader.require_divides("n_mamba_heads", m.heads, inner, "elements");
   m.head_dim = inner / m.heads;
   m.state = reader.size_or({"mamba_d_state"}, llm_limits::kHeadDim, 64);
   m.conv_kernel = reader.size_or({"mamba_d_conv"}, llm_limits::kHeadDim, 4);
@@ -57,9 +54,7 @@ void build_zamba2(FieldReader& reader, LlmConfig& model) {
   if (reader.flag("add_bias_linear", false)) reader.unsupported("biases of matrices");
   model.tied_embeddings = reader.tied_embeddings(true);
   const std::vector<std::string> types = reader.texts_or_empty("layers_block_type");
-  if (static_cast<std::int64_t>(types.size()) != model.layer_count())
-    reader.invalid("layers_block_type", "expected " + std::to_string(model.layer_count()) +
-                                            " entries, got " + std::to_string(types.size()));
+  reader.require_entries("layers_block_type", types.size(), model.layers.size());
   reader.counts_or_empty("hybrid_layer_ids", llm_limits::kLayers);
   model.layers.clear();
   std::int64_t uses = 0;

@@ -90,6 +90,18 @@ CachingAllocator::Handle CachingAllocator::grow(int pool, std::int64_t bytes) {
   return whole;
 }
 
+CachingAllocator::Handles CachingAllocator::allocate(const std::vector<std::int64_t>& tensors) {
+  Handles handles;
+  handles.reserve(tensors.size());
+  for (const std::int64_t bytes : tensors) handles.push_back(allocate(bytes));
+  return handles;
+}
+
+void CachingAllocator::release(Handles& blocks) {
+  for (const Handle block : blocks) free(block);
+  blocks.clear();
+}
+
 CachingAllocator::Handle CachingAllocator::add_block(const Block& block) {
   if (unused_.empty()) {
     blocks_.push_back(block);

@@ -19,12 +19,17 @@ class CachingAllocator {
  public:
   /// A block that was given out.
   using Handle = std::uint32_t;
+  using Handles = std::vector<Handle>;
 
   explicit CachingAllocator(Segments segments) : segments_(segments) {}
 
   /// @param stream whose work uses the tensor: others get none of its blocks
   Handle allocate(std::int64_t bytes, int stream = 0);
   void free(Handle block);
+  /// Tensors of those sizes.
+  Handles allocate(const std::vector<std::int64_t>& tensors);
+  /// Empties the list.
+  void release(Handles& blocks);
 
   std::int64_t allocated() const { return allocated_; }
   std::int64_t reserved() const { return reserved_; }

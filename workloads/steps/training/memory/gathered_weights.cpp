@@ -12,10 +12,6 @@ namespace {
 
 constexpr int kGatherStream = 1;
 
-bool is_layer(const Piece& piece) {
-  return piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
-}
-
 }  // namespace
 
 std::vector<std::int64_t> matrix_bytes(const RankParameters& parameters, double element) {
@@ -40,22 +36,13 @@ double GatheredWeights::bytes_of(const Piece& piece) const {
 }
 
 GatheredWeights::Handles GatheredWeights::copies(const Piece& piece) {
-  Handles handles;
-  for (const std::int64_t bytes :
-       matrix_bytes(pieces_.held(piece, stage_), training_bytes(config_.precision)))
-    handles.push_back(allocator_.allocate(bytes));
-  return handles;
-}
-
-void GatheredWeights::release(Handles& handles) {
-  for (const CachingAllocator::Handle handle : handles) allocator_.free(handle);
-  handles.clear();
+  return allocator_.allocate(
+      matrix_bytes(pieces_.held(piece, stage_), training_bytes(config_.precision)));
 }
 
 bool GatheredWeights::stays(const Piece& layer) const {
   if (!gathers_again(config_)) return true;
-  return config_.software->last_layer_stays.value &&
-         layer.index + 1 == static_cast<std::int64_t>(model_.layers.size());
+  return config_.software->last_layer_stays.value && layer.index + 1 == model_.layer_count();
 }
 
 void GatheredWeights::gather(const std::vector<Piece>& pieces, std::size_t at) {
@@ -63,16 +50,16 @@ void GatheredWeights::gather(const std::vector<Piece>& pieces, std::size_t at) {
   const Piece& piece = pieces[at];
   const bool root = config_.software->end_units.value == EndUnits::kRoot;
   if (at == 0 && root) gather_root(pieces);
-  if (!is_layer(piece)) {
+  if (!piece.is_layer()) {
     gather_end(piece);
     return;
   }
   Handles& weights = stays(piece) ? layers_[piece.index] : weights_;
   if (!weights.empty()) return;
-  release(ahead_);
+  allocator_.release(ahead_);
   weights = copies(piece);
   if (at + 1 >= pieces.size() || config_.software->gather_copies.value != Fusion::kApart) return;
-  if (root && !is_layer(pieces[at + 1])) return;
+  if (root && !pieces[at + 1].is_layer()) return;
   ahead_.push_back(allocator_.allocate(whole_bytes(bytes_of(pieces[at + 1])), kGatherStream));
 }
 
@@ -81,11 +68,11 @@ void GatheredWeights::gather_root(const std::vector<Piece>& pieces) {
   if (!ends_.empty() || config_.software->gather_copies.value != Fusion::kApart) return;
   double bytes = 0;
   for (const Piece& piece : pieces)
-    if (!is_layer(piece)) bytes += bytes_of(piece);
+    if (!piece.is_layer()) bytes += bytes_of(piece);
   if (bytes == 0) return;
   const CachingAllocator::Handle buffer = allocator_.allocate(whole_bytes(bytes), kGatherStream);
   for (const Piece& piece : pieces)
-    if (!is_layer(piece)) gather_end(piece);
+    if (!piece.is_layer()) gather_end(piece);
   allocator_.free(buffer);
 }
 
@@ -100,25 +87,25 @@ void GatheredWeights::gather_end(const Piece& piece) {
 }
 
 void GatheredWeights::leave(const Piece& piece) {
-  if (piece.kind != Piece::Kind::kLayerAgain) release(weights_);
+  if (piece.kind != Piece::Kind::kLayerAgain) allocator_.release(weights_);
   if (piece.kind != Piece::Kind::kEmbedding ||
       config_.software->end_units.value != EndUnits::kApart)
     return;
   const auto entry = ends_.find(static_cast<int>(piece.kind));
   if (entry == ends_.end()) return;
-  release(entry->second);
+  allocator_.release(entry->second);
   ends_.erase(entry);
 }
 
 void GatheredWeights::end_pass() {
-  release(ahead_);
-  release(weights_);
+  allocator_.release(ahead_);
+  allocator_.release(weights_);
 }
 
 void GatheredWeights::end_step() {
-  for (auto& [kind, handles] : ends_) release(handles);
+  for (auto& [kind, handles] : ends_) allocator_.release(handles);
   ends_.clear();
-  for (auto& [index, handles] : layers_) release(handles);
+  for (auto& [index, handles] : layers_) allocator_.release(handles);
   layers_.clear();
 }
 

@@ -8,7 +8,6 @@
 
 #include "workloads/steps/training/memory/caching_allocator.h"
 #include "workloads/steps/training/pieces.h"
-#include "workloads/steps/training/training.h"
 
 namespace orrery {
 
@@ -32,14 +31,13 @@ class GatheredWeights {
   void end_step();
 
  private:
-  using Handles = std::vector<CachingAllocator::Handle>;
+  using Handles = CachingAllocator::Handles;
 
   bool stays(const Piece& layer) const;
   double bytes_of(const Piece& piece) const;
   void gather_root(const std::vector<Piece>& pieces);
   void gather_end(const Piece& piece);
   Handles copies(const Piece& piece);
-  void release(Handles& handles);
 
   CachingAllocator& allocator_;
   const LlmConfig& model_;

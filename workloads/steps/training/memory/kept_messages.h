@@ -5,7 +5,6 @@
 
 #include "sim/units/units.h"
 #include "workloads/steps/training/pieces.h"
-#include "workloads/steps/training/training.h"
 
 namespace orrery {
 

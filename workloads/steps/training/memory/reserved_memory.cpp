@@ -14,19 +14,17 @@
 #include "workloads/layers/parts/kept_tensors.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/steps/training/backward_update.h"
-#include "workloads/steps/training/memory/caching_allocator.h"
 #include "workloads/steps/training/memory/gathered_weights.h"
 #include "workloads/steps/training/memory/kept_messages.h"
 #include "workloads/steps/training/optimizer_step.h"
 #include "workloads/steps/training/pass_blocks.h"
-#include "workloads/steps/training/pieces.h"
 #include "workloads/steps/training/sharded_weights.h"
 
 namespace orrery {
 namespace {
 
 using Handle = CachingAllocator::Handle;
-using Handles = std::vector<Handle>;
+using Handles = CachingAllocator::Handles;
 
 // Streams whose blocks others do not get (PyTorch FSDP: all_gather_stream, reduce_scatter_stream).
 constexpr int kReduceStream = 2;
@@ -103,16 +101,13 @@ class StepReplay {
     if (bytes <= 0) return;
     std::vector<RankParameters> all;
     double parameters = 0;
-    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
-      for (const Piece& piece : pieces_.of({stage_, chunk})) {
-        all.push_back(what == Share::kWeights ? pieces_.held(piece, stage_)
-                                              : pieces_.trained(piece, stage_));
-        parameters += real(all.back().total());
-      }
+    for (const Piece& piece : pieces_.of_stage(stage_)) {
+      all.push_back(what == Share::kWeights ? pieces_.held(piece, stage_)
+                                            : pieces_.trained(piece, stage_));
+      parameters += real(all.back().total());
     }
     for (const RankParameters& of_piece : all)
-      for (const std::int64_t tensor : matrix_bytes(of_piece, bytes / parameters))
-        allocator_.allocate(tensor);
+      allocator_.allocate(matrix_bytes(of_piece, bytes / parameters));
   }
 
   void begin_states(double bytes, const StepCopies& of_step) {
@@ -124,13 +119,11 @@ class StepReplay {
   /// An fp64 copy of the largest gradient, for the norm, and those of StepCopies.
   void copy_gradients(const StepCopies& of_step) {
     std::int64_t largest = 0;
-    for (int chunk = 0; chunk < config_.parallel.vpp; ++chunk) {
-      for (const Piece& piece : pieces_.of({stage_, chunk})) {
-        const RankParameters trained = pieces_.trained(piece, stage_);
-        if (trained.total() == 0) continue;
-        const double share = shard_of(trained, config_).total() / real(trained.total());
-        largest = std::max(largest, matrix_bytes(trained, 8 * share).front());
-      }
+    for (const Piece& piece : pieces_.of_stage(stage_)) {
+      const RankParameters trained = pieces_.trained(piece, stage_);
+      if (trained.total() == 0) continue;
+      const double share = shard_of(trained, config_).total() / real(trained.total());
+      largest = std::max(largest, matrix_bytes(trained, 8 * share).front());
     }
     allocator_.free(allocator_.allocate(largest));
     const Handle flat = allocator_.allocate(whole_bytes(of_step.flat.base()));
@@ -141,7 +134,7 @@ class StepReplay {
 
   /// Frozen matrices are widened one by one.
   void widen(const Piece& piece) {
-    if (!is_layer(piece)) return;
+    if (!piece.is_layer()) return;
     const Bytes widened =
         widening_bytes({model_, pieces_.layer(piece), pieces_.work(piece, work_)});
     if (widened.base() > 0) allocator_.free(allocator_.allocate(whole_bytes(widened.base())));
@@ -164,37 +157,27 @@ class StepReplay {
     if (sent.base() == 0) return;
     Handles& kept = sent_[{pass.micro_batch, pass.chunk}];
     if (pass.kind == Pass::Kind::kForward)
-      kept = allocate({whole_bytes(sent.base())});
+      kept = {allocator_.allocate(whole_bytes(sent.base()))};
     else
-      release(kept);
+      allocator_.release(kept);
   }
 
   /// Whether a tensor is a message in its buffer.
   bool is_received(const Piece& piece, ChunkPlace place, const Event& event) const {
     const auto input = names_.find("layer input");
-    return is_layer(piece) && input != names_.end() && event.name == input->second &&
+    return piece.is_layer() && input != names_.end() && event.name == input->second &&
            piece.index == pieces_.layers(place).first &&
            kept_messages(pieces_, work_, place).received.base() > 0;
-  }
-
-  static bool is_layer(const Piece& piece) {
-    return piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
   }
 
   void make_whole(double bytes) {
     if (bytes > 0) allocator_.allocate(whole_bytes(bytes));
   }
 
-  Handles allocate(const std::vector<std::int64_t>& tensors) {
-    Handles handles;
-    handles.reserve(tensors.size());
-    for (const std::int64_t bytes : tensors) handles.push_back(allocator_.allocate(bytes));
-    return handles;
-  }
-
-  void release(Handles& handles) {
-    for (const Handle handle : handles) allocator_.free(handle);
-    handles.clear();
+  /// Both halves of what a layer makes beside its input.
+  Handles allocate_halves(Bytes bytes) {
+    if (bytes.base() <= 0) return {};
+    return allocator_.allocate({whole_bytes(bytes.base() / 2), whole_bytes(bytes.base() / 2)});
   }
 
   /// @param buckets buffers that each backward pass has
@@ -202,21 +185,19 @@ class StepReplay {
     const ChunkPlace place{stage_, pass.chunk};
     const bool forward = pass.kind == Pass::Kind::kForward;
     Handles buffers;
-    if (!forward && buckets.base() > 0) buffers = allocate({whole_bytes(buckets.base())});
+    if (!forward && buckets.base() > 0)
+      buffers = {allocator_.allocate(whole_bytes(buckets.base()))};
     Handles before;  // values of the layer before, beside which the next one's input is made
-    const std::vector<Piece> pieces = forward ? pieces_.of(place) : pieces_.backwards(place);
+    const std::vector<Piece> pieces = pieces_.of_pass(place, pass.kind);
     const bool first = makes_gradients_ && has_weight_gradients(pass.kind) &&
                        with_gradients_.insert(pass.chunk).second;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       gathered_.gather(pieces, i);
-      const Bytes flow = forward ? Bytes() : pieces_.flow(pieces[i], work_);
-      Handles flowing;
-      if (flow.base() > 0)
-        flowing = allocate({whole_bytes(flow.base() / 2), whole_bytes(flow.base() / 2)});
+      Handles flowing = allocate_halves(forward ? Bytes() : pieces_.flow(pieces[i], work_));
       widen(pieces[i]);
       play(pieces[i], pass, place);
-      release(flowing);
-      release(before);
+      allocator_.release(flowing);
+      allocator_.release(before);
       if (forward) before = allocate_values(pieces[i]);
       if (has_weight_gradients(pass.kind)) {
         const std::size_t waiting = gradients_.size();
@@ -226,19 +207,18 @@ class StepReplay {
       }
       gathered_.leave(pieces[i]);
     }
-    release(before);
+    allocator_.release(before);
     gathered_.end_pass();
     keep_sent(pass, place);
-    release(buffers);
+    allocator_.release(buffers);
   }
 
   /// What a layer that keeps its input alone makes in its forward pass: as much as it has
   /// gradients.
   Handles allocate_values(const Piece& piece) {
-    if (!is_layer(piece) || pieces_.work(piece, work_).passes.recompute != Recompute::kFull)
+    if (!piece.is_layer() || pieces_.work(piece, work_).passes.recompute != Recompute::kFull)
       return {};
-    const double values = pieces_.flow(piece, work_).base();
-    return allocate({whole_bytes(values / 2), whole_bytes(values / 2)});
+    return allocate_halves(pieces_.flow(piece, work_));
   }
 
   void play(const Piece& piece, const Pass& pass, ChunkPlace place) {
@@ -251,9 +231,7 @@ class StepReplay {
         alive.emplace_back(event.name, allocator_.allocate(event.bytes));
         continue;
       }
-      const auto found = std::find_if(alive.begin(), alive.end(), [&](const auto& tensor) {
-        return tensor.first == event.name;
-      });
+      const auto found = std::ranges::find(alive, event.name, &Alive::value_type::first);
       if (found == alive.end()) continue;
       allocator_.free(found->second);
       alive.erase(found);
@@ -268,24 +246,26 @@ class StepReplay {
     const bool shares = config_.optimizer_in_backward && shares_table(model_, config_);
     if (shares && piece.kind == Piece::Kind::kHead) {
       const RankParameters table = pieces_.trained({Piece::Kind::kEmbedding}, stage_);
-      shared_ = allocate(matrix_bytes(table, config_.software->gradient_bytes(config_.precision)));
+      shared_ = allocator_.allocate(
+          matrix_bytes(table, config_.software->gradient_bytes(config_.precision)));
     }
     if (shares && piece.kind == Piece::Kind::kEmbedding) {
-      release(shared_);
+      allocator_.release(shared_);
       return;
     }
     if (parameters.total() == 0) return;
     const GradientMemory memory = gradient_memory(parameters, config_);
     if (memory.whole.base() > 0) {
-      Handles whole = allocate(matrix_bytes(parameters, training_bytes(config_.precision)));
+      Handles whole =
+          allocator_.allocate(matrix_bytes(parameters, training_bytes(config_.precision)));
       if (config_.software->reduction_copies.value == Fusion::kApart &&
           config_.software->bucket_buffers.value == 0) {
         const double element = config_.software->gradient_bytes(config_.precision);
         const Handle buffer = allocator_.allocate(whole_bytes(real(parameters.total()) * element));
-        release(whole);
+        allocator_.release(whole);
         whole.push_back(buffer);
       }
-      release(whole);
+      allocator_.release(whole);
     }
     if (!first) return;
     if (memory.whole.base() > 0) {
@@ -296,7 +276,8 @@ class StepReplay {
     const double element = config_.software->gradient_bytes(config_.precision);
     const bool shared = config_.parallel.zero >= 2;
     gradients_.push_back(
-        {allocate(matrix_bytes(parameters, element)), shared ? whole_bytes(memory.kept.base()) : 0,
+        {allocator_.allocate(matrix_bytes(parameters, element)),
+         shared ? whole_bytes(memory.kept.base()) : 0,
          shared ? whole_bytes(shard_of(parameters, config_).total() * element) : 0});
   }
 
@@ -308,11 +289,11 @@ class StepReplay {
     for (auto at = gradients_.begin(); at != last; ++at) {
       Gradients& unit = *at;
       const Handle buffer = allocator_.allocate(unit.whole);
-      release(unit.tensors);
+      allocator_.release(unit.tensors);
       if (unit.shard > 0) shards.push_back(allocator_.allocate(unit.shard, kReduceStream));
       allocator_.free(buffer);
     }
-    release(shards);
+    allocator_.release(shards);
     gradients_.erase(gradients_.begin(), last);
   }
 
@@ -321,20 +302,16 @@ class StepReplay {
     for (auto& [place, tensors] : alive_)
       for (const auto& [name, handle] : tensors) allocator_.free(handle);
     alive_.clear();
-    for (auto& [pass, handles] : sent_) release(handles);
+    for (auto& [pass, handles] : sent_) allocator_.release(handles);
     gathered_.end_step();
   }
 
   const std::vector<Event>& events(const Piece& piece, Pass::Kind pass) {
-    const bool layer = piece.kind == Piece::Kind::kLayer || piece.kind == Piece::Kind::kLayerAgain;
-    const std::int64_t like = layer ? first_like(piece) : piece.index;
+    const std::int64_t like = piece.is_layer() ? first_like(piece) : piece.index;
     const auto [entry, added] = events_.try_emplace({piece.kind, like, pass});
     if (!added) return entry->second;
-    const RankWork work = layer ? pieces_.work(piece, work_) : work_;
-    StepList steps =
-        pass == Pass::Kind::kForward ? pieces_.forward(piece, work) : pieces_.backward(piece, work);
-    if (pass == Pass::Kind::kInputGradient) steps = steps.part(false);
-    if (pass == Pass::Kind::kWeightGradient) steps = steps.part(true);
+    const RankWork work = piece.is_layer() ? pieces_.work(piece, work_) : work_;
+    const StepList steps = pieces_.steps(piece, pass, work);
     for (const Step& step : steps.steps()) {
       for (const TensorId id : step.makes)
         entry->second.push_back(event(steps.tensors()[id], true));
@@ -351,16 +328,10 @@ class StepReplay {
 
   /// The first layer that does the same.
   std::int64_t first_like(const Piece& piece) {
-    const LayerConfig& layer = pieces_.layer(piece);
-    const RankWork work = pieces_.work(piece, work_);
-    for (const auto& [index, known] : likes_) {
-      if (known.first == layer && known.second.passes.recompute == work.passes.recompute &&
-          known.second.passes.input_again == work.passes.input_again &&
-          known.second.passes.keeps_encoder_output == work.passes.keeps_encoder_output &&
-          known.second.passes.keeps_sources == work.passes.keeps_sources)
-        return index;
-    }
-    likes_.push_back({piece.index, {layer, work}});
+    const std::pair does(pieces_.layer(piece), pieces_.work(piece, work_).passes);
+    for (const auto& [index, known] : likes_)
+      if (known == does) return index;
+    likes_.emplace_back(piece.index, does);
     return piece.index;
   }
 
@@ -379,7 +350,7 @@ class StepReplay {
       sent_;  ///< sent activations, by micro-batch and chunk
   std::map<std::tuple<Piece::Kind, std::int64_t, Pass::Kind>, std::vector<Event>> events_;
   std::map<std::string, std::size_t> names_;
-  std::vector<std::pair<std::int64_t, std::pair<LayerConfig, RankWork>>> likes_;
+  std::vector<std::pair<std::int64_t, std::pair<LayerConfig, TrainingPasses>>> likes_;
   std::vector<Gradients> gradients_;
   Handles shared_;  ///< gradient of a table that embedding and head share
 };

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "sim/units/units.h"
-#include "workloads/models/llm_config.h"
 #include "workloads/steps/training/training.h"
 
 namespace orrery {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/steps/training/optimizer/optimizer_config.h"
 
+#include <map>
+
 #include "sim/config/schema.h"
 
 namespace orrery {
@@ -44,18 +46,13 @@ const config::Schema<OptimizerStates>& OptimizerStates::schema() {
 }
 
 double moment_bytes(MomentFormat format) {
-  constexpr double kScale = 4.0 / 256;
-  switch (format) {
-    case MomentFormat::kFp32:
-      return 4;
-    case MomentFormat::kBf16:
-      return 2;
-    case MomentFormat::kFp8:
-      return 1;
-    case MomentFormat::kInt8:
-      return 1 + kScale;
-  }
-  return 4;
+  static const std::map<MomentFormat, double> kBytes = {
+      {MomentFormat::kFp32, 4},
+      {MomentFormat::kBf16, 2},
+      {MomentFormat::kFp8, 1},
+      {MomentFormat::kInt8, 1 + 4.0 / 256},  // with a scale
+  };
+  return kBytes.at(format);
 }
 
 const config::Schema<OptimizerOffload>& OptimizerOffload::schema() {

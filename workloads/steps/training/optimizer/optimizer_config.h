@@ -74,18 +74,14 @@ struct OptimizerOffload {
   static const config::Schema<OptimizerOffload>& schema();
 };
 
-}  // namespace orrery
-
-namespace orrery::config {
-
 template <>
-struct EnumNames<OptimizerKind> {
+struct config::EnumNames<OptimizerKind> {
   static constexpr std::pair<OptimizerKind, const char*> values[] = {
       {OptimizerKind::kAdam, "adam"}, {OptimizerKind::kMuon, "muon"}, {OptimizerKind::kSgd, "sgd"}};
 };
 
 template <>
-struct EnumNames<GradientStates> {
+struct config::EnumNames<GradientStates> {
   static constexpr std::pair<GradientStates, const char*> values[] = {
       {GradientStates::kBySoftware, "auto"},
       {GradientStates::kFp32, "fp32"},
@@ -93,7 +89,7 @@ struct EnumNames<GradientStates> {
 };
 
 template <>
-struct EnumNames<MomentFormat> {
+struct config::EnumNames<MomentFormat> {
   static constexpr std::pair<MomentFormat, const char*> values[] = {{MomentFormat::kFp32, "fp32"},
                                                                     {MomentFormat::kBf16, "bf16"},
                                                                     {MomentFormat::kFp8, "fp8"},
@@ -101,23 +97,23 @@ struct EnumNames<MomentFormat> {
 };
 
 template <>
-struct EnumNames<MasterWeights> {
+struct config::EnumNames<MasterWeights> {
   static constexpr std::pair<MasterWeights, const char*> values[] = {
       {MasterWeights::kFp32, "fp32"}, {MasterWeights::kNone, "none"}};
 };
 
 template <>
-struct EnumNames<MomentPlacement> {
+struct config::EnumNames<MomentPlacement> {
   static constexpr std::pair<MomentPlacement, const char*> values[] = {
       {MomentPlacement::kDevice, "device"}, {MomentPlacement::kPaged, "paged"}};
 };
 
 template <>
-struct EnumNames<MuonTensorMode> {
+struct config::EnumNames<MuonTensorMode> {
   static constexpr std::pair<MuonTensorMode, const char*> values[] = {
       {MuonTensorMode::kDuplicated, "duplicated"},
       {MuonTensorMode::kDistributed, "distributed"},
       {MuonTensorMode::kBlockwise, "blockwise"}};
 };
 
-}  // namespace orrery::config
+}  // namespace orrery

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/graph/kernel.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/software/training_software.h"
 #include "workloads/steps/training/optimizer/optimizer_config.h"
