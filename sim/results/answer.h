@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -10,6 +13,12 @@
 #include "sim/results/table.h"
 
 namespace orrery {
+
+/// The value as JSON, or null.
+template <class T>
+nlohmann::ordered_json or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
 
 /// Rows told twice: cells of a table for people, objects of a list for programs.
 struct ToldRows {
@@ -47,6 +56,34 @@ struct Answer {
   void add(const Answer& other) {
     parts.insert(parts.end(), other.parts.begin(), other.parts.end());
   }
+};
+
+/// Values by name: a table of two columns for people, an object for programs.
+class NamedValues {
+ public:
+  /// @param text the value as people read it
+  void add(const std::string& name, const std::string& text, const nlohmann::ordered_json& value) {
+    rows_.push_back({name, text});
+    json_[name] = value;
+  }
+  void add(const std::string& name, const std::string& text) { add(name, text, text); }
+  void add_count(const std::string& name, std::int64_t count) {
+    add(name, std::to_string(count), count);
+  }
+  /// @param unit as of format_si()
+  void add_quantity(const std::string& name, double value, std::string_view unit) {
+    add(name, format_si(value, unit), value);
+  }
+
+  Answer answer(Table::Align values) const {
+    Table table({{"what"}, {"value", values}});
+    for (const auto& row : rows_) table.add_row(row);
+    return {.parts = {std::move(table)}, .json = json_};
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
 };
 
 }  // namespace orrery

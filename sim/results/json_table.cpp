@@ -15,17 +15,23 @@ namespace orrery {
 namespace {
 
 struct Shown {
-  std::string member, format;
+  nlohmann::ordered_json::json_pointer member;
+  std::string format;
 };
 
 std::string cell(const nlohmann::ordered_json& row, const Shown& shown) {
-  const auto found = row.find(shown.member);
-  if (found == row.end() || found->is_null()) return "-";
-  if (found->is_string()) return *found;
-  if (shown.format == "count") return std::to_string(found->get<std::int64_t>());
-  const double value = *found;
+  if (!row.contains(shown.member)) return "-";
+  const nlohmann::ordered_json& found = row.at(shown.member);
+  if (found.is_null()) return "-";
+  if (found.is_string()) return found;
+  if (shown.format == "count") return std::to_string(found.get<std::int64_t>());
+  const double value = found;
   if (shown.format == "number") return print_number(value);
   if (shown.format == "percent") return format_percent(value);
+  if (shown.format == "error") {
+    const nlohmann::ordered_json& of = row.at(shown.member.parent_pointer());
+    return of.value("count", of.value("n", 1)) > 0 ? format_percent(value) : "-";
+  }
   if (shown.format == "s" && !std::isfinite(value)) return "never";
   return format_si(value, shown.format == "plain" ? "" : shown.format);
 }
@@ -47,9 +53,10 @@ Table json_table(const nlohmann::ordered_json& rows, std::string_view columns) {
     const std::string column = taken(columns, " | ");
     std::string_view rest = column;
     const std::string title = taken(rest, " = ");
-    const std::string member = taken(rest, " ");
+    std::string member = "/" + taken(rest, " ");
+    std::ranges::replace(member, '.', '/');
     titles += (titles.empty() ? "" : " | ") + std::string(rest.empty() ? "" : ">") + title;
-    members.push_back({member, std::string(rest)});
+    members.push_back({nlohmann::ordered_json::json_pointer(member), std::string(rest)});
   }
   Table table = Table::titled(titles);
   for (const auto& row : rows) {

@@ -5,6 +5,8 @@
 #include <iostream>
 #include <string>
 
+#include "sim/trace/atomic_file.h"
+
 namespace orrery {
 namespace {
 
@@ -64,6 +66,13 @@ void print_csv(const std::vector<std::vector<std::string>>& rows, std::ostream& 
     }
     out << '\n';
   }
+}
+
+void write_to(const std::string& path, const std::function<void(std::ostream&)>& write) {
+  if (path.empty()) return write(std::cout);
+  AtomicFile file(path);
+  write(file.stream());
+  file.commit();
 }
 
 void print_answer(const Answer& answer, bool json) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ void print(const Answer& answer, std::ostream& out);
 
 /// Rows as CSV (RFC 4180, lines end as on Unix): cells with commas, quotes or line ends in quotes.
 void print_csv(const std::vector<std::vector<std::string>>& rows, std::ostream& out);
+
+/// Lets `write` write a file that appears whole or not at all; without a path, to standard output.
+void write_to(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 /// The JSON of an answer where `json`, else its parts as text, to standard output.
 void print_answer(const Answer& answer, bool json);

@@ -5,11 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 
 namespace orrery {
 
-/// What `orrery calibrate` is asked for.
 struct CalibrateArguments {
   std::vector<std::string> files;
   std::vector<std::string> systems;  ///< fit protocols of these; empty: kernels of accelerators

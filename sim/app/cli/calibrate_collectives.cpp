@@ -6,6 +6,7 @@
 
 #include "sim/app/cli/calibrate.h"
 #include "sim/config/load.h"
+#include "sim/results/json_table.h"
 #include "sim/units/text.h"
 #include "validation/calibration/collective_fit.h"
 #include "validation/calibration/error_json.h"
@@ -60,27 +61,27 @@ std::vector<std::string> keep(const NetworkCalibration& calibration,
 Answer calibrate_collectives(const CalibrateArguments& arguments) {
   const std::vector<NetworkCalibration> calibrations = fit_all(arguments);
   arguments.require_files_for(calibrations.size(), "systems");
-  ToldRows rows{
-      Table::titled("system | >fitted n | >MAPE | >held out n | >MAPE | >p90 | >bias | >collective "
-                    "and ranks left out")};
   Answer answer;
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
   for (const NetworkCalibration& c : calibrations) {
     const std::filesystem::path path = arguments.file_of(c.id, "network_calibrations");
-    nlohmann::ordered_json file = {{"file", path.string()},
-                                   {"fitted", to_json(c.fit_error)},
-                                   {"held_out", to_json(c.held_out_error)},
-                                   {"left_out", to_json(c.left_out_error)}};
     const std::vector<std::string> names = keep(c, path, arguments.check);
-    if (arguments.check) file["moved"] = names;
+    files.push_back({{"file", path.string()},
+                     {"fitted", to_json(c.fit_error)},
+                     {"held_out", to_json(c.held_out_error)},
+                     {"left_out", to_json(c.left_out_error)}});
+    if (arguments.check) files.back()["moved"] = names;
     if (!names.empty()) answer.code = ExitCode::kPartial;
-    rows.add({c.id, std::to_string(c.fit_error.count), format_percent(c.fit_error.mape),
-              std::to_string(c.held_out_error.count), format_percent(c.held_out_error.mape),
-              format_percent(c.held_out_error.p90), format_percent(c.held_out_error.bias),
-              format_percent(c.left_out_error.mape)},
-             std::move(file));
   }
-  answer.add(std::move(rows.table));
-  answer.json = {{"schema", "orrery.calibration/1"}, {"files", std::move(rows.json)}};
+  nlohmann::ordered_json shown = files;
+  for (std::size_t i = 0; i < calibrations.size(); ++i) shown[i]["system"] = calibrations[i].id;
+  answer.add(
+      json_table(shown,
+                 "system = system | fitted n = fitted.count count | MAPE = fitted.mape percent | "
+                 "held out n = held_out.count count | MAPE = held_out.mape percent | "
+                 "p90 = held_out.p90 percent | bias = held_out.bias percent | "
+                 "collective and ranks left out = left_out.mape percent"));
+  answer.json = {{"schema", "orrery.calibration/1"}, {"files", std::move(files)}};
   return answer;
 }
 

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "models/kernels/parameter_limits.h"
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/calibrate.h"
 #include "sim/app/cli/progress.h"
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/questions/describe/describe_calibration.h"
+#include "sim/app/questions/describe/describe.h"
 #include "sim/app/sweeps/base/clock.h"
 #include "sim/config/input_files.h"
 #include "sim/config/load.h"
+#include "sim/results/json_table.h"
 #include "sim/results/version.h"
-#include "sim/trace/atomic_file.h"
 #include "sim/units/text.h"
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/error_json.h"
@@ -23,14 +26,9 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 constexpr const char* kFolder = "calibrations";
-
-/// What a second fit found elsewhere than the first.
-struct Move {
-  std::string fit, parameter;
-  double before = 0, after = 0, standard_error = 0;
-};
 
 /// The accelerators to fit: those asked for, or all of the tables that the library has.
 std::vector<std::string> wanted(const CalibrateArguments& arguments,
@@ -42,7 +40,7 @@ std::vector<std::string> wanted(const CalibrateArguments& arguments,
   const std::vector<std::string> known = config::default_library().names("accelerators");
   std::vector<std::string> names;
   for (const std::string& system : systems) {
-    if (std::find(known.begin(), known.end(), system) != known.end()) {
+    if (std::ranges::find(known, system) != known.end()) {
       names.push_back(system);
     } else {
       std::cerr << "left out: no accelerator is called '" << system << "'\n";
@@ -52,7 +50,9 @@ std::vector<std::string> wanted(const CalibrateArguments& arguments,
   return names;
 }
 
-std::string fit_name(const KernelFit& fit) { return fit.table + " " + to_string(fit.precision); }
+std::string fit_name(const KernelFit& fit) {
+  return fmt::format("{} {}", fit.table, to_string(fit.precision));
+}
 
 double mean(const MeasuredRatios& ratios) {
   double sum = 0;
@@ -74,69 +74,73 @@ double apart(const std::vector<MeasuredRatio>& before, const std::vector<Measure
 
 /// Parameters that are more than two standard errors (or a percent, where there is none) away, and
 /// tables of ratios (by their mean) that differ by more than a percent.
-std::vector<Move> moves(const Calibration& before, const Calibration& after) {
-  std::vector<Move> moved;
+Json moves(const Calibration& before, const Calibration& after) {
+  Json moved = Json::array();
   for (const KernelFit& fit : after.fits) {
-    const auto old = std::find_if(before.fits.begin(), before.fits.end(), [&](const auto& other) {
+    const auto add = [&](const std::string& parameter, const std::optional<double>& was,
+                         double standard_error, double is) {
+      moved.push_back({{"fit", fit_name(fit)},
+                       {"parameter", parameter},
+                       {"was", or_null(was)},
+                       {"standard_error", standard_error},
+                       {"is", is}});
+    };
+    const auto old = std::ranges::find_if(before.fits, [&](const auto& other) {
       return other.table == fit.table && other.precision == fit.precision;
     });
     for (const auto& [name, parameter] : fit.parameters) {
       if (old == before.fits.end() || !old->parameters.contains(name)) {
-        moved.push_back({fit_name(fit), name, std::nan(""), parameter.value, 0});
+        add(name, std::nullopt, 0, parameter.value);
         continue;
       }
       const CalibratedParameter& was = old->parameters.at(name);
       const double allowed = std::max(2 * was.standard_error, 0.01 * std::abs(was.value));
       if (std::abs(parameter.value - was.value) > allowed)
-        moved.push_back({fit_name(fit), name, was.value, parameter.value, was.standard_error});
+        add(name, was.value, was.standard_error, parameter.value);
     }
     if (old != before.fits.end() && apart(old->ratios.all(), fit.ratios.all()) > 0.01)
-      moved.push_back({fit_name(fit), "measured_ratios", mean(old->ratios), mean(fit.ratios), 0});
+      add("measured_ratios", mean(old->ratios), 0, mean(fit.ratios));
   }
   return moved;
 }
 
-ToldRows errors_of(const std::vector<Calibration>& calibrations) {
-  ToldRows rows{Table::titled(
-      "accelerator | fit | >fitted n | >MAPE | >held out n | >without ratios | >MAPE | "
-      ">p90 | >bias | >whole models")};
-  for (const Calibration& calibration : calibrations) {
+Json errors_of(const std::vector<Calibration>& calibrations) {
+  Json errors = Json::array();
+  for (const Calibration& calibration : calibrations)
     for (const KernelFit& fit : calibration.fits)
-      rows.add({calibration.accelerator, fit_name(fit), std::to_string(fit.fit_error.count),
-                format_percent(fit.fit_error.mape), std::to_string(fit.held_out_error.count),
-                mape(fit.structure_error), format_percent(fit.held_out_error.mape),
-                format_percent(fit.held_out_error.p90), format_percent(fit.held_out_error.bias),
-                mape(fit.whole_model_error)},
-               {{"accelerator", calibration.accelerator},
-                {"table", fit.table},
-                {"precision", to_string(fit.precision)},
-                {"fitted", to_json(fit.fit_error)},
-                {"held_out", to_json(fit.held_out_error)},
-                {"held_out_without_ratios", to_json(fit.structure_error)},
-                {"whole_models", to_json(fit.whole_model_error)},
-                {"sibling", fit.sibling}});
-  }
-  return rows;
+      errors.push_back({{"accelerator", calibration.accelerator},
+                        {"table", fit.table},
+                        {"precision", to_string(fit.precision)},
+                        {"fitted", to_json(fit.fit_error)},
+                        {"held_out", to_json(fit.held_out_error)},
+                        {"held_out_without_ratios", to_json(fit.structure_error)},
+                        {"whole_models", to_json(fit.whole_model_error)},
+                        {"sibling", fit.sibling}});
+  return errors;
+}
+
+Table error_table(Json errors) {
+  for (Json& row : errors)
+    row["fit"] =
+        fmt::format("{} {}", row["table"].get<std::string>(), row["precision"].get<std::string>());
+  return json_table(
+      errors,
+      "accelerator = accelerator | fit = fit | fitted n = fitted.count count | "
+      "MAPE = fitted.mape percent | held out n = held_out.count count | "
+      "without ratios = held_out_without_ratios.mape error | MAPE = held_out.mape percent | "
+      "p90 = held_out.p90 percent | bias = held_out.bias percent | "
+      "whole models = whole_models.mape error");
 }
 
 /// Adds what moved to the text of an answer. @return the same for programs
-nlohmann::ordered_json add_moves(const std::string& path, const std::vector<Move>& moved,
-                                 Answer& answer) {
-  ToldRows rows{Table::titled("fit | parameter | >was | >standard error | >is")};
-  for (const Move& move : moved) {
-    const bool was = !std::isnan(move.before);
-    rows.add({move.fit, move.parameter, was ? print_number(move.before) : "-",
-              print_number(move.standard_error), print_number(move.after)},
-             {{"fit", move.fit},
-              {"parameter", move.parameter},
-              {"was", was ? nlohmann::ordered_json(move.before) : nlohmann::ordered_json()},
-              {"standard_error", move.standard_error},
-              {"is", move.after}});
-  }
-  answer.add(path + (moved.empty() ? ": nothing moved\n"
-                                   : ": " + std::to_string(moved.size()) + " parameters moved\n"));
-  if (!moved.empty()) answer.add(std::move(rows.table));
-  return {{"file", path}, {"moved", std::move(rows.json)}};
+Json add_moves(const std::string& path, Json moved, Answer& answer) {
+  answer.add(moved.empty() ? path + ": nothing moved\n"
+                           : fmt::format("{}: {} parameters moved\n", path, moved.size()));
+  if (!moved.empty())
+    answer.add(json_table(moved,
+                          "fit = fit | parameter = parameter | was = was number | "
+                          "standard error = standard_error number | is = is number"));
+  return {{"file", path}, {"moved", std::move(moved)}};
 }
 
 /// What the library has of other devices.
@@ -192,8 +196,7 @@ void CalibrateArguments::take(Options& options) {
                   "fit the collective protocols of these systems instead, such as dgx_h200");
   options.option("--engine", engine,
                  "fit what the host of this serving engine takes instead (vllm, sglang, "
-                 "tensorrt_llm), "
-                 "on tables of measured runs");
+                 "tensorrt_llm), on tables of measured runs");
   options.option(
       "--given", given,
       "what the host of --engine is known to take, such as '{request: 20 ms}': not fitted");
@@ -220,7 +223,7 @@ std::string CalibrateArguments::measured() const {
 }
 
 std::string CalibrateArguments::made_with() const {
-  return std::string("orrery ") + kEngineVersion + ", " + measured();
+  return fmt::format("orrery {}, {}", kEngineVersion, measured());
 }
 
 fs::path CalibrateArguments::file_of(const std::string& name, const std::string& folder) const {
@@ -231,22 +234,21 @@ fs::path CalibrateArguments::file_of(const std::string& name, const std::string&
 
 void CalibrateArguments::require_files_for(std::size_t calibrations, const std::string& of) const {
   if (output.ends_with(".yaml") && calibrations > 1)
-    throw UsageError("one output file for " + std::to_string(calibrations) + " " + of);
+    throw UsageError(fmt::format("one output file for {} {}", calibrations, of));
 }
 
 void require_own_file(const fs::path& path, const std::string& key) {
   if (!fs::exists(path)) return;
   const std::string text = "\n" + config::input_files().read(path.string()).text;
   if (text.find("\n" + key + ":") != std::string::npos) return;
-  throw UsageError(path.string() + " is there and is no " + key +
-                   ", so it is not written over: take another folder or file for -o");
+  throw UsageError(fmt::format(
+      "{} is there and is no {}, so it is not written over: take another folder or file for -o",
+      path.string(), key));
 }
 
 void write_calibration(const fs::path& path, const std::string& yaml) {
   fs::create_directories(path.parent_path());
-  AtomicFile file(path);
-  file.stream() << yaml;
-  file.commit();
+  write_to(path.string(), [&](std::ostream& out) { out << yaml; });
   std::cerr << "written: " << path.string() << "\n";
 }
 
@@ -260,13 +262,13 @@ Answer CalibrateArguments::answer() const {
     require_own_file(file_of(calibration.accelerator, kFolder), "calibration");
   require_files_for(calibrations.size(), "devices");
   Answer answer;
-  nlohmann::ordered_json written = nlohmann::ordered_json::array();
+  Json written = Json::array();
   for (const Calibration& calibration : calibrations) {
     const fs::path path = file_of(calibration.accelerator, kFolder);
     if (check) {
-      const std::vector<Move> moved = moves(load_calibration(path.string()), calibration);
+      Json moved = moves(load_calibration(path.string()), calibration);
       if (!moved.empty()) answer.code = ExitCode::kPartial;
-      written.push_back(add_moves(path.string(), moved, answer));
+      written.push_back(add_moves(path.string(), std::move(moved), answer));
       continue;
     }
     const bool renews = !only.empty() && fs::exists(path);
@@ -274,23 +276,19 @@ Answer CalibrateArguments::answer() const {
                                            : calibration));
     written.push_back({{"file", path.string()}});
   }
-  ToldRows errors = errors_of(calibrations);
+  Json errors = errors_of(calibrations);
   if (!check) {
-    answer.add(std::move(errors.table));
+    answer.add(error_table(errors));
     answer.add(left_out_text(calibrations));
   }
   answer.json = {{"schema", "orrery.calibration/1"},
-                 {"errors", std::move(errors.json)},
+                 {"errors", std::move(errors)},
                  {"left_out", left_out_json(calibrations)},
                  {"files", std::move(written)}};
   return answer;
 }
 
-namespace {
-
 const RegisterQuestion<CalibrateArguments> registered_calibrate(
     "calibrate", "fit the kernel model to measurements of a device");
-
-}  // namespace
 
 }  // namespace orrery

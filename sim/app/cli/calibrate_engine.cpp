@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -38,11 +39,12 @@ HostFit fit_engine(const CalibrateArguments& arguments) {
   validation.learn_protocols(rows);
   return fit_host(
       validation, split, given_host(arguments.given), [](const HostCosts& host, double mean) {
-        std::cerr << "request " << format_si(host.request.base(), "s") << ", launch "
-                  << format_si(host.launch.base(), "s") << ", gap "
-                  << format_si(host.gap.base(), "s") << ", iteration "
-                  << format_si(host.iteration.base(), "s") << ", sequence "
-                  << format_si(host.sequence.base(), "s") << ": mean of |log| " << mean << "\n";
+        std::cerr << fmt::format(
+                         "request {}, launch {}, gap {}, iteration {}, sequence {}: mean of |log| ",
+                         format_si(host.request.base(), "s"), format_si(host.launch.base(), "s"),
+                         format_si(host.gap.base(), "s"), format_si(host.iteration.base(), "s"),
+                         format_si(host.sequence.base(), "s"))
+                  << mean << "\n";
       });
 }
 
@@ -73,26 +75,21 @@ nlohmann::ordered_json errors_json(const ServingTarget& errors) {
   return {{"tpot", to_json(errors.tpot)}, {"ttft", to_json(errors.ttft)}};
 }
 
-/// Times of a host, by the names of its keys.
-std::vector<std::pair<std::string, double>> seconds_of(const HostCosts& host) {
-  return {{"iteration", host.iteration.base()},
-          {"sequence", host.sequence.base()},
-          {"request", host.request.base()},
-          {"launch", host.launch.base()},
-          {"gap", host.gap.base()}};
-}
-
 }  // namespace
 
 Answer calibrate_engine(const CalibrateArguments& arguments) {
   const HostFit fit = fit_engine(arguments);
   nlohmann::ordered_json host;
   std::string line;
-  for (const auto& [key, seconds] : seconds_of(fit.host)) {
-    host[key + "_s"] = seconds;
-    line += (line.empty() ? "host: {" : ", ") + key + ": " + format_si(seconds, "s");
+  for (const auto& [key, time] : {std::pair{"iteration", fit.host.iteration},
+                                  {"sequence", fit.host.sequence},
+                                  {"request", fit.host.request},
+                                  {"launch", fit.host.launch},
+                                  {"gap", fit.host.gap}}) {
+    host[fmt::format("{}_s", key)] = time.base();
+    line += fmt::format("{}{}: {}", line.empty() ? "" : ", ", key, format_si(time.base(), "s"));
   }
-  return {.parts = {table_of(fit), line + "}\n"},
+  return {.parts = {table_of(fit), fmt::format("host: {{{}}}\n", line)},
           .json = {{"schema", "orrery.calibration/1"},
                    {"engine", arguments.engine},
                    {"fitted_on", arguments.fit_on},

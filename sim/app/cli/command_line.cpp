@@ -4,118 +4,125 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <streambuf>
+#include <string_view>
 
 #include "sim/app/cli/answer_text.h"
-#include "sim/app/cli/printable_stream.h"
-#include "sim/app/cli/verb.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/results/version.h"
+#include "sim/units/printable.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
 namespace {
 
+/// While it lives, control characters that are written to a stream of this process come out as
+/// printable() has them: names and messages hold what files say, and a terminal obeys it. Lines and
+/// tabs stay.
+class PrintableStream final : public std::streambuf {
+ public:
+  explicit PrintableStream(std::ostream& stream) : stream_(stream), behind_(*stream.rdbuf(this)) {}
+  ~PrintableStream() override {
+    end_character();
+    stream_.flush();
+    stream_.rdbuf(&behind_);
+  }
+  PrintableStream(const PrintableStream&) = delete;
+  PrintableStream& operator=(const PrintableStream&) = delete;
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (traits_type::eq_int_type(c, traits_type::eof())) return traits_type::not_eof(c);
+    const char one = traits_type::to_char_type(c);
+    return write({&one, 1}) ? c : traits_type::eof();
+  }
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    return write({text, static_cast<std::size_t>(size)}) ? size : 0;
+  }
+  int sync() override { return end_character() && behind_.pubsync() == 0 ? 0 : -1; }
+
+ private:
+  static constexpr char kC1Lead = '\xC2';  // of control characters of two bytes
+
+  bool write(std::string_view text) {
+    if (text.empty()) return true;
+    std::string whole = begun_ ? std::string(1, kC1Lead) : std::string();
+    whole += text;
+    begun_ = whole.back() == kC1Lead;
+    if (begun_) whole.pop_back();
+    return put(printable(whole, "\n\t"));
+  }
+
+  /// Passes on the bytes of a character whose last byte has not arrived.
+  bool end_character() {
+    const bool begun = begun_;
+    begun_ = false;
+    return !begun || put({&kC1Lead, 1});
+  }
+
+  bool put(std::string_view text) {
+    const auto size = static_cast<std::streamsize>(text.size());
+    return behind_.sputn(text.data(), size) == size;
+  }
+
+  std::ostream& stream_;
+  std::streambuf& behind_;
+  bool begun_ = false;  ///< the last byte was the first of two
+};
+
 /// Texts that are given are not empty: an empty one would stand for an option that is not there.
 std::string fault_of_text(const std::string& text) { return text.empty() ? "is empty" : ""; }
 
-/// The options of a verb in the library that parses them.
-class ParsedOptions final : public Options {
- public:
-  explicit ParsedOptions(CLI::App& app) : app_(app) {}
+/// Adds an option to the library that parses it.
+void add(const Option& option, CLI::App& app) {
+  const auto add_with = [&](auto* value) {
+    using Value = std::decay_t<decltype(*value)>;
+    if constexpr (std::is_same_v<Value, bool>) {
+      app.add_flag(option.names, *value, option.help);
+    } else {
+      CLI::Option* added = app.add_option(option.names, *value, option.help);
+      added->required(option.required);
+      if (option.one_each) added->allow_extra_args(false);
+      if constexpr (std::is_same_v<Value, int>) {
+        added->check(CLI::Range(option.bounds.first, option.bounds.second));
+      } else if (!option.words.empty()) {
+        added->check(CLI::IsMember(option.words));
+      } else if (!option.may_be_empty) {
+        added->check(fault_of_text);
+      }
+    }
+  };
+  std::visit(add_with, option.value);
+}
 
-  void positional(const std::string& name, std::string& value, const std::string& help) override {
-    app_.add_option(name, value, help)->required()->check(fault_of_text);
-  }
-  void positionals(const std::string& name, std::vector<std::string>& values,
-                   const std::string& help) override {
-    app_.add_option(name, values, help)->required()->check(fault_of_text);
-  }
-  void optional_positional(const std::string& name, std::string& value,
-                           const std::string& help) override {
-    app_.add_option(name, value, help)->check(fault_of_text);
-  }
-  void optional_positionals(const std::string& name, std::vector<std::string>& values,
-                            const std::string& help) override {
-    app_.add_option(name, values, help);
-  }
-  void option(const std::string& names, std::string& value, const std::string& help) override {
-    app_.add_option(names, value, help)->check(fault_of_text);
-  }
-  void options(const std::string& names, std::vector<std::string>& values,
-               const std::string& help) override {
-    app_.add_option(names, values, help)->check(fault_of_text);
-  }
-  void repeatable(const std::string& names, std::vector<std::string>& values,
-                  const std::string& help) override {
-    app_.add_option(names, values, help)->allow_extra_args(false)->check(fault_of_text);
-  }
-  void number(const std::string& names, int& value, const std::string& help, int low,
-              int high) override {
-    app_.add_option(names, value, help)->check(CLI::Range(low, high));
-  }
-  void choice(const std::string& names, std::string& value, const std::string& help,
-              const std::vector<std::string>& words) override {
-    app_.add_option(names, value, help)->check(CLI::IsMember(words));
-  }
-  void flag(const std::string& names, bool& value, const std::string& help) override {
-    app_.add_flag(names, value, help);
-  }
-  void excludes(const std::string& name, const std::vector<std::string>& others) override {
-    for (const std::string& other : others) app_.get_option(name)->excludes(app_.get_option(other));
-  }
-  void examples(const std::vector<std::string>& lines) override {
-    std::string text = "Examples:";
-    for (const std::string& line : lines) text += "\n  orrery " + line;
-    app_.footer(text);
-  }
-
- private:
-  CLI::App& app_;
-};
-
-/// A question as a verb, which prints the answer.
-VerbRegistry::Item verb_of(const QuestionRegistry::Item& item) {
-  return {item.help, [&question = item.entry](Options& options) -> Command {
-            const auto answer = question.take(options);
-            const auto json = std::make_shared<bool>(false);
-            options.json(*json);
-            const auto csv = std::make_shared<bool>(false);
-            if (question.has_csv) {
-              options.flag("--csv", *csv, "print CSV");
-              options.excludes("--csv", {"--json"});
-            }
-            return [answer, json, csv] {
-              const Answer given = answer();
-              std::cerr << given.warnings;
-              if (*csv) {
-                print_csv(given.csv, std::cout);
-              } else {
-                print_answer(given, *json);
-              }
-              return given.code;
-            };
-          }};
+void add(const Options& options, CLI::App& app) {
+  for (const Option& option : options.all) add(option, app);
+  for (const auto& [name, others] : options.exclusions)
+    for (const std::string& other : others) app.get_option(name)->excludes(app.get_option(other));
+  if (options.example_lines.empty()) return;
+  std::string text = "Examples:";
+  for (const std::string& line : options.example_lines) text += "\n  orrery " + line;
+  app.footer(text);
 }
 
 /// Adds the verbs to the parser, groups before what is in them: "validate" sorts before "validate
 /// operators". Each sets `chosen` when it is the one that was parsed.
 void add_verbs(CLI::App& app, Command& chosen) {
-  for (const auto& [name, verb] : all_verbs()) {
+  for (const auto& [name, verb] : VerbRegistry::items()) {
     const std::size_t space = name.find(' ');
-    CLI::App& parent =
-        space == std::string::npos ? app : *app.get_subcommand(name.substr(0, space));
-    CLI::App* parsed = parent.add_subcommand(
-        space == std::string::npos ? name : name.substr(space + 1), verb.help);
-    if (!verb.entry) {
+    const bool in_group = space != std::string::npos;
+    CLI::App& parent = in_group ? *app.get_subcommand(name.substr(0, space)) : app;
+    CLI::App* parsed = parent.add_subcommand(in_group ? name.substr(space + 1) : name, verb.help);
+    if (!verb.entry.command && !verb.entry.question) {
       parsed->require_subcommand(1);
       continue;
     }
-    ParsedOptions options(*parsed);
-    parsed->callback([command = verb.entry(options), &chosen] { chosen = command; });
+    Options options;
+    parsed->callback([command = command_of(verb.entry, options), &chosen] { chosen = command; });
+    add(options, *parsed);
   }
 }
 
@@ -127,11 +134,10 @@ bool is_unknown(const CLI::App& app, std::span<const std::string> words) {
   std::vector<std::string> names;
   for (const CLI::App* known : app.get_subcommands({})) names.push_back(known->get_name());
   if (names.empty() || verb.starts_with('-')) return false;
-  if (std::find(names.begin(), names.end(), verb) != names.end())
+  if (std::ranges::find(names, verb) != names.end())
     return is_unknown(*app.get_subcommand(verb), words.subspan(1));
-  const std::string meant = nearest_name(verb, names);
-  std::cerr << "error: unknown command '" << verb << "'"
-            << (meant.empty() ? "" : "; did you mean '" + meant + "'?") << "\nthere are:";
+  std::cerr << "error: unknown command '" << verb << "'" << did_you_mean(nearest_name(verb, names))
+            << "\nthere are:";
   for (const std::string& known : names) std::cerr << " " << known;
   std::cerr << "\n";
   return true;
@@ -173,15 +179,29 @@ std::optional<ExitCode> parse(std::vector<std::string> words, Command& chosen) {
 
 }  // namespace
 
-std::map<std::string, VerbRegistry::Item> all_verbs() {
-  std::map<std::string, VerbRegistry::Item> all = VerbRegistry::items();
-  for (const auto& [name, question] : QuestionRegistry::items())
-    all.emplace(name, verb_of(question));
-  return all;
+Command command_of(const Verb& verb, Options& options) {
+  if (verb.command) return verb.command(options);
+  const auto answer = verb.question(options);
+  const auto json = std::make_shared<bool>(false), csv = std::make_shared<bool>(false);
+  options.json(*json);
+  if (verb.has_csv) {
+    options.flag("--csv", *csv, "print CSV");
+    options.excludes("--csv", {"--json"});
+  }
+  return [answer, json, csv] {
+    const Answer given = answer();
+    std::cerr << given.warnings;
+    if (*csv) {
+      print_csv(given.csv, std::cout);
+    } else {
+      print_answer(given, *json);
+    }
+    return given.code;
+  };
 }
 
 ExitCode run_command_line(std::vector<std::string> words) {
-  const PrintableStream out(std::cout), errors(std::cerr);
+  PrintableStream out(std::cout), errors(std::cerr);
   try {
     Command chosen;
     if (const auto ended = parse(std::move(words), chosen)) return *ended;

@@ -2,10 +2,8 @@
 #include <iostream>
 
 #include "sim/app/cli/answer_text.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/points/export_points.h"
-#include "sim/app/questions/points/reproduction.h"
-#include "sim/trace/atomic_file.h"
 
 namespace orrery {
 namespace {
@@ -26,8 +24,7 @@ struct ExportArguments {
     options.option("-o,--output", output, "file to write instead of standard output");
     options.examples({"export sweep.db --csv --where \"parallel.tp == 8\" -o rows.csv",
                       "export sweep.db --jsonl",
-                      "export sweep.db --reproduce 84d41f852bb1 -o "
-                      "point.yaml"});
+                      "export sweep.db --reproduce 84d41f852bb1 -o point.yaml"});
     options.excludes("--csv", {"--jsonl", "--json", "--reproduce"});
     options.excludes("--reproduce", {"--jsonl", "--json", "--where"});
   }
@@ -35,13 +32,7 @@ struct ExportArguments {
   ExitCode run() const {
     if (!reproduce.empty()) return write_reproduction();
     if (!csv && !jsonl && !json) throw UsageError("export: --csv, --jsonl or --reproduce POINT");
-    if (output.empty()) {
-      write_results(std::cout);
-    } else {
-      AtomicFile file(output);
-      write_results(file.stream());
-      file.commit();
-    }
+    write_to(output, [&](std::ostream& out) { write_results(out); });
     return ExitCode::kOk;
   }
 
@@ -64,13 +55,8 @@ struct ExportArguments {
     const ResultStore store = ResultStore::open_read_only(choice.store);
     const RunRecord record = find_point(store, reproduce);
     const std::string text = reproduction(record);
-    if (output.empty()) {
-      std::cout << text;
-      return ExitCode::kOk;
-    }
-    AtomicFile file(output);
-    file.stream() << text;
-    file.commit();
+    write_to(output, [&](std::ostream& out) { out << text; });
+    if (output.empty()) return ExitCode::kOk;
     const std::string obstacle = obstacle_to(record, output);
     if (!obstacle.empty()) std::cerr << "warning: " << obstacle << "\n";
     std::cerr << "orrery run " << output << "\n";

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/cli/find.h"
 
+#include <fmt/core.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/find_capacity.h"
 #include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
@@ -27,9 +29,8 @@ void add_bounds(const std::string& slo, std::vector<std::string>& settings) {
 Capacity capacity_of(const std::string& what) {
   if (what == "max_rate") return Capacity::kMaxRate;
   if (what == "instances") return Capacity::kInstances;
-  const std::string meant = nearest_name(what, {"max_rate", "instances"});
-  throw UsageError("--find " + what + ": there are max_rate and instances" +
-                   (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+  throw UsageError(fmt::format("--find {}: there are max_rate and instances{}", what,
+                               did_you_mean(nearest_name(what, {"max_rate", "instances"}))));
 }
 
 /// The answer of a search, and how sure it is.
@@ -46,14 +47,8 @@ std::string value_text(const Found& found, double value) {
 }
 
 ToldRows told(const Found& found) {
-  using Align = Table::Align;
-  ToldRows rows{Table({{found.path},
-                       {"p99 TTFT", Align::kRight},
-                       {"p99 TPOT", Align::kRight},
-                       {"p99 whole", Align::kRight},
-                       {"goodput", Align::kRight},
-                       {"requests", Align::kRight},
-                       {"holds"}})};
+  ToldRows rows{Table::titled(
+      found.path + " | >p99 TTFT | >p99 TPOT | >p99 whole | >goodput | >requests | holds")};
   for (const CapacityTrial& t : found.answer.trials)
     rows.add(
         {value_text(found, t.value), format_si(t.ttft_p99_ms, "ms"), format_si(t.tpot_p99_ms, "ms"),
@@ -74,19 +69,19 @@ ToldRows told(const Found& found) {
 std::string line_of(const Found& found) {
   if (!found.answer.value) {
     const CapacityTrial& last = found.answer.trials.back();
-    return "nothing that was tried keeps " + found.bounds + ": at " +
-           value_text(found, last.value) + " not " + last.fails + "\n";
+    return fmt::format("nothing that was tried keeps {}: at {} not {}\n", found.bounds,
+                       value_text(found, last.value), last.fails);
   }
   const std::string first = value_text(found, *found.answer.value);
-  const std::string seeds = std::to_string(found.seeds);
   const std::string all =
-      found.for_all ? (found.path.ends_with("replicas") ? "the fewest " : "the highest ") +
-                          found.path + " that keeps " + found.bounds + " with all " + seeds +
-                          " seeds: " + value_text(found, *found.for_all)
-                    : "no " + found.path + " near " + first + " keeps " + found.bounds +
-                          " with all " + seeds + " seeds";
-  return all + "\nwith the first seed alone: " + first + ", which holds with " +
-         std::to_string(found.held) + " of " + seeds + "\n";
+      found.for_all
+          ? fmt::format("the {} {} that keeps {} with all {} seeds: {}",
+                        found.path.ends_with("replicas") ? "fewest" : "highest", found.path,
+                        found.bounds, found.seeds, value_text(found, *found.for_all))
+          : fmt::format("no {} near {} keeps {} with all {} seeds", found.path, first, found.bounds,
+                        found.seeds);
+  return fmt::format("{}\nwith the first seed alone: {}, which holds with {} of {}\n", all, first,
+                     found.held, found.seeds);
 }
 
 }  // namespace
@@ -105,9 +100,6 @@ Answer find_answer(const std::string& file, std::vector<std::string> settings,
     found.for_all = search.value_for_all_seeds(*found.answer.value);
   }
   ToldRows trials = told(found);
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-  };
   return {.parts = {std::move(trials.table), "\n" + line_of(found)},
           .json = {{"schema", "orrery.find/1"},
                    {"path", found.path},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <functional>
 #include <iostream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/app/cli/verb.h"
+#include "sim/app/cli/answer_text.h"
 #include "sim/app/experiments/core/play.h"
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/files/file_kind.h"
@@ -14,7 +14,7 @@
 #include "sim/app/pricing/machine_network.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/pricing.h"
-#include "sim/trace/atomic_file.h"
+#include "sim/app/questions/base/verb.h"
 #include "workloads/formats/chakra/writer.h"
 #include "workloads/formats/graph_format.h"
 
@@ -23,10 +23,9 @@ namespace {
 
 std::string format_names() {
   std::string names;
-  for (const auto& [name, item] : GraphFormatRegistry::items()) {
-    if (!item.entry->writes() && !item.entry->writes_ranks()) continue;
-    names += (names.empty() ? "" : "; ") + name + ": " + item.help;
-  }
+  for (const auto& [name, item] : GraphFormatRegistry::items())
+    if (item.entry->writes() || item.entry->writes_ranks())
+      names += fmt::format("{}{}: {}", names.empty() ? "" : "; ", name, item.help);
   return names;
 }
 
@@ -57,11 +56,9 @@ class StepRecorder final : public ReplayStandIn {
     Costs costs = inputs.costs;
     costs.kernels = outcome.kernels;
     KernelRuns runs(inputs.program);
-    ReplayOptions options;
-    options.slowdowns = inputs.slowdowns;
-    options.topology = &inputs.topology;
-    options.observer = &runs;
-    orrery::replay(inputs.program, costs, options);
+    orrery::replay(
+        inputs.program, costs,
+        {.slowdowns = inputs.slowdowns, .topology = &inputs.topology, .observer = &runs});
     take_(inputs.program, costs, runs);
     return outcome;
   }
@@ -97,13 +94,7 @@ struct GraphExportArguments {
                        ": only steps of training, inference and layers have an operator graph");
     if (graph_format.writes_ranks()) return write_ranks(graph_format, loaded, *step);
     const Program program = step->program();
-    if (output.empty()) {
-      graph_format.write(program, step->name, std::cout);
-      return ExitCode::kOk;
-    }
-    AtomicFile written(output);
-    graph_format.write(program, step->name, written.stream());
-    written.commit();
+    write_to(output, [&](std::ostream& out) { graph_format.write(program, step->name, out); });
     return ExitCode::kOk;
   }
 
@@ -117,10 +108,8 @@ struct GraphExportArguments {
       write_step(graph_format, {program, costs, alone(step, program), std::move(runs.times)});
       written = true;
     });
-    SimulateOptions options;
-    options.stand_in = &recorder;
-    options.beyond_memory = true;
-    const RunRecord record = simulate(loaded, options);
+    const RunRecord record =
+        simulate(loaded, {.trace = {}, .stand_in = &recorder, .beyond_memory = true});
     if (!written) throw config::ConfigError(file + ": " + record.reason);
     return ExitCode::kOk;
   }
@@ -140,16 +129,13 @@ struct GraphExportArguments {
 
   void write_step(const GraphFormat& graph_format, const PricedSteps& steps) const {
     const std::uint64_t nodes = graph_format.write_ranks(
-        steps, [&](const std::string& ending, const std::function<void(std::ostream&)>& write) {
-          AtomicFile written(output + ending);
-          write(written.stream());
-          written.commit();
-        });
+        steps,
+        [&](const std::string& ending, const auto& write) { write_to(output + ending, write); });
     std::cerr << steps.program.ranks << " files, " << nodes << " nodes\n";
   }
 };
 
-const VerbRegistry::Register registered_graph("graph", "operator graphs", nullptr);
+const VerbRegistry::Register registered_graph("graph", "operator graphs", {});
 const RegisterVerb<GraphExportArguments> registered_graph_export(
     "graph export", "the step of an experiment as a file of another program");
 

@@ -3,7 +3,7 @@
 
 #include <iostream>
 
-#include "sim/app/cli/verb.h"
+#include "sim/app/questions/base/verb.h"
 
 namespace orrery {
 
@@ -38,6 +38,17 @@ ImportedFiles GraphArguments::read(bool fuse_kernels) const {
   ImportedFiles read = read_graph_files(files);
   for (const std::string& note : read.run.notes) std::cerr << note << "\n";
   return read;
+}
+
+std::string fault_of_replay(const ImportedRun& run, const GraphCosts& costs) {
+  try {
+    replay(run, costs);
+  } catch (const GraphMismatch& error) {
+    return error.what();
+  } catch (const DeadlockError& error) {
+    return error.what();
+  }
+  return {};
 }
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/app/questions/base/options.h"
+#include "sim/replay/graph_replay.h"
 #include "workloads/formats/graph_files.h"
 
 namespace orrery {
@@ -20,5 +21,8 @@ struct GraphArguments {
   /// @param fuse_kernels see graph_fusion.h
   ImportedFiles read(bool fuse_kernels = false) const;
 };
+
+/// Why the ranks of a run do not go together; empty: they do.
+std::string fault_of_replay(const ImportedRun& run, const GraphCosts& costs);
 
 }  // namespace orrery

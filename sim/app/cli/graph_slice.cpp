@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/graph_slice.h"
 
+#include <fmt/core.h>
 #include <charconv>
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,10 +10,10 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/graph_arguments.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/config/diagnostics.h"
 #include "sim/replay/graph_replay.h"
-#include "sim/trace/atomic_file.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/text.h"
 #include "workloads/formats/graph_format.h"
 
@@ -21,10 +21,10 @@ namespace orrery {
 namespace {
 
 std::string slice_formats() {
-  std::string names;
+  std::vector<std::string> names;
   for (const auto& [name, item] : GraphFormatRegistry::items())
-    if (item.entry->writes_runs()) names += (names.empty() ? "" : ", ") + name;
-  return names;
+    if (item.entry->writes_runs()) names.push_back(name);
+  return comma_joined(names);
 }
 
 bool whole_number(std::string_view text, std::uint64_t& number) {
@@ -34,7 +34,7 @@ bool whole_number(std::string_view text, std::uint64_t& number) {
 
 [[noreturn]] void refuse(const std::string& option, const std::string& text,
                          const std::string& why) {
-  throw UsageError(option + " " + text + ": " + why);
+  throw UsageError(fmt::format("{} {}: {}", option, text, why));
 }
 
 /// "3,8..15" as ranges.
@@ -97,19 +97,17 @@ struct GraphSliceArguments : GraphArguments {
     if (output.empty()) throw UsageError("graph slice needs -o PREFIX");
     const GraphFormat& form = *GraphFormatRegistry::at("graph format", format, "--format");
     if (!form.writes_runs())
-      throw UsageError("--format: " + format + " is not written; there are: " + slice_formats());
+      throw UsageError(
+          fmt::format("--format: {} is not written; there are: {}", format, slice_formats()));
     const GraphSelection selection = selected();
     const ImportedFiles files = read();
     const GraphSlice part = cut(files.run, selection);
     std::vector<std::string> written;
-    form.write_run(part.run,
-                   [&](const std::string& ending, const std::function<void(std::ostream&)>& write) {
-                     AtomicFile file(output + ending);
-                     write(file.stream());
-                     file.commit();
-                     written.push_back(output + ending);
-                   });
-    const std::string fault = disagreement(part.run);
+    form.write_run(part.run, [&](const std::string& ending, const auto& write) {
+      write_to(output + ending, write);
+      written.push_back(output + ending);
+    });
+    const std::string fault = fault_of_replay(part.run, {});
     print_answer(answer(part, written, fault), json);
     if (!json && !fault.empty())
       std::cerr << "the transfers of this part do not meet, so that it cannot be replayed: "
@@ -119,16 +117,15 @@ struct GraphSliceArguments : GraphArguments {
 
  private:
   GraphSelection selected() const {
-    GraphSelection selection;
-    selection.ranks = ranges_of("--ranks", ranks);
-    selection.ids = ranges_of("--ids", ids);
-    selection.names = names;
-    selection.from = time_of("--from", from);
-    selection.until = time_of("--until", until);
+    GraphSelection selection = {.ranks = ranges_of("--ranks", ranks),
+                                .ids = ranges_of("--ids", ids),
+                                .names = names,
+                                .from = time_of("--from", from),
+                                .until = time_of("--until", until),
+                                .upstream_of = upstream,
+                                .downstream_of = downstream};
     if (selection.until && *selection.until <= selection.from.value_or(0))
       throw UsageError("--until " + until + " is not after --from");
-    selection.upstream_of = upstream;
-    selection.downstream_of = downstream;
     return selection;
   }
 
@@ -148,25 +145,13 @@ struct GraphSliceArguments : GraphArguments {
     }
   }
 
-  /// A part may have a transfer of one rank and not that of the other.
-  static std::string disagreement(const ImportedRun& part) {
-    try {
-      replay(part, {});
-    } catch (const GraphMismatch& error) {
-      return error.what();
-    } catch (const DeadlockError& error) {
-      return error.what();
-    }
-    return {};
-  }
-
   static Answer answer(const GraphSlice& part, const std::vector<std::string>& written,
                        const std::string& fault) {
-    const std::string text =
-        std::to_string(part.nodes) + " nodes in " + std::to_string(written.size()) +
-        (written.size() == 1 ? " file, " : " files, ") + std::to_string(part.left_out) +
-        " left out\ndependencies dropped: " + std::to_string(part.waits_cut) +
-        " on nodes that are left out, " + std::to_string(part.next_cut) + " of such nodes\n";
+    const std::string text = fmt::format(
+        "{} nodes in {} {}, {} left out\n"
+        "dependencies dropped: {} on nodes that are left out, {} of such nodes\n",
+        part.nodes, written.size(), written.size() == 1 ? "file" : "files", part.left_out,
+        part.waits_cut, part.next_cut);
     Answer answer{.parts = {text},
                   .json = {{"schema", "orrery.graph/1"},
                            {"files", written},

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verbs about operator graphs of other programs.
-#include <iostream>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/graph_arguments.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/config/diagnostics.h"
-#include "sim/replay/graph_replay.h"
 #include "sim/results/table.h"
-#include "sim/trace/atomic_file.h"
 #include "workloads/formats/dot/imported_dot.h"
 #include "workloads/formats/graph_facts.h"
 
@@ -47,9 +44,8 @@ nlohmann::ordered_json facts_json(const ImportedRun& run, const GraphFacts& fact
 }
 
 void add_facts(const ImportedRun& run, const GraphFacts& facts, Answer& answer) {
-  answer.add(std::to_string(run.ranks()) + " ranks, " + std::to_string(run.graphs.size()) +
-             " graphs that differ, " + std::to_string(facts.nodes) + " nodes, " +
-             std::to_string(facts.dependencies) + " dependencies\n");
+  answer.add(fmt::format("{} ranks, {} graphs that differ, {} nodes, {} dependencies\n",
+                         run.ranks(), run.graphs.size(), facts.nodes, facts.dependencies));
   Table kinds = Table::titled("nodes | >count | >recorded time | >bytes");
   for (std::size_t kind = 0; kind < GraphFacts::kKinds; ++kind) {
     if (facts.by_kind[kind] == 0) continue;
@@ -59,11 +55,11 @@ void add_facts(const ImportedRun& run, const GraphFacts& facts, Answer& answer) 
   for (const auto& [kind, of] : facts.transfers)
     kinds.add_row({"  " + kind, std::to_string(of.count), "", format_si(of.bytes, "B")});
   answer.add(std::move(kinds));
-  answer.add("kernels: " + format_si(facts.flops, "FLOP") + ", " + format_si(facts.bytes, "B") +
-             "; " + std::to_string(facts.untimed) +
-             " nodes without a recorded time\ncritical path, in recorded times: " +
-             format_si(seconds_of(facts.critical_path), "s") + ", " +
-             std::to_string(facts.critical_nodes) + " nodes\n");
+  answer.add(
+      fmt::format("kernels: {}, {}; {} nodes without a recorded time\n"
+                  "critical path, in recorded times: {}, {} nodes\n",
+                  format_si(facts.flops, "FLOP"), format_si(facts.bytes, "B"), facts.untimed,
+                  format_si(seconds_of(facts.critical_path), "s"), facts.critical_nodes));
 }
 
 GraphFacts facts_of(const ImportedRun& run) {
@@ -112,22 +108,6 @@ struct GraphStatsArguments : GraphArguments {
     return ExitCode::kOk;
   }
 };
-
-/// Why the ranks of a run do not go together; nothing where they do. Nodes take no time, so ranks
-/// come to their transfers in the order of their dependencies and files alone.
-std::optional<std::string> disagreement(const ImportedRun& run) {
-  GraphCosts costs;
-  for (const ImportedGraph& graph : run.graphs) costs.works.emplace_back(graph.works.size());
-  costs.recorded_scale = 0;
-  try {
-    replay(run, costs);
-  } catch (const GraphMismatch& error) {
-    return error.what();
-  } catch (const DeadlockError& error) {
-    return error.what();
-  }
-  return std::nullopt;
-}
 
 /// A figure of a graph by its name, with its unit.
 struct Figure {
@@ -199,13 +179,20 @@ struct GraphVerifyArguments : GraphArguments {
 
   ExitCode run() const {
     const ImportedFiles files = read();
-    if (const auto fault = disagreement(files.run)) throw config::ConfigError(path + ": " + *fault);
+    // Nodes take no time, so ranks come to their transfers in the order of their dependencies and
+    // files alone.
+    GraphCosts costs;
+    for (const ImportedGraph& graph : files.run.graphs)
+      costs.works.emplace_back(graph.works.size());
+    costs.recorded_scale = 0;
+    const std::string fault = fault_of_replay(files.run, costs);
+    if (!fault.empty()) throw config::ConfigError(path + ": " + fault);
     std::uint64_t nodes = 0;
     for (const ImportedGraph& graph : files.run.graphs) nodes += graph.size();
-    const std::string text = path + ": " + std::to_string(files.run.ranks()) + " ranks, " +
-                             std::to_string(nodes) +
-                             " nodes in graphs that differ: no cycles, nothing missing, and all "
-                             "transfers meet\n";
+    const std::string text = fmt::format(
+        "{}: {} ranks, {} nodes in graphs that differ: no cycles, nothing missing, and all "
+        "transfers meet\n",
+        path, files.run.ranks(), nodes);
     print_answer({.parts = {text},
                   .json = {{"schema", "orrery.graph/1"},
                            {"valid", true},
@@ -227,17 +214,10 @@ struct GraphDotArguments : GraphArguments {
 
   ExitCode run() const {
     const ImportedFiles files = read();
-    const auto write = [&](std::ostream& out) {
+    write_to(output, [&](std::ostream& out) {
       for (std::size_t i = 0; i < files.run.graphs.size(); ++i)
-        write_dot(files.run.graphs[i], path + " graph " + std::to_string(i), out);
-    };
-    if (output.empty()) {
-      write(std::cout);
-      return ExitCode::kOk;
-    }
-    AtomicFile written(output);
-    write(written.stream());
-    written.commit();
+        write_dot(files.run.graphs[i], fmt::format("{} graph {}", path, i), out);
+    });
     return ExitCode::kOk;
   }
 };

@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "sim/app/cli/answer_text.h"
-#include "sim/app/cli/verb.h"
-#include "sim/trace/atomic_file.h"
+#include "sim/app/questions/base/verb.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "validation/importers/importer.h"
 
 namespace orrery {
 namespace {
+
+/// Names of all importers.
+std::vector<std::string> import_kinds() {
+  std::vector<std::string> kinds;
+  for (const auto& [name, importer] : ImporterRegistry::items()) kinds.push_back(name);
+  return kinds;
+}
 
 struct ImportArguments {
   std::string kind, output, system, accelerator, collective, decimal_mark;
@@ -18,7 +26,26 @@ struct ImportArguments {
   int ranks = 0;
   bool json = false;
 
-  void take(Options& options);
+  void take(Options& options) {
+    options.positional("KIND", kind, comma_joined(import_kinds()));
+    options.positionals("FILE", files, "files of that kind; text may be gzip");
+    options.option("-o,--output", output, "CSV file; without it only the summary");
+    options.option(
+        "--system", system,
+        "accelerator that was measured (nccl-tests), system of the library that the "
+        "topology extends (nccl-topology, infragraph), or ASTRA-sim's file of the system "
+        "(astra-network)");
+    options.option("--accelerator", accelerator,
+                   "accelerator of the library that each xpu is (infragraph)");
+    options.option("--collective", collective,
+                   "collective, where the text does not name the program (nccl-tests)");
+    options.number("--ranks", ranks,
+                   "ranks of a communicator, where the text does not list them all (nccl-tests)", 1,
+                   1000000);
+    options.option("--decimal-mark", decimal_mark,
+                   "point or comma, where numbers do not tell which one they have (ncu)");
+    options.json(json);
+  }
   ExitCode run() const;
 };
 
@@ -26,17 +53,12 @@ constexpr std::size_t kMostRowsShown = 20;
 constexpr std::size_t kWidestCell = 40;
 
 void require_importer(const std::string& kind) {
-  std::vector<std::string> kinds;
+  if (ImporterRegistry::find(kind) != nullptr) return;
   std::string list;
-  for (const auto& [name, importer] : ImporterRegistry::items()) {
-    if (kind == name) return;
-    kinds.push_back(name);
-    list += "\n  " + name + ": " + importer.help;
-  }
-  const std::string meant = nearest_name(kind, kinds);
-  throw UsageError("no importer '" + kind + "'" +
-                   (meant.empty() ? "" : "; did you mean '" + meant + "'?") +
-                   "\nthere are:" + list);
+  for (const auto& [name, importer] : ImporterRegistry::items())
+    list += fmt::format("\n  {}: {}", name, importer.help);
+  throw UsageError(fmt::format("no importer '{}'{}\nthere are:{}", kind,
+                               did_you_mean(nearest_name(kind, import_kinds())), list));
 }
 
 /// The tables of all files below each other, with the file as a further column.
@@ -52,9 +74,8 @@ ImportedTable import_files(const ImportArguments& arguments) {
       all.rows.push_back(std::move(row));
     }
     all.notes.insert(all.notes.end(), table.notes.begin(), table.notes.end());
-    if (!table.document.empty() && arguments.files.size() > 1) {
+    if (!table.document.empty() && arguments.files.size() > 1)
       throw UsageError(arguments.kind + " reads one file");
-    }
     all.document = std::move(table.document);
   }
   all.columns.emplace_back("file");
@@ -73,7 +94,7 @@ std::string shortened(const std::string& text) {
 std::vector<std::size_t> filled_columns(const ImportedTable& table) {
   std::vector<std::size_t> filled;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    const bool any = std::any_of(table.rows.begin(), table.rows.end(), [i](const auto& row) {
+    const bool any = std::ranges::any_of(table.rows, [i](const auto& row) {
       return !std::holds_alternative<std::monostate>(row[i]);
     });
     if (any) filled.push_back(i);
@@ -94,15 +115,12 @@ void print_summary(const ImportedTable& table, const ImportArguments& arguments)
   for (std::size_t i = 0; i < shown; ++i) {
     std::vector<std::string> cells;
     cells.reserve(shown_columns.size());
-    for (const std::size_t column : shown_columns) {
+    for (const std::size_t column : shown_columns)
       cells.push_back(shortened(to_text(table.rows[i][column])));
-    }
     text.add_row(std::move(cells));
   }
   print(text, std::cout);
-  if (shown < table.rows.size()) {
-    std::cout << "and " << table.rows.size() - shown << " more rows\n";
-  }
+  if (shown < table.rows.size()) std::cout << "and " << table.rows.size() - shown << " more rows\n";
   for (const std::string& note : table.notes) std::cout << "note: " << note << "\n";
   std::cout << table.rows.size() << (table.rows.size() == 1 ? " row" : " rows")
             << (arguments.output.empty() ? "" : " in " + arguments.output) << "\n";
@@ -133,47 +151,17 @@ void print_json(const ImportedTable& table, const ImportArguments& arguments) {
   std::cout << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
 }
 
-}  // namespace
-
-std::string import_kinds() {
-  std::string kinds;
-  for (const auto& [name, importer] : ImporterRegistry::items())
-    kinds += (kinds.empty() ? "" : ", ") + name;
-  return kinds;
-}
-
-void ImportArguments::take(Options& options) {
-  options.positional("KIND", kind, import_kinds());
-  options.positionals("FILE", files, "files of that kind; text may be gzip");
-  options.option("-o,--output", output, "CSV file; without it only the summary");
-  options.option("--system", system,
-                 "accelerator that was measured (nccl-tests), system of the library that the "
-                 "topology extends (nccl-topology, infragraph), or ASTRA-sim's file of the system "
-                 "(astra-network)");
-  options.option("--accelerator", accelerator,
-                 "accelerator of the library that each xpu is (infragraph)");
-  options.option("--collective", collective,
-                 "collective, where the text does not name the program (nccl-tests)");
-  options.number("--ranks", ranks,
-                 "ranks of a communicator, where the text does not list them all (nccl-tests)", 1,
-                 1000000);
-  options.option("--decimal-mark", decimal_mark,
-                 "point or comma, where numbers do not tell which one they have (ncu)");
-  options.json(json);
-}
-
 ExitCode ImportArguments::run() const {
   require_importer(kind);
   const ImportedTable table = import_files(*this);
-  if (!output.empty()) {
-    AtomicFile file(output);
-    if (table.document.empty()) {
-      write_csv(table, file.stream());
-    } else {
-      file.stream() << table.document;
-    }
-    file.commit();
-  }
+  if (!output.empty())
+    write_to(output, [&](std::ostream& out) {
+      if (table.document.empty()) {
+        write_csv(table, out);
+      } else {
+        out << table.document;
+      }
+    });
   if (json) {
     print_json(table, *this);
   } else {
@@ -182,11 +170,8 @@ ExitCode ImportArguments::run() const {
   return ExitCode::kOk;
 }
 
-namespace {
-
 const RegisterVerb<ImportArguments> registered_import(
     "import", "measurements of other tools as one CSV file");
 
 }  // namespace
-
 }  // namespace orrery

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
+#include <fmt/core.h>
+#include <chrono>
+#include <csignal>
 #include <exception>
 #include <functional>
 #include <iostream>
@@ -8,16 +10,16 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/find.h"
-#include "sim/app/cli/run_watch.h"
-#include "sim/app/cli/verb.h"
+#include "sim/app/cli/progress.h"
 #include "sim/app/experiments/core/link_use.h"
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/experiments/graphs/replay.h"
 #include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/steps/plan_check.h"
 #include "sim/app/pricing/tile_store.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/sweeps/workers/run_point.h"
-#include "sim/results/metric_table.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -29,11 +31,23 @@ struct RunArguments {
   bool json = false;
   bool ignore_memory = false;
 
-  void take(Options& options);
+  void take(Options& options) {
+    options.positional("EXPERIMENT", file, "experiment file (YAML)");
+    options.set(set);
+    options.option("--db", db, "append the result to this store (SQLite)");
+    options.option("--trace", trace, "write a timeline for ui.perfetto.dev");
+    options.option(
+        "--find", find,
+        "serving: max_rate (the highest rate that keeps the SLO) or instances (the fewest "
+        "replicas for the given rate)");
+    options.option("--slo", slo, "bounds of --find over serving.slo: ttft_p99=2s,tpot_p99=50ms");
+    options.flag("--ignore-memory", ignore_memory,
+                 "time a step that does not fit in memory; the exit code says that it does not");
+    options.json(json);
+  }
   ExitCode run() const;
 
  private:
-  /// Simulates with a watch on it.
   TimedRecord watched(const LoadedExperiment& loaded, TileStore& tiles) const;
 };
 
@@ -44,29 +58,25 @@ std::string cell(double value, const std::string& unit) {
 /// "295 s to 331 s", or nothing.
 std::string interval_cell(const Metric& metric) {
   if (!metric.interval) return "";
-  return cell(metric.interval->first, metric.unit) + " to " +
-         cell(metric.interval->second, metric.unit);
+  return fmt::format("{} to {}", cell(metric.interval->first, metric.unit),
+                     cell(metric.interval->second, metric.unit));
 }
 
 /// "calibration gb200: 81 % calibrated, 3 % extrapolated, 16 % analytic".
 std::string provenance_line(const nlohmann::ordered_json& provenance) {
-  const auto calibration = provenance.find("calibration");
   const auto assumed = provenance.find("assumed");
   if (assumed != provenance.end()) return "assumed: " + assumed->get<std::string>();
-  if (calibration == provenance.end() || calibration->is_null())
+  const auto found = provenance.find("calibration");
+  if (found == provenance.end() || found->is_null())
     return "calibration: none (data sheets and priors; no measurement of this device is fitted)";
+  const std::string calibration = *found;
   if (provenance.at("measured").is_null())
-    return "calibration " + calibration->get<std::string>() + ": " +
-           provenance.at("note").get<std::string>();
-  std::string line = "calibration " + calibration->get<std::string>() + ": time ";
-  const char* separator = "";
-  for (const char* kind : {"measured", "calibrated", "extrapolated", "analytic"}) {
-    const double share = provenance.at(kind).get<double>();
-    if (share == 0) continue;
-    line += separator + format_percent(share, 0) + " " + kind;
-    separator = ", ";
-  }
-  return line;
+    return fmt::format("calibration {}: {}", calibration, provenance.at("note").get<std::string>());
+  std::vector<std::string> shares;
+  for (const char* kind : {"measured", "calibrated", "extrapolated", "analytic"})
+    if (const double share = provenance.at(kind); share != 0)
+      shares.push_back(fmt::format("{} {}", format_percent(share, 0), kind));
+  return fmt::format("calibration {}: time {}", calibration, comma_joined(shares));
 }
 
 void print_summary(const TimedRecord& run) {
@@ -76,29 +86,20 @@ void print_summary(const TimedRecord& run) {
   Table table = Table::titled("metric | >value | >exact | unit | p10 to p90");
   for (const Label& label : record.labels) table.add_row({label.name, label.value, "", "", ""});
   for (const Metric& metric : record.metrics) {
-    std::array<char, 40> exact{};
-    std::snprintf(exact.data(), exact.size(), "%.9g", metric.value);
-    table.add_row({metric.name, cell(metric.value, metric.unit), exact.data(), metric.unit,
-                   interval_cell(metric)});
+    table.add_row({metric.name, cell(metric.value, metric.unit),
+                   fmt::format("{:.9g}", metric.value), metric.unit, interval_cell(metric)});
   }
   print(table, std::cout);
-  if (const auto links = link_use_table(record)) {
+  for (const auto& below : {link_use_table(record), replayed_class_table(record)}) {
+    if (!below) continue;
     std::cout << "\n";
-    print(*links, std::cout);
-  }
-  if (const auto classes = replayed_class_table(record)) {
-    std::cout << "\n";
-    print(*classes, std::cout);
+    print(*below, std::cout);
   }
   std::cout << provenance_line(record.provenance) << "\n";
   for (const auto& error : record.provenance.value("known_errors", nlohmann::ordered_json::array()))
     std::cout << "known error: " << error.get<std::string>() << "\n";
   std::cout << "point " << record.identity << "\n";
 }
-
-}  // namespace
-
-namespace {
 
 /// The store of a run. A store that cannot be used is known before the run; one that another
 /// process locks costs the result its place in the store, not the run.
@@ -136,31 +137,49 @@ class RunStore {
   std::optional<ExitCode> failure_;
 };
 
-}  // namespace
+/// Watches a long run: shows how far it is, and ends it at Ctrl-C. Only a run that asks is watched;
+/// for others Ctrl-C is what it always is.
+class RunWatch {
+ public:
+  RunWatch() = default;
+  ~RunWatch() {
+    if (started_) std::signal(SIGINT, SIG_DFL);
+  }
+  RunWatch(const RunWatch&) = delete;
+  RunWatch& operator=(const RunWatch&) = delete;
 
-void RunArguments::take(Options& options) {
-  options.positional("EXPERIMENT", file, "experiment file (YAML)");
-  options.set(set);
-  options.option("--db", db, "append the result to this store (SQLite)");
-  options.option("--trace", trace, "write a timeline for ui.perfetto.dev");
-  options.option("--find", find,
-                 "serving: max_rate (the highest rate that keeps the SLO) or instances (the fewest "
-                 "replicas for the given rate)");
-  options.option("--slo", slo, "bounds of --find over serving.slo: ttft_p99=2s,tpot_p99=50ms");
-  options.flag("--ignore-memory", ignore_memory,
-               "time a step that does not fit in memory; the exit code says that it does not");
-  options.json(json);
-}
+  /// @param all how many there will be; 0: not known
+  /// @return false once the user wants it to end
+  bool go_on(std::size_t done, std::size_t all) {
+    constexpr std::chrono::seconds kQuiet{2};  // shorter runs show nothing
+    const auto now = Clock::now();
+    if (!started_) {
+      started_ = now;
+      std::signal(SIGINT, [](int) { ctrl_c_ = 1; });
+    }
+    if (all > 0 && done <= all && now - *started_ > kQuiet) {
+      if (!progress_) progress_.emplace("requests", all);
+      progress_->reach(done, "answered");
+    }
+    return ctrl_c_ == 0;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static inline volatile std::sig_atomic_t ctrl_c_ = 0;
+  std::optional<Clock::time_point> started_;
+  std::optional<Progress> progress_;
+};
 
 TimedRecord RunArguments::watched(const LoadedExperiment& loaded, TileStore& tiles) const {
   RunWatch watch;
-  SimulateOptions options;
-  options.trace = trace;
-  options.tiles = &tiles;
-  options.beyond_memory = ignore_memory;
-  options.watch = [&](std::size_t done, std::size_t all) { return watch.go_on(done, all); };
-  options.warn = [](const std::string& line) { std::cerr << line << "\n"; };
-  return simulate_timed(loaded, options);
+  const auto go_on = [&](std::size_t done, std::size_t all) { return watch.go_on(done, all); };
+  const auto warn = [](const std::string& line) { std::cerr << line << "\n"; };
+  return simulate_timed(loaded, {.trace = trace,
+                                 .tiles = &tiles,
+                                 .beyond_memory = ignore_memory,
+                                 .watch = go_on,
+                                 .warn = warn});
 }
 
 ExitCode RunArguments::run() const {
@@ -193,10 +212,7 @@ ExitCode RunArguments::run() const {
   return run.record.status == RunStatus::kInfeasible ? ExitCode::kInfeasible : ExitCode::kOk;
 }
 
-namespace {
-
 const RegisterVerb<RunArguments> registered_run("run", "simulate one experiment");
 
 }  // namespace
-
 }  // namespace orrery

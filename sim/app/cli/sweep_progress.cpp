@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/cli/sweep_progress.h"
 
+#include <fmt/core.h>
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -16,9 +16,7 @@ constexpr std::chrono::milliseconds kBarEvery{100};
 constexpr std::chrono::seconds kLineEvery{10}, kJsonEvery{1}, kSampleEvery{1}, kSampled{30};
 
 std::string rounded(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), value < 10 ? "%.1f" : "%.0f", value);
-  return text.data();
+  return value < 10 ? fmt::format("{:.1f}", value) : fmt::format("{:.0f}", value);
 }
 
 /// "45 s", "12 min", "3.5 h".
@@ -34,7 +32,7 @@ std::string bar_of(double share) {
   std::string bar(kWidth, ' ');
   std::fill_n(bar.begin(), std::min<std::size_t>(full, kWidth), '=');
   if (full < kWidth) bar[full] = '>';
-  return "[" + bar + "] ";
+  return fmt::format("[{}] ", bar);
 }
 
 }  // namespace
@@ -56,18 +54,18 @@ ProgressForm progress_form(const std::string& word) {
 std::string progress_text(const SweepTally& tally, const ProgressRates& rates, bool bar) {
   const double share =
       tally.places == 0 ? 1 : static_cast<double>(tally.done) / static_cast<double>(tally.places);
-  std::string text = bar ? bar_of(share) : "points: ";
-  text += std::to_string(tally.done) + " of " + std::to_string(tally.places);
-  if (rates.points_per_s > 0) text += ", " + rounded(rates.points_per_s) + "/s";
-  if (rates.left_s >= 0) text += ", " + time_text(rates.left_s) + " left";
+  std::string text =
+      fmt::format("{}{} of {}", bar ? bar_of(share) : "points: ", tally.done, tally.places);
+  if (rates.points_per_s > 0) text += fmt::format(", {}/s", rounded(rates.points_per_s));
+  if (rates.left_s >= 0) text += fmt::format(", {} left", time_text(rates.left_s));
   for (const auto& [count, what] :
        {std::pair{tally.from_store, " from the store"}, std::pair{tally.excluded, " excluded"},
         std::pair{tally.impossible, " cannot be"}, std::pair{tally.failed, " FAILED"},
         std::pair{tally.tasks_run, " tasks run"}, std::pair{tally.tasks_wait, " tasks wait"}})
-    if (count > 0) text += ", " + std::to_string(count) + what;
+    if (count > 0) text += fmt::format(", {}{}", count, what);
   if (tally.best)
-    text += ", best " + tally.best->objective + " " +
-            value_text(tally.best->value, tally.best->unit) + " (" + tally.best->name + ")";
+    text += fmt::format(", best {} {} ({})", tally.best->objective,
+                        value_text(tally.best->value, tally.best->unit), tally.best->name);
   return text;
 }
 

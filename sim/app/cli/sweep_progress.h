@@ -2,12 +2,11 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <string>
-#include <utility>
 
-#include "sim/app/cli/verb.h"
+#include "sim/app/questions/base/options.h"
 #include "sim/app/sweeps/sweep_tally.h"
 
 namespace orrery {

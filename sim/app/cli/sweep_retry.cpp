@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sim/app/cli/sweep_running.h"
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/points/stored_points.h"
 
 namespace orrery {
@@ -31,49 +32,47 @@ struct RetryArguments {
     const Sweep sweep = running.load();
     const std::set<std::string> chosen = failures(running.store_of(sweep));
     SweepResults results;
-    if (!chosen.empty()) results = running.run(sweep, chosen);
+    if (!chosen.empty())
+      running.with_store(sweep, [&](std::optional<ResultStore>& store, SweepOptions& options) {
+        options.only = chosen;
+        results = run_sweep(sweep, *store, options);
+      });
     return answer_of(sweep, chosen.size(), results);
   }
 
  private:
-  bool is_asked_for(const std::string& identity) const {
-    return points.empty() || std::any_of(points.begin(), points.end(), [&](const std::string& p) {
-             return identity.starts_with(p);
-           });
-  }
-
   /// Identities of the failed points of a store that are to be tried again.
   std::set<std::string> failures(const std::string& store) const {
     const StoredPoints stored({store, where}, StoredPoints::Scope::kFailures);
     const PointColumn identities = stored.column("identity");
-    std::set<std::string> chosen;
-    for (const std::size_t row : stored.rows())
-      if (is_asked_for(identities.word(row))) chosen.insert(identities.word(row));
+    std::set<std::string> all, chosen;
+    for (const std::size_t row : stored.rows()) all.insert(identities.word(row));
+    if (points.empty()) return all;
     for (const std::string& point : points) {
-      const auto found = chosen.lower_bound(point);
-      if (found == chosen.end() || !found->starts_with(point)) refuse(store, point);
+      const auto first = all.lower_bound(point);
+      if (first == all.end() || !first->starts_with(point))
+        throw UsageError(
+            fmt::format("no failed point of {0} begins with '{1}'; `sweep status {0} --failed` "
+                        "lists them",
+                        store, point));
+      for (auto found = first; found != all.end() && found->starts_with(point); ++found)
+        chosen.insert(*found);
     }
     return chosen;
-  }
-
-  [[noreturn]] static void refuse(const std::string& store, const std::string& point) {
-    throw UsageError("no failed point of " + store + " begins with '" + point +
-                     "'; `sweep status " + store + " --failed` lists them");
   }
 
   Answer answer_of(const Sweep& sweep, std::size_t chosen, const SweepResults& results) const {
     const std::uint64_t others = chosen - results.points;
     const std::uint64_t done = results.points - results.failed;
-    std::string text = std::to_string(results.points) +
-                       " failed points tried again: " + std::to_string(done) + " done, " +
-                       std::to_string(results.failed) + " failed\n";
+    std::string text = fmt::format("{} failed points tried again: {} done, {} failed\n",
+                                   results.points, done, results.failed);
     if (others > 0)
-      text += std::to_string(others) + " failed points of the store are not of this sweep" +
-              (results.stopped.empty() ? "" : ", or left") + "\n";
+      text += fmt::format("{} failed points of the store are not of this sweep{}\n", others,
+                          results.stopped.empty() ? "" : ", or left");
     if (!results.stopped.empty()) text += "stopped: " + results.stopped + "\n";
     for (const PointResult& result : results.kept)
       if (result.record.status == RunStatus::kFailed)
-        text += "failed: " + result.record.name + ": " + result.record.reason + "\n";
+        text += fmt::format("failed: {}: {}\n", result.record.name, result.record.reason);
     return {.parts = {text},
             .json = {{"schema", "orrery.sweep-retry/1"},
                      {"sweep", sweep.config.name},

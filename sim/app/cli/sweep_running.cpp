@@ -14,9 +14,17 @@ namespace orrery {
 void SweepRunning::take(Options& options) {
   options.positional("SWEEP", file, "sweep file (YAML)");
   options.option("--db", db, "the store (SQLite); default: <name of the sweep>.db");
+  take_jobs(options, jobs);
+  take_progress(options, progress);
+}
+
+void take_where(Options& options, std::string& where) {
+  options.option("--where", where, "condition that points must keep, beside those of the file");
+}
+
+void take_jobs(Options& options, int& jobs) {
   options.number("--jobs", jobs, "processes that simulate points; default: one for each processor",
                  1, 4096);
-  take_progress(options, progress);
 }
 
 Sweep SweepRunning::load() const {
@@ -26,21 +34,25 @@ Sweep SweepRunning::load() const {
   return sweep;
 }
 
-std::string SweepRunning::store_of(const Sweep& sweep) const {
+std::string store_of(const Sweep& sweep, const std::string& db) {
   return db.empty() ? sweep.config.name + ".db" : db;
+}
+
+ResultStore open_store(const std::string& path) {
+  std::optional<ResultStore> store;
+  wait_for_store([&] { store.emplace(ResultStore::open(path)); }, tell_locked);
+  return std::move(*store);
+}
+
+std::size_t processes(int jobs) {
+  return jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
 }
 
 SweepOptions SweepRunning::options() const {
   SweepOptions options;
-  options.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
+  options.jobs = processes(jobs);
   options.store_locked = tell_locked;
   return options;
-}
-
-ResultStore SweepRunning::open_store(const Sweep& sweep) const {
-  std::optional<ResultStore> store;
-  wait_for_store([&] { store.emplace(ResultStore::open(store_of(sweep))); }, tell_locked);
-  return std::move(*store);
 }
 
 void SweepRunning::with_store(
@@ -51,16 +63,6 @@ void SweepRunning::with_store(
   SweepProgress shown(progress_form(progress));
   options.progress = [&shown](const SweepTally& tally) { shown.tell(tally); };
   work(store, options);
-}
-
-SweepResults SweepRunning::run(const Sweep& sweep,
-                               std::optional<std::set<std::string>> only) const {
-  SweepResults results;
-  with_store(sweep, [&](std::optional<ResultStore>& store, SweepOptions& options) {
-    options.only = std::move(only);
-    results = run_sweep(sweep, *store, options);
-  });
-  return results;
 }
 
 void tell_locked(const std::string& what) { std::cerr << what << "; waiting up to a minute\n"; }

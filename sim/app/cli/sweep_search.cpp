@@ -4,10 +4,8 @@
 #include <iostream>
 
 #include "sim/app/cli/answer_text.h"
-#include "sim/app/cli/sweep_progress.h"
 #include "sim/app/cli/sweep_running.h"
-#include "sim/app/cli/verb.h"
-#include "sim/app/questions/search_report.h"
+#include "sim/app/questions/sweep_report.h"
 #include "sim/app/sweeps/plan/check_sweep.h"
 
 namespace orrery {
@@ -35,22 +33,15 @@ struct SweepSearchArguments {
     if (seed >= 0) config.seed = seed;
     if (evaluations > 0) config.evaluations = evaluations;
     search_objectives(sweep);  // or there is nothing to open a store for
-    ResultStore store = running.open_store(sweep);
-    const SearchResults results = search(levels, config, store);
+    SearchResults results;
+    running.with_store(sweep, [&](std::optional<ResultStore>& store, const SweepOptions& options) {
+      results = run_search(levels, config, *store, options);
+    });
     if (results.evaluated.empty() && results.stopped.empty()) refuse_rules(sweep);
     if (json) std::cerr << counts_of(results, sweep) << "\n";
     const SweepFiles files = {running.file, running.store_of(sweep)};
     print_answer(search_report(sweep, config, results, files), json);
     return results.failed > 0 || !results.stopped.empty() ? ExitCode::kPartial : ExitCode::kOk;
-  }
-
- private:
-  SearchResults search(const std::vector<Sweep>& levels, const SearchConfig& config,
-                       ResultStore& store) const {
-    SweepOptions options = running.options();
-    SweepProgress shown(progress_form(running.progress));
-    options.progress = [&shown](const SweepTally& tally) { shown.tell(tally); };
-    return run_search(levels, config, store, options);
   }
 };
 
@@ -58,5 +49,4 @@ const RegisterVerb<SweepSearchArguments> registered_sweep_search(
     "sweep search", "look for the points that are best in the objectives of a sweep");
 
 }  // namespace
-
 }  // namespace orrery

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,12 +9,11 @@
 #include "sim/app/cli/sweep_running.h"
 #include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/experiments/files/file_kind.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/sweep_report.h"
 #include "sim/app/sweeps/executors/task_folder.h"
 #include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/app/sweeps/workers/heartbeat.h"
-#include "sim/app/sweeps/workers/local_workers.h"
 
 namespace orrery {
 namespace {
@@ -29,11 +29,10 @@ struct SweepWorkArguments {
                        "places of its plan, from the first to the one before the last: 0..100, or "
                        "0..100,120..130");
     options.option("--shard", shard, "store for the results of these points alone (SQLite)");
-    options.number("--jobs", jobs,
-                   "processes that simulate points; default: one for each processor", 1, 4096);
+    take_jobs(options, jobs);
     options.option("--from", from,
                    "folder that the names of files start from; default: the present one");
-    options.option("--where", where, "condition that points must keep, beside those of the file");
+    take_where(options, where);
     take_progress(options, progress);
     options.examples({"sweep work sweep.yaml 0..1000 --shard 0.db",
                       "sweep work sweep.yaml 1000..2000 --shard 1.db",
@@ -43,25 +42,25 @@ struct SweepWorkArguments {
   Answer answer() const {
     if (shard.empty()) throw UsageError("--shard is missing: a file for the results");
     const std::optional<Places> only = parse_places(places);
-    if (!only) throw UsageError("'" + places + "' are no places: write 0..100, or 0..100,120..130");
+    if (!only)
+      throw UsageError(fmt::format("'{}' are no places: write 0..100, or 0..100,120..130", places));
     const std::string results_file = std::filesystem::absolute(shard).string();
     std::error_code fault;
     if (!from.empty()) std::filesystem::current_path(from, fault);
-    if (fault) throw UsageError("--from " + from + ": " + fault.message());
+    if (fault) throw UsageError(fmt::format("--from {}: {}", from, fault.message()));
     expect_kind(file, "sweep");
     const Sweep sweep = load_sweep(file, where);
     if (only->back().last > sweep.places())
-      throw UsageError(places + ": " + file + " has " + std::to_string(sweep.places()) + " places");
+      throw UsageError(fmt::format("{}: {} has {} places", places, file, sweep.places()));
     SweepOptions options;
-    options.jobs = jobs > 0 ? static_cast<std::size_t>(jobs) : available_processors();
+    options.jobs = processes(jobs);
     options.places = *only;
     options.store_locked = tell_locked;
     std::set<std::size_t> cannot_be;
     options.cannot_be = [&cannot_be](std::uint64_t place) {
       cannot_be.insert(static_cast<std::size_t>(place));
     };
-    std::optional<ResultStore> store;
-    wait_for_store([&] { store.emplace(ResultStore::open(results_file)); }, options.store_locked);
+    std::optional<ResultStore> store = open_store(results_file);
     Heartbeat alive(beside_shard::alive(results_file));
     SweepProgress shown(progress_form(progress));
     options.progress = [&](const SweepTally& tally) {

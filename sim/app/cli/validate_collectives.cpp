@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
-#include "sim/app/cli/collective_summary.h"
-#include "sim/app/cli/error_columns.h"
-#include "sim/app/cli/prediction_rows.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/cli/validate.h"
+#include "sim/app/questions/base/verb.h"
+#include "sim/results/json_table.h"
 #include "sim/units/text.h"
 #include "validation/calibration/error_json.h"
 #include "validation/checks/collective_validation.h"
@@ -15,6 +19,7 @@
 namespace orrery {
 namespace {
 
+using nlohmann::ordered_json;
 using Key = CollectiveValidation::Key;
 using GroupOf = std::map<Key, CollectiveValidation::Group>::const_iterator;
 
@@ -32,10 +37,10 @@ std::vector<GroupOf> ordered(const CollectiveValidation& validation) {
   const std::vector<std::string>& classes = byte_classes();
   const auto place = [&](auto it) {
     const Key& key = it->first;
-    const auto size = std::find(classes.begin(), classes.end(), key[3]) - classes.begin();
+    const auto size = std::ranges::find(classes, key[3]) - classes.begin();
     return std::tuple(key[0], key[1] == "all", key[1], key[2] != "all", key[2], size);
   };
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return place(a) < place(b); });
+  std::ranges::sort(order, [&](auto a, auto b) { return place(a) < place(b); });
   return order;
 }
 
@@ -45,36 +50,209 @@ std::string machine_lines(const CollectiveValidation& validation) {
   for (const auto& [system, machine] : validation.machines()) {
     if (!machine) continue;
     const NetworkCalibration* of = machine->calibration.get();
-    lines += system + ": " + machine->name + ", " + (of ? "parameters of " + of->id : "priors") +
-             (of && of->system != machine->name ? ", extrapolated\n" : "\n");
+    lines += fmt::format("{}: {}, {}{}\n", system, machine->name,
+                         of ? "parameters of " + of->id : "priors",
+                         of && of->system != machine->name ? ", extrapolated" : "");
   }
   return lines;
 }
 
 Answer answer_of(const CollectiveValidation& validation) {
-  using enum ErrorFigure;
-  const std::vector<ErrorFigure> figures = {kCount, kMape, kMedian, kP90, kBias, kWorst};
-  ToldRows rows{ErrorColumns({"table", "system", "of", "class"}).add(figures).table()};
+  ordered_json entries = ordered_json::array();
   for (const auto it : ordered(validation)) {
     const auto& [key, group] = *it;
-    const ErrorSummary errors = summarise(group.rows);
-    std::vector<std::string> cells(key.begin(), key.end());
-    add_errors(cells, errors, figures);
-    nlohmann::ordered_json entry = {
-        {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}};
-    entry.update(to_json(errors));
+    ordered_json& entry = entries.emplace_back(ordered_json{
+        {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}});
+    entry.update(to_json(summarise(group.rows)));
     entry["worst_row"] = group.worst_row;
-    rows.add(std::move(cells), std::move(entry));
   }
-  nlohmann::ordered_json calibrations = nlohmann::ordered_json::object();
+  ordered_json calibrations = ordered_json::object();
   for (const auto& [system, machine] : validation.machines())
     if (machine && machine->calibration) calibrations[system] = machine->calibration->id;
-  return {.parts = {machine_lines(validation), std::move(rows.table),
+  return {.parts = {machine_lines(validation),
+                    json_table(entries,
+                               "table = table | system = system | of = precision | class = class | "
+                               "n = count count | MAPE = mape error | median = median error | "
+                               "p90 = p90 error | bias = bias error | worst = worst error"),
                     left_out_lines(validation.left_out())},
           .json = {{"schema", "orrery.collectives/1"},
                    {"calibrations", std::move(calibrations)},
-                   {"entries", std::move(rows.json)},
+                   {"entries", std::move(entries)},
                    {"left_out", validation.left_out()}}};
+}
+
+/// A system whose parameters predict another one, as if this had not been measured.
+struct Sibling {
+  const char* measured;  ///< system as tables name it
+  const char* parameters;
+};
+constexpr std::array kSiblings = {Sibling{"h200_sxm", "dgx_h100"}, Sibling{"gb200", "dgx_b200"}};
+
+constexpr const char* kDemandAll = "5 / 9 / 8 %";
+constexpr const char* kDemandWorst = "10 % each";
+constexpr const char* kDemandSibling = "8 / 12 / 12 %";
+constexpr const char* kDemandPublished = "10 %";
+constexpr std::size_t kMostParameters = 20;
+
+struct ClassError {
+  ErrorSummary errors;
+  std::string system;  ///< system of the class where this is one of several
+};
+
+/// Classes of bytes as the table has them.
+std::vector<std::string> largest_first() {
+  return {byte_classes().rbegin(), byte_classes().rend()};
+}
+
+/// A line of the summary: errors by class of bytes, largest first.
+struct Line {
+  std::string what;
+  std::vector<ClassError> classes;
+  std::string demand;
+};
+
+/// @param table "": all of them together
+ErrorSummary errors_of(const CollectiveValidation& validation, const std::string& table,
+                       const std::string& system, const std::string& bytes) {
+  std::vector<Comparison> rows;
+  for (const auto& [key, group] : validation.groups()) {
+    if (!table.empty() && key[0] != table) continue;
+    if (key[1] == system && key[2] == "all" && key[3] == bytes)
+      rows.insert(rows.end(), group.rows.begin(), group.rows.end());
+  }
+  return summarise(rows);
+}
+
+/// "" of all tables: their rows together.
+std::string label(const std::string& table, const std::string& what) {
+  return (table.empty() ? "all tables" : table) + ", " + what;
+}
+
+Line line_of(const CollectiveValidation& validation, const std::string& table,
+             const std::string& system, const std::string& what, const char* demand) {
+  Line line{label(table, what), {}, demand};
+  for (const std::string& bytes : largest_first())
+    line.classes.push_back({errors_of(validation, table, system, bytes), {}});
+  return line;
+}
+
+Line worst_line(const CollectiveValidation& validation, const std::string& table) {
+  Line line{label(table, "worst system"), {}, kDemandWorst};
+  for (const std::string& bytes : largest_first()) {
+    ClassError worst;
+    for (const auto& [system, machine] : validation.machines()) {
+      const ErrorSummary errors = errors_of(validation, table, system, bytes);
+      if (errors.count > 0 && errors.mape > worst.errors.mape) worst = {errors, system};
+    }
+    line.classes.push_back(std::move(worst));
+  }
+  return line;
+}
+
+/// Rows of the sibling's measured system, by the parameters of the other one.
+CollectiveValidation sibling_errors(const std::vector<CollectiveTable>& tables,
+                                    const Sibling& sibling) {
+  CollectiveValidation validation(sibling.parameters, true);
+  for (CollectiveTable table : tables) {
+    std::erase_if(table.rows,
+                  [&](const CollectiveRow& row) { return row.system != sibling.measured; });
+    validation.add(table);
+  }
+  return validation;
+}
+
+std::vector<Line> lines_of(const std::vector<CollectiveTable>& tables) {
+  CollectiveValidation own("auto", true);
+  std::vector<std::string> names;
+  for (const CollectiveTable& table : tables) {
+    own.add(table);
+    const std::string name = to_string(table.kind);
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  own.check_rows();
+  if (names.size() > 1) names.emplace_back();
+  std::vector<Line> lines;
+  for (const std::string& name : names) {
+    lines.push_back(line_of(own, name, "all", "all systems", kDemandAll));
+    lines.push_back(worst_line(own, name));
+  }
+  for (const Sibling& sibling : kSiblings) {
+    const CollectiveValidation foreign = sibling_errors(tables, sibling);
+    if (foreign.groups().empty()) continue;
+    const std::string what =
+        fmt::format("{} by parameters of {}", sibling.measured, sibling.parameters);
+    lines.push_back(line_of(foreign, names.back(), sibling.measured, what, kDemandSibling));
+  }
+  return lines;
+}
+
+/// Files of published rows that set no parameter, beside the library; those that are there.
+std::vector<std::string> published_files() {
+  const std::set<std::string> unfitted = {"collectives", "nccl_sweeps", "expert_exchange",
+                                          "hccl_a3"};
+  std::vector<std::string> files = shipped_rows("published");
+  std::erase_if(files, [&](const std::string& file) {
+    return !unfitted.contains(std::filesystem::path(file).stem().string());
+  });
+  return files;
+}
+
+ToldRows told(const std::vector<Line>& lines) {
+  std::string titles = "mean absolute error of held-out rows | >n";
+  for (const std::string& bytes : largest_first()) titles += " | >" + bytes;
+  ToldRows rows{Table::titled(titles + " | demanded")};
+  for (const Line& line : lines) {
+    std::int64_t count = 0;
+    bool one_system = true;
+    std::vector<std::string> cells;
+    ordered_json entry = {{"rows", line.what}, {"demanded", line.demand}};
+    for (std::size_t i = 0; i < line.classes.size(); ++i) {
+      const auto& [of, system] = line.classes[i];
+      count += of.count;
+      one_system = one_system && system.empty();
+      cells.push_back(of.count > 0 ? format_percent(of.mape) + (system.empty() ? "" : " " + system)
+                                   : "-");
+      ordered_json& errors = entry[largest_first()[i]];
+      errors = to_json(of);
+      if (!system.empty()) errors["system"] = system;
+    }
+    cells.insert(cells.begin(), {line.what, one_system ? std::to_string(count) : "-"});
+    cells.push_back(line.demand);
+    rows.add(std::move(cells), std::move(entry));
+  }
+  return rows;
+}
+
+ordered_json to_json(const std::vector<PublishedSummary>& sources) {
+  ordered_json entries = ordered_json::array();
+  for (const PublishedSummary& s : sources)
+    entries.push_back({{"source", s.source},
+                       {"n", s.rows},
+                       {"mape", s.mean_absolute},
+                       {"worst", s.worst},
+                       {"worst_row", s.worst_id}});
+  return entries;
+}
+
+/// Tells how good the model of collectives is on rows that set none of its parameters, beside what
+/// is demanded: measured tables by class of bytes, siblings by each other's parameters, published
+/// rows by source.
+Answer summarise_collectives(const std::vector<std::string>& files) {
+  std::vector<CollectiveTable> tables;
+  tables.reserve(files.size());
+  for (const std::string& file : files) tables.push_back(read_collective_table(file));
+  ToldRows rows = told(lines_of(tables));
+  const std::vector<PublishedSummary> sources = by_source(compare_with_progress(published_files()));
+  const std::size_t parameters = protocol_parameters().size();
+  return {.parts = {std::move(rows.table),
+                    fmt::format("fitted parameters of a system: {}, demanded: at most {}\n\n"
+                                "published rows that set no parameter, demanded: {}\n",
+                                parameters, kMostParameters, kDemandPublished),
+                    source_table(sources)},
+          .json = {{"schema", "orrery.collectives_summary/1"},
+                   {"entries", std::move(rows.json)},
+                   {"parameters_of_a_system", parameters},
+                   {"published", to_json(sources)}}};
 }
 
 struct CollectivesQuestion {

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "sim/app/cli/published_table.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/cli/validate.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/serving/serving_log.h"
-#include "validation/checks/published_comparison.h"
 
 namespace orrery {
 namespace {
@@ -29,9 +28,7 @@ double in_bytes(const PublishedComparison& c) { return std::abs(c.predicted - c.
 double in_shares(const PublishedComparison& c) { return std::abs(c.error); }
 std::string gibibytes(double bytes) {
   constexpr double kGibibyte = 1024.0 * 1024 * 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GiB", bytes / kGibibyte);
-  return text.data();
+  return fmt::format("{:.2f} GiB", bytes / kGibibyte);
 }
 
 std::string percent(double share) { return format_percent(share, 2); }
@@ -100,7 +97,7 @@ struct MemoryQuestion {
     const double median = quantile(e.distances, 0.5), p90 = quantile(e.distances, 0.9);
     const double worst = e.distances.back();
     rows.add({e.file, name, std::to_string(e.distances.size()), text(median), text(p90),
-              text(worst) + " (" + e.worst + ")", std::to_string(e.without)},
+              fmt::format("{} ({})", text(worst), e.worst), std::to_string(e.without)},
              {{"rows", e.file},
               {"metric", metric},
               {"unit", unit},

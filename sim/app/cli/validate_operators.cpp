@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,17 +8,18 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/device/roofline.h"
-#include "sim/app/cli/error_columns.h"
-#include "sim/app/cli/prediction_rows.h"
 #include "sim/app/cli/progress.h"
+#include "sim/app/cli/validate.h"
 #include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/pricing/kernel_pricing.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/config/load.h"
+#include "sim/results/json_table.h"
 #include "validation/calibration/error_json.h"
 #include "validation/calibration/errors.h"
 #include "validation/calibration/operator_kernels.h"
@@ -34,7 +36,18 @@ struct OperatorsQuestion {
   std::string fidelity = "auto";     ///< fidelity of the kernel model: auto, closed or tile
   bool held_out = false;             ///< only shape groups that fits leave out
 
-  void take(Options& options);
+  void take(Options& options) {
+    options.positionals("FILE", files, "tables (CSV, plain or gzip)");
+    options.option("--rows", rows, "write the rows with predictions to this CSV");
+    options.option("--calibration", calibration,
+                   "auto (default), none (priors), a calibration of the library, or a path");
+    options.option("--baseline", baseline,
+                   "a calibration to compare with, or a folder of them by device (such as of "
+                   "calibrate --model roofline)");
+    options.choice("--fidelity", fidelity, "auto (default), closed or tile",
+                   {"auto", "closed", "tile"});
+    options.flag("--held-out", held_out, "only shape groups that no fit has seen");
+  }
   Answer answer() const;
 };
 
@@ -95,9 +108,6 @@ std::optional<Device> find_device(const std::string& system, const OperatorsQues
   return device;
 }
 
-/// The weakest of what the kernels of a row rest on.
-Provenance weaker(Provenance a, Provenance b) { return std::max(a, b); }
-
 Prediction predict(const Device& device, const std::vector<Kernel>& kernels) {
   static const CalibratedModel priors;
   Prediction prediction;
@@ -108,9 +118,9 @@ Prediction predict(const Device& device, const std::vector<Kernel>& kernels) {
     prior += priors.cost(kernel, device.accelerator).duration;
     if (device.baseline) baseline += device.baseline->cost(kernel, device.accelerator).duration;
     prediction.textbook += textbook_roofline(kernel, device.accelerator);
-    // Streams beside the kernel that a row is about have no table of their own yet.
+    // The weakest counts. Streams beside the kernel that a row is about have no table of their own.
     if (kernel.kind != KernelClass::kElementwise)
-      prediction.provenance = weaker(prediction.provenance, cost.provenance);
+      prediction.provenance = std::max(prediction.provenance, cost.provenance);
     if (cost.duration > longest) {
       longest = cost.duration;
       prediction.bound = cost.bound;
@@ -140,25 +150,18 @@ std::vector<std::string> extra_classes(OperatorTableKind kind, const OperatorRow
 
 std::string precision_label(const OperatorRow& row) {
   if (!row.state_precision.empty() && row.state_precision != row.precision)
-    return row.precision + ", " + row.state_precision + " states";
+    return fmt::format("{}, {} states", row.precision, row.state_precision);
   if (row.kv_precision.empty() || row.kv_precision == row.precision) return row.precision;
-  return row.precision + ", " + row.kv_precision + " KV";
+  return fmt::format("{}, {} KV", row.precision, row.kv_precision);
 }
 
 /// Precisions that are judged together as well: of products the two common ones, of attention all.
 std::string pooled_label(OperatorTableKind kind, const OperatorRow& row) {
-  switch (kind) {
-    case OperatorTableKind::kGemm:
-      return row.precision == "bf16" || row.precision == "fp8" ? "bf16 + fp8" : "";
-    case OperatorTableKind::kAttentionPrefill:
-    case OperatorTableKind::kAttentionDecode:
-    case OperatorTableKind::kMlaPrefill:
-    case OperatorTableKind::kMlaDecode:
-    case OperatorTableKind::kRecurrent:
-      return "all";
-    default:
-      return "";
-  }
+  using enum OperatorTableKind;
+  if (kind == kGemm) return row.precision == "bf16" || row.precision == "fp8" ? "bf16 + fp8" : "";
+  const std::set<OperatorTableKind> all = {kAttentionPrefill, kAttentionDecode, kMlaPrefill,
+                                           kMlaDecode, kRecurrent};
+  return all.contains(kind) ? "all" : "";
 }
 
 void add(Groups& groups, GroupKey key, const Prediction& prediction, const OperatorRow& row) {
@@ -190,7 +193,7 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
   rows_file.header(table.header);
   const std::string name = to_string(table.kind);
   const std::vector<RowRule> rules = row_rules(table, [&](const std::string& system) {
-    const auto at = std::find(table.systems.begin(), table.systems.end(), system);
+    const auto at = std::ranges::find(table.systems, system);
     const auto& device = devices.at(static_cast<std::size_t>(at - table.systems.begin()));
     return device ? &device->accelerator : nullptr;
   });
@@ -204,9 +207,7 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
     const Device& device = *devices[row.system];
     const auto precision = row_precision(table.kind, row);
     if (!precision || !find_precision(device.accelerator.compute.matrix, *precision)) {
-      std::string reason = name;
-      reason.append(": no model of ").append(row.precision).append(" on ").append(system);
-      ++validation.left_out[reason];
+      ++validation.left_out[fmt::format("{}: no model of {} on {}", name, row.precision, system)];
       continue;
     }
     if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
@@ -231,14 +232,14 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
 int class_order(const std::string& name) {
   if (name == "all") return 0;
   const auto& sizes = size_classes();
-  const auto at = std::find(sizes.begin(), sizes.end(), name);
+  const auto at = std::ranges::find(sizes, name);
   return at == sizes.end() ? 100 : 1 + static_cast<int>(at - sizes.begin());
 }
 
 std::vector<Groups::const_iterator> ordered(const Groups& groups) {
   std::vector<Groups::const_iterator> order;
   for (auto it = groups.begin(); it != groups.end(); ++it) order.push_back(it);
-  std::stable_sort(order.begin(), order.end(), [](auto a, auto b) {
+  std::ranges::stable_sort(order, [](auto a, auto b) {
     const auto head = [](auto it) { return std::tie(it->first[0], it->first[1], it->first[2]); };
     if (head(a) != head(b)) return head(a) < head(b);
     return class_order(a->first[3]) < class_order(b->first[3]);
@@ -248,48 +249,39 @@ std::vector<Groups::const_iterator> ordered(const Groups& groups) {
 
 /// Lines before the table, and behind it.
 std::pair<std::string, std::string> notes_of(const Validation& validation) {
-  std::ostringstream before, behind;
-  behind << "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm "
-            "roofline without a calibration; textbook, FLOPs or bytes at the peak\n";
+  std::string before,
+      behind =
+          "MAPE of baselines: baseline, the calibration of --baseline; priors, the p-norm roofline "
+          "without a calibration; textbook, FLOPs or bytes at the peak\n";
   for (const auto& [system, calibration] : validation.transferred)
-    before << system << ": parameters of '" << calibration
-           << "', transferred by data sheet; no row of " << system << " was fitted\n";
+    before += fmt::format(
+        "{0}: parameters of '{1}', transferred by data sheet; no row of {0} was fitted\n", system,
+        calibration);
   for (const auto& [key, count] : validation.by_rule)
-    behind << key[0] << " " << key[1] << " " << key[2]
-           << ": left out by the written rule: " << count << " rows, " << key[3] << "\n";
-  return {before.str(), behind.str() + left_out_lines(validation.left_out)};
+    behind += fmt::format("{} {} {}: left out by the written rule: {} rows, {}\n", key[0], key[1],
+                          key[2], count, key[3]);
+  return {before, behind + left_out_lines(validation.left_out)};
 }
 
-void add_group(const GroupKey& key, const Group& group, const std::vector<ErrorFigure>& figures,
-               ToldRows& rows) {
-  const ErrorSummary model = summarise(group.model), prior = summarise(group.prior);
-  const ErrorSummary textbook = summarise(group.textbook), baseline = summarise(group.baseline);
-  std::vector<std::string> cells(key.begin(), key.end());
-  add_errors(cells, model, figures);
-  cells.push_back(format_percent(static_cast<double>(group.extrapolated) /
-                                 static_cast<double>(group.model.size())));
-  cells.push_back(group.baseline.empty() ? "-" : format_percent(baseline.mape));
-  cells.push_back(format_percent(prior.mape));
-  cells.push_back(format_percent(textbook.mape));
+nlohmann::ordered_json entry_of(const GroupKey& key, const Group& group) {
   nlohmann::ordered_json entry = {
       {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}};
-  entry.update(to_json(model));
+  entry.update(to_json(summarise(group.model)));
   entry["worst_row"] = group.worst_row;
   entry["extrapolated"] = group.extrapolated;
-  entry["baselines"] = {{"priors", to_json(prior)}, {"textbook", to_json(textbook)}};
-  if (!group.baseline.empty()) entry["baselines"]["baseline"] = to_json(baseline);
-  rows.add(std::move(cells), std::move(entry));
+  entry["baselines"] = {{"priors", to_json(summarise(group.prior))},
+                        {"textbook", to_json(summarise(group.textbook))}};
+  if (!group.baseline.empty()) entry["baselines"]["baseline"] = to_json(summarise(group.baseline));
+  return entry;
 }
 
 Answer answer_of(const Validation& validation) {
-  using enum ErrorFigure;
-  const std::vector<ErrorFigure> figures = {kCount, kMape, kMedian, kP90, kBias, kWorst};
-  ErrorColumns columns({"table", "system", "precision", "class"});
-  columns.add(figures);
-  for (const char* title : {"extrapolated", "baseline", "priors", "textbook"})
-    columns.add({title, Table::Align::kRight});
-  ToldRows rows{columns.table()};
-  for (const auto it : ordered(validation.groups)) add_group(it->first, it->second, figures, rows);
+  nlohmann::ordered_json entries = nlohmann::ordered_json::array();
+  for (const auto it : ordered(validation.groups))
+    entries.push_back(entry_of(it->first, it->second));
+  nlohmann::ordered_json shown = entries;
+  for (nlohmann::ordered_json& entry : shown)  // as a share of the rows
+    entry["extrapolated"] = entry["extrapolated"].get<double>() / entry["count"].get<double>();
   nlohmann::ordered_json by_rule = nlohmann::ordered_json::array();
   for (const auto& [key, count] : validation.by_rule)
     by_rule.push_back({{"table", key[0]},
@@ -298,25 +290,19 @@ Answer answer_of(const Validation& validation) {
                        {"rule", key[3]},
                        {"rows", count}});
   const auto [before, behind] = notes_of(validation);
-  return {.parts = {before, std::move(rows.table), behind},
+  const Table table = json_table(
+      shown,
+      "table = table | system = system | precision = precision | class = class | n = count count | "
+      "MAPE = mape error | median = median error | p90 = p90 error | bias = bias error | "
+      "worst = worst error | extrapolated = extrapolated percent | "
+      "baseline = baselines.baseline.mape percent | priors = baselines.priors.mape percent | "
+      "textbook = baselines.textbook.mape percent");
+  return {.parts = {before, table, behind},
           .json = {{"schema", "orrery.operators/1"},
                    {"transferred", validation.transferred},
-                   {"entries", std::move(rows.json)},
+                   {"entries", std::move(entries)},
                    {"left_out_by_rule", std::move(by_rule)},
                    {"left_out", validation.left_out}}};
-}
-
-void OperatorsQuestion::take(Options& options) {
-  options.positionals("FILE", files, "tables (CSV, plain or gzip)");
-  options.option("--rows", rows, "write the rows with predictions to this CSV");
-  options.option("--calibration", calibration,
-                 "auto (default), none (priors), a calibration of the library, or a path");
-  options.option("--baseline", baseline,
-                 "a calibration to compare with, or a folder of them by device (such as of "
-                 "calibrate --model roofline)");
-  options.choice("--fidelity", fidelity, "auto (default), closed or tile",
-                 {"auto", "closed", "tile"});
-  options.flag("--held-out", held_out, "only shape groups that no fit has seen");
 }
 
 Answer OperatorsQuestion::answer() const {

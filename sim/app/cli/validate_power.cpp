@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
-#include "sim/app/cli/error_columns.h"
-#include "sim/app/cli/prediction_rows.h"
-#include "sim/app/cli/published_table.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/cli/validate.h"
+#include "sim/app/questions/base/verb.h"
+#include "sim/results/json_table.h"
 #include "validation/calibration/error_json.h"
 #include "validation/checks/power_tables.h"
-#include "validation/checks/published_comparison.h"
 
 namespace orrery {
 namespace {
 
+using nlohmann::ordered_json;
+
 bool is_yaml(const std::string& file) { return std::filesystem::path(file).extension() == ".yaml"; }
-
-const std::vector<ErrorFigure> kFigures = {ErrorFigure::kCount, ErrorFigure::kMedian,
-                                           ErrorFigure::kP90, ErrorFigure::kBias};
-
-/// Figures of the readings that kernels of such power can give.
-const std::vector<ErrorFigure> kOfReadings = {ErrorFigure::kMedian, ErrorFigure::kP90};
 
 void append(KernelPowerRows& to, const KernelPowerRows& rows) {
   to.steady.insert(to.steady.end(), rows.steady.begin(), rows.steady.end());
@@ -42,64 +36,62 @@ KernelPowerGroup together(const KernelPowerReport& report) {
   return all;
 }
 
-nlohmann::ordered_json rows_json(const KernelPowerRows& rows) {
-  nlohmann::ordered_json json = to_json(summarise(rows.steady));
+ordered_json rows_json(const KernelPowerRows& rows) {
+  ordered_json json = to_json(summarise(rows.steady));
   json["readings"] = to_json(summarise(rows.readings));
   return json;
 }
 
-void add_kernels(const KernelPowerReport& report, Answer& answer) {
-  ToldRows rows{ErrorColumns({"kernels", "system", "framework", "class"})
-                    .add(kFigures)
-                    .add(kOfReadings, "readings")
-                    .add(kFigures, "held-out")
-                    .add(kOfReadings, "readings")
-                    .table()};
-  const auto cells_of = [&](std::vector<std::string> cells, const KernelPowerGroup& group) {
-    for (const KernelPowerRows* of : {&group.fitted, &group.held_out}) {
-      add_errors(cells, summarise(of->steady), kFigures);
-      add_errors(cells, summarise(of->readings), kOfReadings);
-    }
-    return cells;
-  };
-  for (const auto& [key, group] : report.groups)
-    rows.add(cells_of({key[0], key[1], key[2].empty() ? "-" : key[2], key[3]}, group),
-             {{"table", key[0]},
-              {"system", key[1]},
-              {"framework", key[2]},
-              {"class", key[3]},
-              {"fitted", rows_json(group.fitted)},
-              {"held_out", rows_json(group.held_out)}});
-  const KernelPowerGroup all = together(report);
-  rows.table.add_row(cells_of({"all", "", "", ""}, all));
-  answer.add(std::move(rows.table));
-  answer.add(
-      "readings: to the nearest value that NVML can give of the predicted power; its means of a "
-      "second hold from half of the rise over the floor (after a pause) to all of it\n"
-      "short runs, whose readings do not tell the power of the kernel: " +
-      std::to_string(report.short_runs) + " rows\n" + left_out_lines(report.left_out));
-  answer.json["kernels"] = {
-      {"all", {{"fitted", rows_json(all.fitted)}, {"held_out", rows_json(all.held_out)}}},
-      {"entries", std::move(rows.json)},
-      {"short_runs", report.short_runs},
-      {"left_out", report.left_out}};
+ordered_json group_json(const KernelPowerGroup& group) {
+  return {{"fitted", rows_json(group.fitted)}, {"held_out", rows_json(group.held_out)}};
 }
 
-/// Rows of one file of published figures that tell one metric.
-struct PublishedPower {
-  std::string file, metric;
-  bool time_off = false;  ///< the rows whose time per token is more than 15 % off
-  std::vector<Comparison> rows;
-  std::size_t without = 0;  ///< rows without a prediction
-};
+void add_kernels(const KernelPowerReport& report, Answer& answer) {
+  ordered_json entries = ordered_json::array(), shown = ordered_json::array();
+  for (const auto& [key, group] : report.groups) {
+    ordered_json entry = {
+        {"table", key[0]}, {"system", key[1]}, {"framework", key[2]}, {"class", key[3]}};
+    entry.update(group_json(group));
+    shown.push_back(entry);
+    if (key[2].empty()) shown.back()["framework"] = "-";
+    entries.push_back(std::move(entry));
+  }
+  const ordered_json all = group_json(together(report));
+  shown.push_back({{"table", "all"}, {"system", ""}, {"framework", ""}, {"class", ""}});
+  shown.back().update(all);
+  answer.add(
+      json_table(shown,
+                 "kernels = table | system = system | framework = framework | class = class | "
+                 "n = fitted.count count | median = fitted.median error | p90 = fitted.p90 error | "
+                 "bias = fitted.bias error | readings median = fitted.readings.median error | "
+                 "p90 = fitted.readings.p90 error | n = held_out.count count | "
+                 "held-out median = held_out.median error | p90 = held_out.p90 error | "
+                 "bias = held_out.bias error | readings median = held_out.readings.median error | "
+                 "p90 = held_out.readings.p90 error"));
+  answer.add(fmt::format(
+      "readings: to the nearest value that NVML can give of the predicted power; its means of a "
+      "second hold from half of the rise over the floor (after a pause) to all of it\n"
+      "short runs, whose readings do not tell the power of the kernel: {} rows\n{}",
+      report.short_runs, left_out_lines(report.left_out)));
+  answer.json["kernels"] = {{"all", all},
+                            {"entries", std::move(entries)},
+                            {"short_runs", report.short_runs},
+                            {"left_out", report.left_out}};
+}
 
 /// A row of watts may have one of time beside it: "ID W" and "ID ms".
 std::string subject_of(const std::string& id) { return id.substr(0, id.rfind(' ')); }
 
-/// Figures of power of one file; those whose time is off stand apart.
-std::vector<PublishedPower> published_power(const std::string& file,
-                                            const std::vector<PublishedComparison>& comparisons) {
+/// Published rows that tell one metric.
+struct PublishedPower {
+  std::vector<Comparison> rows;
+  std::size_t without = 0;  ///< rows without a prediction
+};
+
+/// Adds figures of power of one file; those whose time per token is more than 15 % off stand apart.
+void add_published(const std::string& file, ordered_json& entries) {
   constexpr double kTimeOff = 0.15;
+  const std::vector<PublishedComparison> comparisons = compare_with_progress({file});
   std::map<std::string, double> time_errors;
   for (const PublishedComparison& c : comparisons)
     if (c.reason.empty() && c.row.metric == "median_itl_ms")
@@ -116,34 +108,23 @@ std::vector<PublishedPower> published_power(const std::string& file,
       ++group.without;
     }
   }
-  std::vector<PublishedPower> all;
-  for (auto& [key, group] : groups) {
-    group.file = file;
-    std::tie(group.metric, group.time_off) = key;
-    all.push_back(std::move(group));
+  for (const auto& [key, group] : groups) {
+    ordered_json& entry =
+        entries.emplace_back(ordered_json{{"rows", std::filesystem::path(file).stem().string()},
+                                          {"metric", key.first},
+                                          {"time_off", key.second}});
+    entry.update(to_json(summarise(group.rows)));
+    entry["not_predicted"] = group.without;
   }
-  return all;
 }
 
-void add_published(const std::vector<PublishedPower>& groups, Answer& answer) {
-  ToldRows rows{ErrorColumns({"rows", "metric"})
-                    .add(kFigures)
-                    .add({"not predicted", Table::Align::kRight})
-                    .table()};
-  for (const PublishedPower& group : groups) {
-    const ErrorSummary errors = summarise(group.rows);
-    std::vector<std::string> cells = {
-        group.file, group.metric + (group.time_off ? ", time per token more than 15 % off" : "")};
-    add_errors(cells, errors, kFigures);
-    cells.push_back(std::to_string(group.without));
-    nlohmann::ordered_json entry = {
-        {"rows", group.file}, {"metric", group.metric}, {"time_off", group.time_off}};
-    entry.update(to_json(errors));
-    entry["not_predicted"] = group.without;
-    rows.add(std::move(cells), std::move(entry));
-  }
-  if (!groups.empty()) answer.add(std::move(rows.table));
-  answer.json["published"] = std::move(rows.json);
+Table published_table(ordered_json entries) {
+  for (ordered_json& entry : entries)
+    if (entry["time_off"])
+      entry["metric"] = entry["metric"].get<std::string>() + ", time per token more than 15 % off";
+  return json_table(entries,
+                    "rows = rows | metric = metric | n = count count | median = median error | "
+                    "p90 = p90 error | bias = bias error | not predicted = not_predicted count");
 }
 
 struct PowerQuestion {
@@ -161,13 +142,11 @@ struct PowerQuestion {
   Answer answer() const {
     KernelPowerReport kernels;
     PredictionRows rows_file(rows, "predicted_us,predicted_w");
-    std::vector<PublishedPower> published;
+    ordered_json published = ordered_json::array();
     bool tables = false;
     for (const std::string& file : files.empty() ? shipped_rows("power") : files) {
       if (is_yaml(file)) {
-        for (PublishedPower& group : published_power(std::filesystem::path(file).stem().string(),
-                                                     compare_with_progress({file})))
-          published.push_back(std::move(group));
+        add_published(file, published);
         continue;
       }
       tables = true;
@@ -181,7 +160,8 @@ struct PowerQuestion {
     Answer answer;
     answer.json = {{"schema", "orrery.power/1"}};
     if (tables) add_kernels(kernels, answer);
-    add_published(published, answer);
+    if (!published.empty()) answer.add(published_table(published));
+    answer.json["published"] = std::move(published);
     return answer;
   }
 };

@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <array>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "sim/app/cli/error_columns.h"
-#include "sim/app/cli/prediction_rows.h"
 #include "sim/app/cli/progress.h"
-#include "sim/app/cli/validate_runs.h"
-#include "sim/app/questions/base/question.h"
-#include "validation/calibration/errors.h"
+#include "sim/app/cli/validate.h"
+#include "sim/app/questions/base/verb.h"
+#include "sim/results/json_table.h"
+#include "sim/units/comma_separated.h"
+#include "validation/checks/run_validation.h"
 #include "validation/checks/serving_order.h"
 #include "validation/checks/serving_validation.h"
 
 namespace orrery {
 namespace {
 
-/// Figures of the errors of both times that a table shows.
-struct FigureSets {
-  std::vector<ErrorFigure> tpot, ttft;
-
-  ErrorColumns add_to(ErrorColumns columns) const {
-    return columns.add(tpot, "TPOT").add(ttft, "TTFT");
-  }
-};
+using nlohmann::ordered_json;
 
 /// Rows with a prediction by model, system, backend; all of them under "~all".
 std::map<std::array<std::string, 3>, std::vector<const ServingComparison*>> grouped(
@@ -44,49 +40,31 @@ std::map<std::string, std::size_t> left_out(const std::vector<ServingComparison>
   return reasons;
 }
 
-nlohmann::ordered_json summary_json(const ErrorSummary& e) {
+ordered_json summary_json(const ErrorSummary& e) {
   return {{"n", e.count}, {"mape", e.mape}, {"median", e.median},
           {"p90", e.p90}, {"bias", e.bias}, {"worst", e.worst}};
 }
 
-/// Adds the errors of both times to the cells and the object of a row.
-void add_row(std::vector<std::string> cells, nlohmann::ordered_json object,
-             const ServingTarget& errors, const FigureSets& figures, ToldRows& rows) {
-  add_errors(cells, errors.tpot, figures.tpot);
-  add_errors(cells, errors.ttft, figures.ttft);
-  object["tpot"] = summary_json(errors.tpot);
-  object["ttft"] = summary_json(errors.ttft);
-  rows.add(std::move(cells), std::move(object));
-}
-
-ToldRows by_group(const std::vector<ServingComparison>& comparisons) {
-  using enum ErrorFigure;
-  const FigureSets figures = {{kCount, kMape, kMedian, kP90, kBias},
-                              {kCount, kMape, kMedian, kBias}};
-  ToldRows rows{figures.add_to(ErrorColumns({"model", "system", "backend"})).table()};
+ordered_json by_group(const std::vector<ServingComparison>& comparisons) {
+  ordered_json groups = ordered_json::array();
   for (const auto& [key, of] : grouped(comparisons)) {
-    const auto& [group, system, backend] = key;
-    const std::string model = group == "~all" ? "all" : group;
-    add_row({model, system, backend}, {{"model", model}, {"system", system}, {"backend", backend}},
-            serving_target("", of), figures, rows);
+    const auto& [model, system, backend] = key;
+    const ServingTarget errors = serving_target("", of);
+    groups.push_back({{"model", model == "~all" ? "all" : model},
+                      {"system", system},
+                      {"backend", backend},
+                      {"tpot", summary_json(errors.tpot)},
+                      {"ttft", summary_json(errors.ttft)}});
   }
-  return rows;
+  return groups;
 }
 
-/// TTFT by its median error.
-ToldRows by_target(const std::vector<ServingComparison>& comparisons) {
-  using enum ErrorFigure;
-  const FigureSets figures = {{kCount, kMape, kP90, kBias}, {kCount, kMedian, kBias}};
-  ToldRows rows{figures.add_to(ErrorColumns({"judged together"})).table()};
+ordered_json by_target(const std::vector<ServingComparison>& comparisons) {
+  ordered_json targets = ordered_json::array();
   for (const ServingTarget& t : serving_targets(comparisons))
-    add_row({t.name}, {{"name", t.name}}, t, figures, rows);
-  return rows;
-}
-
-ServingOrder order_of(const std::vector<ServingComparison>& comparisons) {
-  ServingOrder order;
-  for (const ServingComparison& c : comparisons) order.add(c);
-  return order;
+    targets.push_back(
+        {{"name", t.name}, {"tpot", summary_json(t.tpot)}, {"ttft", summary_json(t.ttft)}});
+  return targets;
 }
 
 ServingOrder::Count total(const std::map<std::string, ServingOrder::Count>& pairs) {
@@ -104,31 +82,22 @@ std::string line_of(const ServingOrder& order) {
   if (all.all == 0) return {};
   std::string each;
   for (const auto& [pair, count] : pairs)
-    each += (each.empty() ? "" : "; ") + pair + ": " + std::to_string(count.right) + " of " +
-            std::to_string(count.all);
-  return "order of systems at equal tokens/s of a user: right in " + std::to_string(all.right) +
-         " of " + std::to_string(all.all) + " pairs (" + format_percent(all.share()) +
-         "): " + each + "\n";
+    each += fmt::format("{}{}: {} of {}", each.empty() ? "" : "; ", pair, count.right, count.all);
+  return fmt::format(
+      "order of systems at equal tokens/s of a user: right in {} of {} pairs ({}): {}\n", all.right,
+      all.all, format_percent(all.share()), each);
 }
 
-nlohmann::ordered_json order_json(const ServingOrder& order) {
-  nlohmann::ordered_json pairs = nlohmann::ordered_json::array();
+ordered_json order_json(const ServingOrder& order) {
+  ordered_json pairs = ordered_json::array();
   for (const auto& [pair, count] : order.pairs())
     pairs.push_back({{"systems", pair}, {"right", count.right}, {"n", count.all}});
   return pairs;
 }
 
-nlohmann::ordered_json order_total_json(const ServingOrder& order) {
-  const ServingOrder::Count all = total(order.pairs());
-  return {{"right", all.right}, {"n", all.all}, {"share", all.share()}};
-}
-
 /// Tokens/s of an accelerator by the fronts; null where one does not reach the tokens/s of a user.
-nlohmann::ordered_json judged_json(const ServingOrder& order) {
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-  };
-  nlohmann::ordered_json judged = nlohmann::ordered_json::array();
+ordered_json judged_json(const ServingOrder& order) {
+  ordered_json judged = ordered_json::array();
   for (const JudgedOrder& o : order.judged())
     judged.push_back({{"runs", o.runs},
                       {"systems", {o.first, o.second}},
@@ -140,19 +109,31 @@ nlohmann::ordered_json judged_json(const ServingOrder& order) {
 }
 
 Answer answer_of(const std::vector<ServingComparison>& comparisons) {
-  ToldRows groups = by_group(comparisons), targets = by_target(comparisons);
-  const ServingOrder order = order_of(comparisons);
+  ordered_json groups = by_group(comparisons), targets = by_target(comparisons);
+  ServingOrder order;
+  for (const ServingComparison& c : comparisons) order.add(c);
+  const ServingOrder::Count all = total(order.pairs());
   const std::map<std::string, std::size_t> reasons = left_out(comparisons);
-  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  ordered_json out = ordered_json::array();
   for (const auto& [reason, count] : reasons) out.push_back({{"reason", reason}, {"rows", count}});
-  return {.parts = {std::move(groups.table), left_out_lines(reasons), std::move(targets.table),
-                    line_of(order)},
+  const Table group_table = json_table(
+      groups,
+      "model = model | system = system | backend = backend | n = tpot.n count | "
+      "TPOT MAPE = tpot.mape error | median = tpot.median error | p90 = tpot.p90 error | "
+      "bias = tpot.bias error | n = ttft.n count | TTFT MAPE = ttft.mape error | "
+      "median = ttft.median error | bias = ttft.bias error");
+  const Table target_table = json_table(  // TTFT is judged by its median error
+      targets,
+      "judged together = name | n = tpot.n count | TPOT MAPE = tpot.mape error | "
+      "p90 = tpot.p90 error | bias = tpot.bias error | n = ttft.n count | "
+      "TTFT median = ttft.median error | bias = ttft.bias error");
+  return {.parts = {group_table, left_out_lines(reasons), target_table, line_of(order)},
           .json = {{"schema", "orrery.validation/1"},
-                   {"entries", std::move(groups.json)},
+                   {"entries", std::move(groups)},
                    {"left_out", std::move(out)},
-                   {"targets", std::move(targets.json)},
+                   {"targets", std::move(targets)},
                    {"order", order_json(order)},
-                   {"order_total", order_total_json(order)},
+                   {"order_total", {{"right", all.right}, {"n", all.all}, {"share", all.share()}}},
                    {"order_judged", judged_json(order)}}};
 }
 
@@ -166,6 +147,73 @@ void write_rows(const std::string& path, const std::string& columns,
                           predicted ? predicted_text(c.tpot_ms) : ""});
   }
   file.commit();
+}
+
+/// A run beside its prediction.
+struct RunRow {
+  std::string run, kernels, fitted_on;
+  HostCosts host;
+  RunErrors errors;
+};
+
+RunRow row_of(const RunCase& run, const HostCosts& host, const std::string& fitted_on) {
+  return {run.run().name, run.from_tables() ? "tables" : "model", fitted_on, host,
+          run_errors(run.measured(), run.predicted(host))};
+}
+
+std::vector<RunRow> rows_of(const std::vector<std::unique_ptr<RunCase>>& runs) {
+  std::vector<RunRow> rows;
+  for (const auto& run : runs) {
+    rows.push_back(row_of(*run, run->host(), "-"));
+    std::vector<const RunCase*> others;
+    for (const auto& other : runs)
+      if (other != run) others.push_back(other.get());
+    const std::string names =
+        comma_joined(others, [](const auto* other) { return other->run().name; });
+    if (!others.empty()) rows.push_back(row_of(*run, fitted_host(others), names));
+  }
+  return rows;
+}
+
+ordered_json errors_json(const RunErrors::Of& e) {
+  return {{"mean", e.mean}, {"p50", e.p50}, {"p90", e.p90}, {"p99", e.p99}};
+}
+
+/// Measured runs with records of every request beside their simulation: each with the host
+/// as configured, and with one or more others to learn from, with the host fitted to those.
+/// @param folders of runs
+/// @param tables folder of operator tables; empty: Orrery's models price iterations
+Answer validate_runs(const std::vector<std::string>& folders, const std::string& tables,
+                     ServingValidation& validation) {
+  std::vector<std::unique_ptr<RunCase>> runs;
+  for (const std::string& folder : folders) {
+    ServingRun run = read_serving_run(folder);
+    const std::string model = validation.model_of(run.model);
+    if (model.empty())
+      throw config::ConfigError(
+          fmt::format("{}: error: no configuration of {} (--models names a folder with some)",
+                      folder, run.model));
+    runs.push_back(std::make_unique<RunCase>(std::move(run), model, tables));
+  }
+  std::string columns =
+      "run = run | kernels = kernels | host fitted on = host_fitted_on | "
+      "iteration = host_iteration_s s";
+  for (const auto& [title, key] : {std::pair{"TTFT", "ttft"}, {"TPOT", "tpot"}, {"E2E", "e2el"}})
+    columns += fmt::format(
+        " | {0} mean = {1}.mean percent | {0} P50 = {1}.p50 percent | {0} P90 = {1}.p90 percent | "
+        "{0} P99 = {1}.p99 percent",
+        title, key);
+  ordered_json entries = ordered_json::array();
+  for (const RunRow& row : rows_of(runs))
+    entries.push_back({{"run", row.run},
+                       {"kernels", row.kernels},
+                       {"host_fitted_on", row.fitted_on},
+                       {"host_iteration_s", row.host.iteration.base()},
+                       {"ttft", errors_json(row.errors.ttft)},
+                       {"tpot", errors_json(row.errors.tpot)},
+                       {"e2el", errors_json(row.errors.e2el)}});
+  return {.parts = {json_table(entries, columns)},
+          .json = {{"schema", "orrery.validation/1"}, {"runs", std::move(entries)}}};
 }
 
 struct ServingQuestion {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/find_capacity.h"
 
+#include <fmt/core.h>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/config/leaf.h"
 #include "sim/results/table.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -57,8 +57,7 @@ double steady_value_of(const RunRecord& record, const std::string& metric) {
 }
 
 std::string text_of(const RunRecord& record, const char* label) {
-  const auto found = std::find_if(record.labels.begin(), record.labels.end(),
-                                  [&](const Label& l) { return l.name == label; });
+  const auto found = std::ranges::find(record.labels, label, &Label::name);
   return found == record.labels.end() ? "" : found->value;
 }
 
@@ -182,16 +181,16 @@ CapacitySearch::CapacitySearch(std::string file, std::vector<std::string> settin
 }
 
 std::string CapacitySearch::setting(double value) const {
-  const std::string unit = path_.ends_with("rate") ? " /s" : "";
-  return path_ + "=" + print_number(what_ == Capacity::kInstances ? std::nearbyint(value) : value) +
-         unit;
+  return fmt::format("{}={}{}", path_,
+                     print_number(what_ == Capacity::kInstances ? std::nearbyint(value) : value),
+                     path_.ends_with("rate") ? " /s" : "");
 }
 
 RunRecord CapacitySearch::run(double value, std::int64_t seed, double requests) const {
   std::vector<std::string> set = settings_;
   set.push_back(setting(value));
-  if (seeded_) set.push_back("serving.workload.seed=" + std::to_string(seed));
-  if (!count_.empty()) set.push_back(count_ + "=" + std::to_string(std::llround(requests)));
+  if (seeded_) set.push_back(fmt::format("serving.workload.seed={}", seed));
+  if (!count_.empty()) set.push_back(fmt::format("{}={}", count_, std::llround(requests)));
   const LoadedExperiment trial = load_experiment(file_, set);
   RunRecord record;
   try {
@@ -225,7 +224,7 @@ CapacityTrial CapacitySearch::attempt(double value, std::int64_t seed) const {
   trial.load = text_of(record, "load");
   trial.fails = failure_of(record, base().serving.slo);
   if (trial.holds() && !count_.empty() && trial.load == "undecided")
-    trial.fails = "undecided with " + std::to_string(std::llround(requests)) + " requests";
+    trial.fails = fmt::format("undecided with {} requests", std::llround(requests));
   return trial;
 }
 
@@ -276,10 +275,9 @@ std::optional<double> CapacitySearch::value_for_all_seeds(double answer) {
 
 std::string CapacitySearch::bounds() const {
   const ServingSlo& slo = base().serving.slo;
-  std::string text;
+  std::vector<std::string> texts;
   const auto add = [&](const char* name, const std::optional<Seconds>& bound) {
-    if (!bound) return;
-    text += (text.empty() ? "" : ", ") + std::string(name) + " " + format_si(bound->base(), "s");
+    if (bound) texts.push_back(fmt::format("{} {}", name, format_si(bound->base(), "s")));
   };
   add("p99 TTFT", slo.ttft_p99);
   add("p99 TPOT", slo.tpot_p99);
@@ -287,7 +285,7 @@ std::string CapacitySearch::bounds() const {
   add("TTFT", slo.ttft);
   add("TPOT", slo.tpot);
   add("whole requests", slo.e2el);
-  return text;
+  return comma_joined(texts);
 }
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/plan_report.h"
+#include "sim/app/questions/sweep_report.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -38,8 +39,9 @@ Table counts_table(const Sweep& sweep, const PlanCounts& counts) {
   add("cross product", counts.places);
   for (std::size_t i = 0; i < counts.excluded.size(); ++i)
     for (std::size_t rule = 0; rule < counts.excluded[i].size(); ++rule)
-      add("  excluded by " + sweep.rules[i].where[rule].explained() +
-              (counts.excluded.size() > 1 ? " (" + sweep.config.cases[i].name + ")" : ""),
+      add(fmt::format(
+              "  excluded by {}{}", sweep.rules[i].where[rule].explained(),
+              counts.excluded.size() > 1 ? fmt::format(" ({})", sweep.config.cases[i].name) : ""),
           counts.excluded[i][rule]);
   if (counts.none > 0) add("  no points, by 'when'", counts.none);
   add("points", counts.points());
@@ -63,16 +65,12 @@ Json to_json(const Sweep& sweep, const PlanCounts& counts) {
           {"failed", counts.failed},         {"to_do", counts.to_do}};
 }
 
-Json optional_json(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 std::string time_line(const PlanCounts& counts, const PlanReport& report) {
   const auto seconds = run_seconds(counts, report);
   if (!seconds) return "No point could be timed.\n";
-  return "About " + duration_text(*seconds) + " on " + std::to_string(report.jobs) +
-         " processors: " + duration_text(*report.estimate.point_s) + " a point, by " +
-         report.estimate.point_s_from + ".\n";
+  return fmt::format("About {} on {} processors: {} a point, by {}.\n", duration_text(*seconds),
+                     report.jobs, duration_text(*report.estimate.point_s),
+                     report.estimate.point_s_from);
 }
 
 ToldRows excluded_places(const Sweep& sweep, const std::vector<ExcludedPlace>& places) {
@@ -95,9 +93,9 @@ Json to_json(const Sweep& sweep, const PlanReport& report) {
   json["estimate"] = to_json(sweep, report.estimate.counts);
   json["estimate"]["looked_at"] = report.estimate.looked_at;
   json["exact"] = report.exact ? to_json(sweep, report.exact->counts) : Json(nullptr);
-  json["seconds_per_point"] = optional_json(report.estimate.point_s);
+  json["seconds_per_point"] = or_null(report.estimate.point_s);
   json["jobs"] = report.jobs;
-  json["seconds"] = optional_json(run_seconds(counts, report));
+  json["seconds"] = or_null(run_seconds(counts, report));
   Json objectives = Json::array();
   for (const SweepCaseConfig& described : sweep.config.cases)
     for (const ObjectiveConfig& o : sweep.config.objectives_of(described))
@@ -114,10 +112,10 @@ Json to_json(const Sweep& sweep, const PlanReport& report) {
 
 std::string estimate_line(const Sweep& sweep, const PlanEstimate& estimate, std::size_t jobs) {
   const auto seconds = run_seconds(estimate.counts, {estimate, std::nullopt, jobs});
-  return "about " + count_text(estimate.counts.points()) + " points of " +
-         count_text(sweep.places()) + " places, " + count_text(estimate.counts.to_do) + " to do" +
-         (seconds ? ", " + duration_text(*seconds) + " on " + std::to_string(jobs) + " processors"
-                  : std::string());
+  return fmt::format(
+      "about {} points of {} places, {} to do{}", count_text(estimate.counts.points()),
+      count_text(sweep.places()), count_text(estimate.counts.to_do),
+      seconds ? fmt::format(", {} on {} processors", duration_text(*seconds), jobs) : "");
 }
 
 Answer plan_report(const Sweep& sweep, const PlanReport& report) {
@@ -125,7 +123,7 @@ Answer plan_report(const Sweep& sweep, const PlanReport& report) {
   const PlanCounts& counts = report.exact ? report.exact->counts : report.estimate.counts;
   if (!sweep.config.notes.empty()) answer.add(sweep.config.notes + "\n");
   if (!report.exact)
-    answer.add("Estimated from " + count_text(report.estimate.looked_at) + " places:\n");
+    answer.add(fmt::format("Estimated from {} places:\n", count_text(report.estimate.looked_at)));
   answer.add(counts_table(sweep, counts));
   answer.add(time_line(counts, report));
   if (report.exact && !report.exact->excluded.empty())

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/search_report.h"
+#include "sim/app/questions/sweep_report.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "sim/app/questions/points/front.h"
 #include "sim/app/questions/points/shown_points.h"
-#include "sim/app/questions/points/stored_points.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/search/proposal.h"
 #include "sim/results/metric_table.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -36,7 +37,7 @@ struct Found {
       for (std::size_t k = 0; k < count; ++k) objectives[k].push_back(score.objectives[k]);
     }
     front = pareto_front(objectives);
-    std::stable_sort(front.begin(), front.end(), [this](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(front, [this](std::size_t a, std::size_t b) {
       return objectives[0][a] < objectives[0][b];
     });
   }
@@ -57,7 +58,7 @@ struct Found {
 
   /// Hypervolume of those of the first `count` points of the search.
   double volume_of_first(std::size_t count) const {
-    const auto end = std::lower_bound(evaluated.begin(), evaluated.end(), count);
+    const auto end = std::ranges::lower_bound(evaluated, count);
     Columns first = objectives;
     for (auto& column : first) column.resize(static_cast<std::size_t>(end - evaluated.begin()));
     return hypervolume(first, reference());
@@ -84,38 +85,26 @@ std::vector<std::pair<std::size_t, double>> growth_of(const Found& found, std::s
   return growth;
 }
 
-/// A point of the front, for people and for programs.
-class FrontRow {
- public:
-  FrontRow(const Sweep& sweep, PlanCursor& cursor, const Evaluated& evaluated,
-           const std::vector<ObjectiveConfig>& objectives)
-      : objectives_(objectives), score_(evaluated.score) {
-    cursor.seek(evaluated.place);
-    const SweepPoint point = cursor.point();
-    identity_ = cursor.identity();
-    json_ = point_json(sweep, point, identity_);
-    for (std::size_t i = 0; i < objectives.size(); ++i)
-      json_["objectives"][objectives[i].name()] = as_written(score_.objectives[i], objectives[i]);
-    const std::string axes = Sweep::axes(point);
-    name_ = axes.empty() ? *point.name : sweep.rows.size() == 1 ? axes : *point.name + ", " + axes;
+/// Adds a point of the front, for people and for programs.
+void add_point(const Sweep& sweep, PlanCursor& cursor, const Evaluated& evaluated,
+               const std::vector<ObjectiveConfig>& objectives, ToldRows& front) {
+  cursor.seek(evaluated.place);
+  const SweepPoint point = cursor.point();
+  const std::string identity = cursor.identity();
+  Json json = point_json(sweep, point, identity);
+  const std::string axes = Sweep::axes(point);
+  std::vector<std::string> cells = {axes.empty()             ? *point.name
+                                    : sweep.rows.size() == 1 ? axes
+                                                             : *point.name + ", " + axes};
+  for (std::size_t i = 0; i < objectives.size(); ++i) {
+    const double value = as_written(evaluated.score.objectives[i], objectives[i]);
+    json["objectives"][objectives[i].name()] = value;
+    cells.push_back(value_text(value, unit_of(objectives[i])));
   }
-
-  std::vector<std::string> cells() const {
-    std::vector<std::string> cells = {name_};
-    for (std::size_t i = 0; i < objectives_.size(); ++i)
-      cells.push_back(
-          value_text(as_written(score_.objectives[i], objectives_[i]), unit_of(objectives_[i])));
-    cells.push_back(short_identity(identity_));
-    return cells;
-  }
-  const Json& json() const { return json_; }
-
- private:
-  const std::vector<ObjectiveConfig>& objectives_;
-  const Score& score_;
-  std::string identity_, name_;
-  Json json_;
-};
+  cells.push_back(short_identity(identity));
+  front.json.push_back(std::move(json));
+  if (front.table.rows().size() < kMostRows) front.table.add_row(std::move(cells));
+}
 
 Json levels_json(const SearchResults& results) {
   Json levels = Json::array();
@@ -131,22 +120,22 @@ std::string pareto_command(const std::vector<ObjectiveConfig>& objectives,
   for (const ObjectiveConfig& o : objectives)
     text += (o.maximize.empty() ? " --minimize " : " --maximize ") + o.name();
   const std::string& fidelity = results.levels.back().fidelity;
-  return fidelity.empty() ? text : text + " --where \"fidelity == " + fidelity + "\"";
+  return fidelity.empty() ? text : fmt::format("{} --where \"fidelity == {}\"", text, fidelity);
 }
 
 }  // namespace
 
 std::string counts_of(const SearchResults& results, const Sweep& sweep) {
-  std::string text = std::to_string(results.evaluated.size()) + " points of " +
-                     print_grouped(static_cast<double>(sweep.places())) + " places evaluated";
+  std::string text = fmt::format("{} points of {} places evaluated", results.evaluated.size(),
+                                 print_grouped(static_cast<double>(sweep.places())));
   for (const SearchLevel& level : results.levels)
-    text += (level.fidelity.empty() ? ": " : "; " + level.fidelity + ": ") +
-            std::to_string(level.from_store) + " read from the store, " +
-            std::to_string(level.simulated) + " simulated";
+    text += fmt::format("{}: {} read from the store, {} simulated",
+                        level.fidelity.empty() ? "" : "; " + level.fidelity, level.from_store,
+                        level.simulated);
   if (results.begun_from > 0)
-    text += "; begun with the best " + std::to_string(results.begun_from) + " of the store";
+    text += fmt::format("; begun with the best {} of the store", results.begun_from);
   text += "; " + format_si(results.seconds, "s");
-  if (results.failed > 0) text += ", " + std::to_string(results.failed) + " FAILED";
+  if (results.failed > 0) text += fmt::format(", {} FAILED", results.failed);
   if (results.exhausted) text += "; there are no other points";
   if (!results.stopped.empty()) text += "; stopped: " + results.stopped;
   return text;
@@ -159,29 +148,26 @@ Answer search_report(const Sweep& sweep, const SearchConfig& config, const Searc
   std::vector<Table::Column> titles = {{"point"}};
   for (const ObjectiveConfig& o : objectives) titles.push_back({o.name(), Table::Align::kRight});
   titles.push_back({"identity"});
-  Table table(std::move(titles));
-  Json front = Json::array(), growth = Json::array();
+  ToldRows front{Table(std::move(titles))};
+  Json growth = Json::array();
   PlanCursor cursor(sweep);
-  for (const std::size_t i : found.front) {
-    const FrontRow row(sweep, cursor, results.evaluated[found.evaluated[i]], objectives);
-    front.push_back(row.json());
-    if (table.rows().size() < kMostRows) table.add_row(row.cells());
-  }
+  for (const std::size_t i : found.front)
+    add_point(sweep, cursor, results.evaluated[found.evaluated[i]], objectives, front);
   std::string lines;
   if (!found.front.empty()) {
+    std::vector<std::string> shares;
     for (const auto& [count, share] : growth_of(found, results.evaluated.size())) {
       growth.push_back({{"evaluations", count}, {"share", share}});
-      lines +=
-          (lines.empty() ? "" : ", ") + format_percent(share) + " after " + std::to_string(count);
+      shares.push_back(fmt::format("{} after {}", format_percent(share), count));
     }
-    lines = "hypervolume of this front: " + lines + " evaluations\n";
+    lines = fmt::format("hypervolume of this front: {} evaluations\n", comma_joined(shares));
   }
   Answer answer;
   answer.add(sweep.config.name + ": points that no other one found is better than in everything\n");
-  if (!table.empty()) answer.add(std::move(table));
-  answer.add(std::to_string(found.front.size()) + " points on the front\n" + lines +
-             counts_of(results, sweep) + "\n" + "every point is in " + files.store + ": " +
-             pareto_command(objectives, results, files.store) + "\n");
+  if (!front.table.empty()) answer.add(std::move(front.table));
+  answer.add(fmt::format("{} points on the front\n{}{}\nevery point is in {}: {}\n",
+                         found.front.size(), lines, counts_of(results, sweep), files.store,
+                         pareto_command(objectives, results, files.store)));
   answer.json = {{"schema", "orrery.sweep_search/1"},
                  {"sweep", sweep.config.name},
                  {"store", files.store},
@@ -194,7 +180,7 @@ Answer search_report(const Sweep& sweep, const SearchConfig& config, const Searc
                  {"exhausted", results.exhausted},
                  {"failed", results.failed},
                  {"levels", levels_json(results)},
-                 {"front", std::move(front)},
+                 {"front", std::move(front.json)},
                  {"hypervolume", std::move(growth)}};
   return answer;
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/sweep_report.h"
 
+#include <fmt/core.h>
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -20,12 +19,6 @@
 namespace orrery {
 namespace {
 
-std::string number(const char* format, double value) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 /// A parameter as it is written, a metric with its unit and interval; "-" without.
 std::string text_of(const RunRecord& record, const std::string& name) {
   const Metric* metric = record.find(name);
@@ -39,20 +32,14 @@ std::string text_of(const RunRecord& record, const std::string& name) {
   const char* shown = unit == "1" || unit.starts_with("1/") ? "" : unit.c_str();
   std::string text = format_si(metric->value, shown);
   if (metric->interval)
-    text += " [" + format_si(metric->interval->first, shown) + ", " +
-            format_si(metric->interval->second, shown) + "]";
+    text += fmt::format(" [{}, {}]", format_si(metric->interval->first, shown),
+                        format_si(metric->interval->second, shown));
   return text;
 }
 
 std::optional<double> number_of(const RunRecord& record, const std::string& name) {
   const std::optional<NamedValue> value = value_of(record, name);
   return value ? std::optional(value->value) : std::nullopt;
-}
-
-std::string factor_text(double factor) {
-  std::array<char, 40> text{};
-  std::snprintf(text.data(), text.size(), "%.3gx", factor);
-  return text.data();
 }
 
 /// The columns of a case: those that it asks for, in the place of the usual ones. A metric stands
@@ -85,7 +72,7 @@ class Gains {
     const std::optional<double> value = fits ? number_of(record, sought_->name()) : std::nullopt;
     if (!value) return {"-", "-"};
     const auto better = [&](double than) {
-      return factor_text(sought_->minimize.empty() ? *value / than : than / *value);
+      return fmt::format("{:.3g}x", sought_->minimize.empty() ? *value / than : than / *value);
     };
     if (!first_) first_ = above_ = value;
     std::vector<std::string> cells = {better(*first_), better(*above_)};
@@ -135,8 +122,8 @@ class CaseTable {
  private:
   /// Paths that `choose` picked a value of and no other column says.
   std::vector<std::string> paths_without_column(const std::vector<SweepTableRow>& rows) {
-    const auto any = std::find_if(rows.begin(), rows.end(),
-                                  [](const SweepTableRow& row) { return !row.points.empty(); });
+    const auto any =
+        std::ranges::find_if(rows, [](const SweepTableRow& row) { return !row.points.empty(); });
     const LoadedExperiment first = sweep_.load(*any->points.front());
     std::set<std::string> told(described_.table.columns.begin(), described_.table.columns.end());
     for (const SweepColumn& column : sweep_columns(described_.table, first.experiment->table())) {
@@ -163,7 +150,7 @@ class CaseTable {
       std::vector<std::string> cells(titles().size(), "-");
       cells.front() = row.name;
       table_.add_row(std::move(cells));
-      excluded_ += "  " + row.name + ": all points are excluded: " + row.excluded + "\n";
+      excluded_ += fmt::format("  {}: all points are excluded: {}\n", row.name, row.excluded);
       return;
     }
     const auto records = shown_records(described_.choose, row);
@@ -195,8 +182,8 @@ class CaseTable {
 
 void add_case(const Sweep& sweep, const SweepCaseConfig& description,
               const std::vector<SweepTableRow>& rows, Answer& answer) {
-  const bool any = std::any_of(rows.begin(), rows.end(),
-                               [](const SweepTableRow& row) { return !row.points.empty(); });
+  const bool any =
+      std::ranges::any_of(rows, [](const SweepTableRow& row) { return !row.points.empty(); });
   if (!any) return;
   CaseTable table(sweep, description, rows);
   const std::string notes = table.notes();
@@ -216,19 +203,21 @@ std::string instead_of_table(const SweepCaseConfig& described, const std::string
   std::string where;
   for (const bool upper : {true, false})
     for (const auto& [name, limit] : upper ? choice.at_most : choice.at_least)
-      where += (where.empty() ? "" : " and ") + name + (upper ? " <= " : " >= ") + limit.text();
+      where += fmt::format("{}{} {} {}", where.empty() ? "" : " and ", name,
+                           upper ? "<=" : ">=", limit.text());
   const auto& rows = described.table.rows;
   text += " --by " + (rows.empty() ? "name" : rows.front());
-  return where.empty() ? text : text + " --where \"" + where + "\"";
+  return where.empty() ? text : fmt::format("{} --where \"{}\"", text, where);
 }
 
 /// A line for each case of a sweep that is too large for tables.
 std::string lines_instead_of_tables(const Sweep& sweep, const std::string& store) {
   std::string text;
   for (const SweepCaseConfig& described : sweep.config.cases)
-    text += described.name + ": a table shows at most " + print_grouped(SweepResults::kMostKept) +
-            " places, and the plan has " + print_grouped(static_cast<double>(sweep.places())) +
-            "; try: " + instead_of_table(described, store) + "\n";
+    text += fmt::format("{}: a table shows at most {} places, and the plan has {}; try: {}\n",
+                        described.name, print_grouped(SweepResults::kMostKept),
+                        print_grouped(static_cast<double>(sweep.places())),
+                        instead_of_table(described, store));
   return text;
 }
 
@@ -238,7 +227,8 @@ std::string excluded_lines(const Sweep& sweep, const SweepResults& results) {
   const auto& cases = sweep.config.cases;
   for (std::size_t i = 0; i < cases.size(); ++i)
     for (const std::string& rule : excluded_by(sweep, results, variants_of(sweep, i)))
-      text += "excluded: " + rule + (cases.size() > 1 ? " (" + cases[i].name + ")" : "") + "\n";
+      text += fmt::format("excluded: {}{}\n", rule,
+                          cases.size() > 1 ? fmt::format(" ({})", cases[i].name) : "");
   return text;
 }
 
@@ -246,12 +236,10 @@ nlohmann::ordered_json excluded_json(const Sweep& sweep, const SweepResults& res
                                      std::size_t case_index) {
   nlohmann::ordered_json excluded = nlohmann::ordered_json::array();
   const auto& rules = sweep.rules[case_index].where;
-  for (std::size_t rule = 0; rule < rules.size(); ++rule) {
-    std::uint64_t places = 0;
-    for (const std::size_t variant : variants_of(sweep, case_index))
-      places += results.excluded[variant][rule];
-    excluded.push_back({{"rule", rules[rule].text}, {"places", places}});
-  }
+  for (std::size_t rule = 0; rule < rules.size(); ++rule)
+    excluded.push_back(
+        {{"rule", rules[rule].text},
+         {"places", places_excluded(results, variants_of(sweep, case_index), rule)}});
   return excluded;
 }
 
@@ -265,14 +253,16 @@ std::shared_ptr<const Experiment> any_experiment(const Sweep& sweep) {
 std::string hints(const Sweep& sweep, const std::string& file, const std::string& store) {
   const TableView view = any_experiment(sweep)->table();
   const std::string& question = view.question;
-  const auto asked = 2 + std::count(question.begin(), question.end(), ',');
-  std::string text = "Every point is a row of " + store + ". Try:\n  sqlite3 -box " + store +
-                     " \"SELECT name, " + question + " FROM v_runs ORDER BY " +
-                     std::to_string(asked) + " DESC LIMIT 10\"\n";
+  const auto asked = 2 + std::ranges::count(question, ',');
+  std::string text = fmt::format(
+      "Every point is a row of {0}. Try:\n  sqlite3 -box {0} \"SELECT name, {1} FROM v_runs ORDER "
+      "BY "
+      "{2} DESC LIMIT 10\"\n",
+      store, question, asked);
   const config::Node& base = sweep.config.cases.front().base;
   if (base.is_scalar())
-    text += "  orrery run " + config::relative_to(base.text(), file) + " --set '" + view.setting +
-            "'\n";
+    text += fmt::format("  orrery run {} --set '{}'\n", config::relative_to(base.text(), file),
+                        view.setting);
   return text;
 }
 
@@ -312,13 +302,12 @@ nlohmann::ordered_json to_json(const Sweep& sweep, const SweepResults& results,
 }  // namespace
 
 std::string counts_of(const SweepResults& results) {
-  std::string text = std::to_string(results.points) +
-                     " points: " + std::to_string(results.from_store) + " read from the store, " +
-                     std::to_string(results.simulated) + " simulated in " +
-                     number("%.1f s", results.seconds);
-  if (results.impossible > 0) text += ", " + std::to_string(results.impossible) + " that cannot be";
-  if (results.infeasible > 0) text += ", " + std::to_string(results.infeasible) + " infeasible";
-  if (results.failed > 0) text += ", " + std::to_string(results.failed) + " FAILED";
+  std::string text =
+      fmt::format("{} points: {} read from the store, {} simulated in {:.1f} s", results.points,
+                  results.from_store, results.simulated, results.seconds);
+  if (results.impossible > 0) text += fmt::format(", {} that cannot be", results.impossible);
+  if (results.infeasible > 0) text += fmt::format(", {} infeasible", results.infeasible);
+  if (results.failed > 0) text += fmt::format(", {} FAILED", results.failed);
   if (!results.stopped.empty()) text += "; stopped: " + results.stopped;
   return text;
 }
@@ -331,11 +320,11 @@ Answer sweep_report(const Sweep& sweep, const SweepResults& results, const Sweep
   }
   if (!results.all_kept) answer.add(lines_instead_of_tables(sweep, files.store) + "\n");
   const std::string remark = any_experiment(sweep)->table().remark;
-  answer.add(
-      counts_of(results) + "\n" + excluded_lines(sweep, results) + remark +
-      (remark.empty() ? "" : "\n") +
-      "p10 to p90: what the calibrations of kernels and collectives leave open; on priors, how "
-      "far published figures of such devices lie apart.\n");
+  answer.add(fmt::format(
+      "{}\n{}{}{}p10 to p90: what the calibrations of kernels and collectives leave open; on "
+      "priors, "
+      "how far published figures of such devices lie apart.\n",
+      counts_of(results), excluded_lines(sweep, results), remark, remark.empty() ? "" : "\n"));
   Reasons failures;
   for (const PointResult& result : results.kept) {
     const std::string& name = result.record.name;

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/sweep_rows.h"
 
+#include <fmt/core.h>
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
+
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -39,9 +44,10 @@ std::string row_name(const PointResult& result, const SweepCaseConfig& described
   if (keys.empty()) return *point.name;
   std::string text;
   for (const config::Assignment& setting : point.settings) {
-    if (std::find(keys.begin(), keys.end(), setting.path) == keys.end()) continue;
-    text += (text.empty() ? "" : ", ") + setting.path.substr(setting.path.rfind('.') + 1) + " " +
-            value_of_path(point, result.record, setting.path);
+    if (std::ranges::find(keys, setting.path) == keys.end()) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                        setting.path.substr(setting.path.rfind('.') + 1),
+                        value_of_path(point, result.record, setting.path));
   }
   const bool variant = *point.name != described.name;
   return (variant ? *point.name + ": " : std::string()) + text;
@@ -53,12 +59,6 @@ SweepTableRow& row_called(const std::string& name, std::vector<SweepTableRow>& r
   return rows.emplace_back(SweepTableRow{name, {}, {}, {}});
 }
 
-std::string joined_text(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
-  return all;
-}
-
 }  // namespace
 
 std::vector<std::size_t> variants_of(const Sweep& sweep, std::size_t case_index) {
@@ -68,16 +68,21 @@ std::vector<std::size_t> variants_of(const Sweep& sweep, std::size_t case_index)
   return variants;
 }
 
+std::uint64_t places_excluded(const SweepResults& results, const std::vector<std::size_t>& variants,
+                              std::size_t rule) {
+  return std::transform_reduce(
+      variants.begin(), variants.end(), std::uint64_t{0}, std::plus<>(),
+      [&](std::size_t variant) { return results.excluded[variant][rule]; });
+}
+
 std::vector<std::string> excluded_by(const Sweep& sweep, const SweepResults& results,
                                      const std::vector<std::size_t>& variants) {
   std::vector<std::string> texts;
   if (variants.empty()) return texts;
   const auto& rules = sweep.rules[sweep.rows[variants.front()].case_index].where;
-  for (std::size_t rule = 0; rule < rules.size(); ++rule) {
-    std::uint64_t places = 0;
-    for (const std::size_t variant : variants) places += results.excluded[variant][rule];
-    if (places > 0) texts.push_back(std::to_string(places) + " by " + rules[rule].explained());
-  }
+  for (std::size_t rule = 0; rule < rules.size(); ++rule)
+    if (const std::uint64_t places = places_excluded(results, variants, rule); places > 0)
+      texts.push_back(fmt::format("{} by {}", places, rules[rule].explained()));
   return texts;
 }
 
@@ -102,7 +107,7 @@ std::vector<SweepTableRow> table_rows(const Sweep& sweep, const SweepResults& re
     }
     const auto excluded = excluded_by(sweep, results, variants[name]);
     if (kept[name].empty() && !excluded.empty())
-      row_called(name, rows).excluded = joined_text(excluded);
+      row_called(name, rows).excluded = comma_joined(excluded);
   }
   return rows;
 }
@@ -138,12 +143,12 @@ std::vector<std::string> chosen_paths(const SweepCaseConfig& described,
   if (!described.choose.optimises()) return paths;
   const auto is_known = [&](const std::string& path) {
     const auto& of_rows = described.table.rows;
-    return std::find(paths.begin(), paths.end(), path) != paths.end() ||
-           std::find(of_rows.begin(), of_rows.end(), path) != of_rows.end();
+    return std::ranges::find(paths, path) != paths.end() ||
+           std::ranges::find(of_rows, path) != of_rows.end();
   };
   const auto differs = [](const SweepTableRow& row, const std::string& path) {
     const config::Node* first = setting_of(*row.points.front(), path);
-    return std::any_of(row.points.begin(), row.points.end(), [&](const SweepPoint* point) {
+    return std::ranges::any_of(row.points, [&](const SweepPoint* point) {
       const config::Node* other = setting_of(*point, path);
       if (first == nullptr || other == nullptr) return first != other;
       return first->is_scalar() && other->is_scalar() && first->text() != other->text();
@@ -161,20 +166,18 @@ std::string value_at(const SweepTableRow& row, const RunRecord& record, const st
 }
 
 void Reasons::add(const std::string& row, const std::string& point, const std::string& reason) {
-  auto found = std::find_if(reasons_.begin(), reasons_.end(),
-                            [&](const Reason& known) { return known.text == reason; });
+  auto found = std::ranges::find(reasons_, reason, &Reason::text);
   if (found == reasons_.end()) found = reasons_.insert(found, {reason, point, {}, 0});
   ++found->count;
-  if (std::find(found->rows.begin(), found->rows.end(), row) == found->rows.end())
-    found->rows.push_back(row);
+  if (std::ranges::find(found->rows, row) == found->rows.end()) found->rows.push_back(row);
 }
 
 std::string Reasons::lines(const std::string& begin) const {
   std::string text;
   for (const Reason& reason : reasons_) {
     const bool one = reason.count == 1;
-    text += begin + (one ? reason.point : joined_text(reason.rows)) + ": " + reason.text;
-    text += one ? "\n" : " (" + std::to_string(reason.count) + " points)\n";
+    text += fmt::format("{}{}: {}{}\n", begin, one ? reason.point : comma_joined(reason.rows),
+                        reason.text, one ? "" : fmt::format(" ({} points)", reason.count));
   }
   return text;
 }
@@ -187,14 +190,14 @@ void add_reasons(const ChooseConfig& choice, const SweepTableRow& row, Reasons& 
   const auto is_like = [&](const RunRecord* record) {
     return record->status == first.status && !cannot_be(*record) && !cannot_be(first);
   };
-  const auto alike = std::count_if(row.records.begin(), row.records.end(), is_like);
+  const auto alike = std::ranges::count_if(row.records, is_like);
   const bool one_of_many = first.status != RunStatus::kOk && shown.size() == 1 && alike > 1;
   if (one_of_many)
     reasons.add(row.name, row.name,
-                first.reason + " (the first of " + std::to_string(alike) + " points)");
+                fmt::format("{} (the first of {} points)", first.reason, alike));
   for (const RunRecord* record : row.records) {
     if (record->status == RunStatus::kOk || (one_of_many && is_like(record))) continue;
-    const bool listed = std::find(shown.begin(), shown.end(), record) != shown.end();
+    const bool listed = std::ranges::find(shown, record) != shown.end();
     if (listed || cannot_be(*record))
       reasons.add(row.name, title_of(row, *record, many), record->reason);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,11 @@ struct SweepTableRow {
 std::vector<SweepTableRow> table_rows(const Sweep& sweep, const SweepResults& results,
                                       std::size_t case_index);
 
+/// Places of some variants (indices of Sweep::rows) that a rule of their case excludes.
+std::uint64_t places_excluded(const SweepResults& results, const std::vector<std::size_t>& variants,
+                              std::size_t rule);
 /// "3 by memory.fits (whether every rank fits in its memory)": places that each rule excludes,
-/// over some variants (indices of Sweep::rows) of one case.
+/// over some variants of one case.
 std::vector<std::string> excluded_by(const Sweep& sweep, const SweepResults& results,
                                      const std::vector<std::size_t>& variants);
 /// The variants of a case: indices of Sweep::rows.

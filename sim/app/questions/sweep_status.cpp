@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -7,7 +8,7 @@
 #include <utility>
 
 #include "sim/app/experiments/files/file_kind.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/points/stored_points.h"
 #include "sim/app/sweeps/plan/plan_counts.h"
 #include "sim/results/json_table.h"
@@ -57,13 +58,13 @@ struct StatusQuestion {
   static void add_sweep(const Sweep& sweep, const std::string& path, Answer& answer) {
     const ResultStore store = ResultStore::open(path);  // which need not be there yet
     const PlanCounts counts = count_plan(sweep, store, {}).counts;
-    std::string text = sweep.config.name + ": " + std::to_string(counts.points()) + " points";
+    std::string text = fmt::format("{}: {} points", sweep.config.name, counts.points());
     ordered_json states = ordered_json::object();
     for (const auto& [state, count] :
          {std::pair{"done", counts.done}, std::pair{"failed", counts.failed},
           std::pair{"to do", counts.to_do}, std::pair{"cannot be", counts.impossible}}) {
       states[state] = count;
-      if (count > 0) text += ", " + std::to_string(count) + " " + state;
+      if (count > 0) text += fmt::format(", {} {}", count, state);
     }
     answer.json["sweep"] = {
         {"name", sweep.config.name}, {"points", counts.points()}, {"states", std::move(states)}};
@@ -92,13 +93,12 @@ struct StatusQuestion {
                             "kind = experiment | >engine = engine_version | "
                             "status = status | points = points count"));
     answer.json["counts"] = std::move(json);
-    answer.add(std::to_string(points.size()) + " points in the store\n");
+    answer.add(fmt::format("{} points in the store\n", points.size()));
   }
 
   /// Failures by reason, the commonest first.
   void add_reasons(const Database& database, Answer& answer) const {
-    ToldRows rows{Table(
-        {{"failures", Table::Align::kRight}, {"exit code", Table::Align::kRight}, {"reason"}})};
+    ToldRows rows{Table::titled(">failures | >exit code | reason")};
     Statement select = database.prepare(
         "SELECT count(*), exit_code, reason FROM points WHERE status = 'failed' GROUP BY 2, 3 "
         "ORDER BY 1 DESC, 3 LIMIT 20");
@@ -109,18 +109,16 @@ struct StatusQuestion {
                 {"exit_code", select.integer(1)},
                 {"reason", select.text(2)}});
     answer.json["reasons"] = std::move(rows.json);
-    if (rows.table.empty()) return;
-    answer.add("\n");
-    answer.add(std::move(rows.table));
-    if (!failed) answer.add("--failed shows each; the next `sweep run` tries them again\n");
+    const bool any = !rows.table.empty();
+    answer.add_below(std::move(rows.table));
+    if (any && !failed) answer.add("--failed shows each; the next `sweep run` tries them again\n");
   }
 
   static std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
   static void add_failures(const Database& database, Answer& answer) {
     Table table = Table::titled(
-        "point | name | >tries | >exit code | >signal | >CPU | >memory | host | last "
-        "words");
+        "point | name | >tries | >exit code | >signal | >CPU | >memory | host | last words");
     ordered_json json = ordered_json::array();
     Statement select = database.prepare(
         "SELECT identity, name, attempts, exit_code, signal, user_s, system_s, peak_bytes, host, "

@@ -14,7 +14,6 @@
 #include "models/kernels/device/family.h"
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/questions/describe/accelerator_table.h"
 #include "sim/config/load.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/system_config.h"

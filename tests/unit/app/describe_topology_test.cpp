@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/describe_topology.h"
+#include "sim/app/questions/describe/describe.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,6 @@
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/fleet.h"
 #include "sim/app/experiments/steps/inference.h"
-#include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/config/output.h"
 #include "sim/serving/engine_release.h"

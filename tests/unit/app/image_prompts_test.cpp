@@ -9,7 +9,7 @@
 #include "sim/app/experiments/serving.h"
 #include "sim/app/experiments/serving/metrics.h"
 #include "sim/app/experiments/steps/plan_check.h"
-#include "sim/app/questions/describe/catalog.h"
+#include "sim/app/questions/describe/describe.h"
 #include "sim/config/diagnostics.h"
 #include "tests/unit/app/loaded_text.h"
 

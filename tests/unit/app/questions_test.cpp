@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(Questions, TheExitCodeIsThatOfTheAnswer) {
 }
 
 TEST(Questions, TwoOfOneNameAreRefused) {
-  EXPECT_THROW(QuestionRegistry::Register("describe", "", {}), std::logic_error);
+  EXPECT_THROW(VerbRegistry::Register("describe", "", {}), std::logic_error);
 }
 
 }  // namespace

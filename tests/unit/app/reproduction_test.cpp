@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/points/reproduction.h"
+#include "sim/app/questions/points/export_points.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,6 @@
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/experiments/training/training.h"
-#include "sim/app/questions/describe/catalog.h"
 #include "sim/app/questions/describe/describe.h"
 #include "sim/serving/engine_release.h"
 #include "tests/unit/app/loaded_text.h"

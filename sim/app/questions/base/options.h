@@ -2,46 +2,73 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace orrery {
 
-/// What a verb or a question takes from the command line. The values given here are filled in when
-/// the line is parsed, so they have to live until the verb has run. The library behind it is known
-/// to cli/command_line.cpp alone.
-class Options {
- public:
-  virtual ~Options() = default;
+/// One thing that a verb or a question takes from the command line.
+struct Option {
+  std::string names;  ///< "--output", or several: "-o,--output"; of a word its place: "STORE"
+  std::string help;
+  std::variant<std::string*, std::vector<std::string>*, int*, bool*> value;
+  bool required = false;
+  bool may_be_empty = false;            ///< texts may be ""
+  bool one_each = false;                ///< several times, one value each
+  std::pair<int, int> bounds = {};      ///< bounds of a number
+  std::vector<std::string> words = {};  ///< words that a text is one of; empty: it may be any
+};
+
+/// All that a verb or a question takes. The values given here are filled in when the line is
+/// parsed, so they have to live until the verb has run. The library behind it is known to
+/// cli/command_line.cpp alone.
+struct Options {
+  using Text = const std::string&;
+  using Texts = std::vector<std::string>;
+
+  std::vector<Option> all;
+  std::vector<std::pair<std::string, Texts>> exclusions;
+  Texts example_lines;
 
   /// A word, or all words, without a name in front.
-  virtual void positional(const std::string& name, std::string& value, const std::string& help) = 0;
-  virtual void positionals(const std::string& name, std::vector<std::string>& values,
-                           const std::string& help) = 0;
+  void positional(Text name, std::string& value, Text help) {
+    all.push_back({.names = name, .help = help, .value = &value, .required = true});
+  }
+  void positionals(Text name, Texts& values, Text help) {
+    all.push_back({.names = name, .help = help, .value = &values, .required = true});
+  }
   /// The same, but they may be left out.
-  virtual void optional_positional(const std::string& name, std::string& value,
-                                   const std::string& help) = 0;
-  virtual void optional_positionals(const std::string& name, std::vector<std::string>& values,
-                                    const std::string& help) = 0;
-  /// `--name VALUE`. @param names "--output", or several: "-o,--output"
-  virtual void option(const std::string& names, std::string& value, const std::string& help) = 0;
+  void optional_positionals(Text name, Texts& values, Text help) {
+    all.push_back({.names = name, .help = help, .value = &values, .may_be_empty = true});
+  }
+  /// `--name VALUE`; without dashes a word that may be left out.
+  void option(Text names, std::string& value, Text help) {
+    all.push_back({.names = names, .help = help, .value = &value});
+  }
   /// `--name VALUE...`, also several times.
-  virtual void options(const std::string& names, std::vector<std::string>& values,
-                       const std::string& help) = 0;
+  void options(Text names, Texts& values, Text help) {
+    all.push_back({.names = names, .help = help, .value = &values});
+  }
   /// `--name VALUE`, several times, one value each.
-  virtual void repeatable(const std::string& names, std::vector<std::string>& values,
-                          const std::string& help) = 0;
+  void repeatable(Text names, Texts& values, Text help) {
+    all.push_back({.names = names, .help = help, .value = &values, .one_each = true});
+  }
   /// A number within bounds.
-  virtual void number(const std::string& names, int& value, const std::string& help, int low,
-                      int high) = 0;
+  void number(Text names, int& value, Text help, int low, int high) {
+    all.push_back({.names = names, .help = help, .value = &value, .bounds = {low, high}});
+  }
   /// One of some words.
-  virtual void choice(const std::string& names, std::string& value, const std::string& help,
-                      const std::vector<std::string>& words) = 0;
-  virtual void flag(const std::string& names, bool& value, const std::string& help) = 0;
+  void choice(Text names, std::string& value, Text help, const Texts& words) {
+    all.push_back({.names = names, .help = help, .value = &value, .words = words});
+  }
+  void flag(Text names, bool& value, Text help) {
+    all.push_back({.names = names, .help = help, .value = &value});
+  }
   /// Options that may not stand beside another one.
-  virtual void excludes(const std::string& name, const std::vector<std::string>& others) = 0;
-
+  void excludes(Text name, const Texts& others) { exclusions.emplace_back(name, others); }
   /// Command lines that show what it is for; they stand below its help.
-  virtual void examples(const std::vector<std::string>& lines) { static_cast<void>(lines); }
+  void examples(const Texts& lines) { example_lines = lines; }
 
   /// `--columns`, which every verb with a table of points has.
   void columns(std::string& value) {
@@ -51,7 +78,7 @@ class Options {
   /// `--json`, which every verb has.
   void json(bool& value) { flag("--json", value, "print JSON"); }
   /// `--set path=value`.
-  void set(std::vector<std::string>& values) {
+  void set(Texts& values) {
     repeatable("--set", values, "path=value, laid over the file; repeatable");
   }
 };

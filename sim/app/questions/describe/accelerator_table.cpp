@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/accelerator_table.h"
+#include "sim/app/questions/describe/describe.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,8 +11,8 @@
 
 #include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/describe/facts.h"
-#include "sim/config/load.h"
 #include "sim/machine/accelerator_config.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
 
@@ -92,12 +93,13 @@ std::string cell(const Column& column, const std::optional<TableFigure>& figure)
 }
 
 std::string links_of(const PortConfig& port) {
-  return port.present() ? print_number(port.links.value) + " x " + port.kind : "-";
+  return port.present() ? fmt::format("{} x {}", print_number(port.links.value), port.kind) : "-";
 }
 
 std::string help_of(const AcceleratorConfig& a) {
-  return a.name + ", " + a.architecture + ", " + print(a.memory.capacity.published()) + " " +
-         a.memory.kind + ", " + print(a.memory.bandwidth.published());
+  return fmt::format("{}, {}, {} {}, {}", a.name, a.architecture,
+                     print(a.memory.capacity.published()), a.memory.kind,
+                     print(a.memory.bandwidth.published()));
 }
 
 nlohmann::ordered_json to_json(const Listed& listed) {
@@ -143,29 +145,24 @@ std::string meant_column(const std::string& word) {
       {"watt", "tdp"},
       {"watts", "tdp"}};
   const auto meant = columns_by_meaning.find(word);
-  return meant == columns_by_meaning.end() ? nearest_name(word, accelerator_columns())
-                                           : meant->second;
+  if (meant != columns_by_meaning.end()) return meant->second;
+  return nearest_name(word, accelerator_columns());
 }
 
 void sort_by(const std::string& key, std::vector<Listed>& all) {
   if (key.empty() || key == "name") return;  // libraries list by name
-  const auto column = std::find_if(columns().begin(), columns().end(),
-                                   [&](const Column& c) { return c.key == key; });
+  const auto column = std::ranges::find(columns(), key, &Column::key);
   if (column == columns().end()) {
-    const std::string nearest = meant_column(key);
-    std::string known;
-    for (const std::string& name : accelerator_columns())
-      known.append(known.empty() ? "" : ", ").append(name);
-    throw UsageError("unknown column '" + key + "'" +
-                     (nearest.empty() ? "" : "; did you mean '" + nearest + "'?") +
-                     "\nthere are: " + known);
+    throw UsageError(fmt::format("unknown column '{}'{}\nthere are: {}", key,
+                                 did_you_mean(meant_column(key)),
+                                 comma_joined(accelerator_columns())));
   }
   const auto value = [&](const Listed& listed) {
     const std::optional<TableFigure> figure = figure_of(listed.device, *column);
     return figure ? figure->value : -1;
   };
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const Listed& a, const Listed& b) { return value(a) > value(b); });
+  std::ranges::stable_sort(all,
+                           [&](const Listed& a, const Listed& b) { return value(a) > value(b); });
 }
 
 }  // namespace
@@ -179,12 +176,10 @@ std::vector<std::string> accelerator_columns() {
 Answer accelerator_table(const config::Library& library, const std::string& sort) {
   std::vector<Listed> all = all_of(library);
   sort_by(sort, all);
-  std::vector<Table::Column> titles = {{"accelerator", Table::Align::kLeft}};
-  for (const Column& column : columns()) titles.push_back({column.title, Table::Align::kRight});
-  for (const char* title : {"memory", "links", "product"})
-    titles.push_back({title, Table::Align::kLeft});
+  std::string titles = "accelerator";
+  for (const Column& column : columns()) titles += " | >" + column.title;
+  Table table = Table::titled(titles + " | memory | links | product");
   Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
-  Table table(std::move(titles));
   for (const Listed& listed : all) {
     std::vector<std::string> cells = {listed.id};
     for (const Column& column : columns())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/catalog.h"
+#include "sim/app/questions/describe/describe.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,6 +14,7 @@
 #include "sim/serving/request_source.h"
 #include "sim/serving/router.h"
 #include "sim/serving/scheduler.h"
+#include "sim/units/comma_separated.h"
 #include "workloads/layers/listed/listed_layer.h"
 #include "workloads/models/config/model_config.h"
 #include "workloads/models/huggingface/huggingface.h"
@@ -58,14 +59,11 @@ std::vector<CatalogEntry> registry() {
 
 /// What the model "tiles" has no family for: the classes that the roofline predicts there.
 std::string classes_without_tiles() {
-  std::string classes;
+  std::vector<std::string> classes;
   for (const auto& [kind, name] : config::EnumNames<KernelClass>::values)
-    if (!tile_families().contains(kind))
-      classes += (classes.empty() ? "" : ", ") + std::string(name);
-  return classes;
+    if (!tile_families().contains(kind)) classes.emplace_back(name);
+  return comma_joined(classes);
 }
-
-}  // namespace
 
 std::vector<CatalogEntry> described_models() {
   std::vector<CatalogEntry> entries;
@@ -88,8 +86,6 @@ CatalogEntry described_model(const std::string& path) {
   return {model.name, help, [model] { return model_details(model); }};
 }
 
-std::vector<CatalogEntry> described_layers() { return structs<ListedLayer>(); }
-
 std::vector<CatalogEntry> described_topologies() {
   std::vector<CatalogEntry> entries;
   for (const auto& [name, item] : ScaleUpRegistry::items())
@@ -109,13 +105,6 @@ std::vector<CatalogEntry> described_collectives() {
   return entries;
 }
 
-std::vector<CatalogEntry> described_operators() { return structs<OperatorConfig>(); }
-std::vector<CatalogEntry> described_schedules() { return registry<ScheduleRegistry>(); }
-std::vector<CatalogEntry> described_schedulers() { return structs<SchedulerConfig>(); }
-std::vector<CatalogEntry> described_routers() { return registry<Routers>(); }
-std::vector<CatalogEntry> described_workloads() { return structs<RequestSourceConfig>(); }
-std::vector<CatalogEntry> described_traces() { return registry<TraceFormats>(); }
-
 std::vector<CatalogEntry> described_kernels() {
   std::vector<CatalogEntry> entries;
   for (const auto& [kind, tiled] : tile_families())
@@ -126,6 +115,31 @@ std::vector<CatalogEntry> described_kernels() {
            "; every kernel of calibrations of the model roofline: p-norm roofline, launch + "
            "(t_matrix^p + t_vector^p + t_memory^p + t_host^p)^(1/p), rates times efficiency"});
   return entries;
+}
+
+}  // namespace
+
+std::vector<CatalogKind> catalog() {
+  return {
+      {"models", "model", "language models; NAME or PATH (YAML, config.json): sizes, formats",
+       described_models, described_model},
+      {"layer_models", "layer_model", "models as lists of layers; NAME or PATH: layers, sizes",
+       described_layer_models, described_layer_model},
+      {"layers", "layer", "kinds of layers of such lists; NAME: its keys", structs<ListedLayer>},
+      {"topologies", "topology", "network topologies", described_topologies},
+      {"collectives", "collective", "collective algorithms", described_collectives},
+      {"operators", "operator", "what `experiment: operator` runs; NAME: its keys",
+       structs<OperatorConfig>},
+      {"schedulers", "scheduler", "engines of serving; NAME: its keys under `engine`",
+       structs<SchedulerConfig>},
+      {"routers", "router", "what spreads requests over replicas", registry<Routers>},
+      {"workloads", "workload", "requests; NAME: its keys", structs<RequestSourceConfig>},
+      {"traces", "trace", "forms of recorded requests", registry<TraceFormats>},
+      {"schedules", "schedule", "pipeline schedules of training", registry<ScheduleRegistry>},
+      {"software", "software",
+       "training software and defaults of serving engines; NAME: values, sources",
+       described_software, described_software_file},
+      {"kernels", "kernel", "kernel models", described_kernels}};
 }
 
 }  // namespace orrery

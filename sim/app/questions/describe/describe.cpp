@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/describe/describe.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <utility>
 
 #include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/experiments/core/experiment.h"
-#include "sim/app/questions/describe/accelerator_table.h"
-#include "sim/app/questions/describe/catalog.h"
-#include "sim/app/questions/describe/describe_accelerator.h"
-#include "sim/app/questions/describe/describe_calibration.h"
-#include "sim/app/questions/describe/describe_system.h"
+#include "sim/app/questions/describe/facts.h"
 #include "sim/app/sweeps/sweep_config.h"
-#include "sim/config/load.h"
 #include "sim/config/output.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/json_table.h"
 #include "sim/results/metric_table.h"
-#include "sim/results/table.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
 
@@ -29,9 +25,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Words = std::vector<std::string>;
-
 using Entries = std::vector<CatalogEntry>;
-using EntryOfFile = CatalogEntry (*)(const std::string& path);
 
 /// A word that `describe` takes first, with the list and the details behind it.
 struct Kind {
@@ -41,12 +35,10 @@ struct Kind {
 };
 
 [[noreturn]] void refuse(const std::string& what, const std::string& name, const Words& known) {
-  const std::string nearest = nearest_name(name, known);
-  std::string message = "unknown " + what + " '" + name + "'";
-  if (!nearest.empty()) message += "; did you mean '" + nearest + "'?";
   const std::string instead = names_instead(name, known);
-  if (!instead.empty()) message += "\n" + instead;
-  throw UsageError(message);
+  throw UsageError(fmt::format("unknown {} '{}'{}{}{}", what, name,
+                               did_you_mean(nearest_name(name, known)), instead.empty() ? "" : "\n",
+                               instead));
 }
 
 Words names_of(const Entries& entries) {
@@ -70,19 +62,18 @@ void append(Answer& all, const Answer& one) {
   all.warnings += one.warnings;
 }
 
-// Details of things that the program only knows by name and text; of a file by its path.
-Answer describe_entries(const Words& names, const std::string& what, const Entries& entries,
-                        const EntryOfFile& of_file = nullptr) {
+/// Details of things of a kind; of a file by its path.
+Answer describe_entries(const Words& names, const CatalogKind& kind) {
+  const Entries entries = kind.entries();
   Answer all{.parts = {}, .json = Json::array()};
   for (const std::string& name : names) {
     Entries files;
-    if (of_file && (config::Library::is_path(name) || name.ends_with(".json")))
-      files.push_back(of_file(name));
+    if (kind.of_file && (config::Library::is_path(name) || name.ends_with(".json")))
+      files.push_back(kind.of_file(name));
     const std::string& known = files.empty() ? name : files.front().name;
     const Entries& all_known = files.empty() ? entries : files;
-    const auto entry = std::find_if(all_known.begin(), all_known.end(),
-                                    [&](const CatalogEntry& e) { return e.name == known; });
-    if (entry == all_known.end()) refuse(what, name, names_of(entries));
+    const auto entry = std::ranges::find(all_known, known, &CatalogEntry::name);
+    if (entry == all_known.end()) refuse(kind.singular, name, names_of(entries));
     Answer one{.parts = {entry->name + ": " + entry->help + "\n"},
                .json = {{"name", entry->name}, {"help", entry->help}}};
     if (entry->details) {
@@ -95,29 +86,19 @@ Answer describe_entries(const Words& names, const std::string& what, const Entri
   return all;
 }
 
-Kind catalog_kind(std::string name, const std::string& singular, std::string help,
-                  Entries (*entries)(), EntryOfFile of_file = nullptr) {
-  return {std::move(name), singular, std::move(help),
-          [=](const config::Library&) { return list(singular, entries()); },
-          [=](const Words& names, const config::Library&) {
-            return describe_entries(names, singular, entries(), of_file);
-          }};
+Kind catalog_kind(const CatalogKind& kind) {
+  return {
+      kind.name, kind.singular, kind.help,
+      [kind](const config::Library&) { return list(kind.singular, kind.entries()); },
+      [kind](const Words& names, const config::Library&) { return describe_entries(names, kind); }};
 }
-
-// ---- accelerators and systems: files of the library ----
-
-template <class T>
-struct Loaded {
-  config::Node node;  // completed
-  T object;
-};
 
 /// The path of what a name or a path stands for.
 std::string located(const std::string& kind, const std::string& what, const std::string& name,
                     const config::Library& library) {
   if (!config::Library::is_path(name)) {
     const Words known = library.names(kind);
-    if (std::find(known.begin(), known.end(), name) == known.end()) refuse(what, name, known);
+    if (std::ranges::find(known, name) == known.end()) refuse(what, name, known);
   }
   return library.locate(kind, name, "");
 }
@@ -125,35 +106,26 @@ std::string located(const std::string& kind, const std::string& what, const std:
 template <class T>
 Loaded<T> load(const std::string& kind, const std::string& what, const std::string& name,
                const config::Library& library) {
-  config::Diagnostics diagnostics;
-  const config::Node node =
-      config::load_file(located(kind, what, name, library), diagnostics, library, kind);
-  diagnostics.throw_if_errors();
-  const config::Record& record = T::schema().record();
-  Loaded<T> loaded{.node = config::complete(node, record, diagnostics, library), .object = {}};
-  config::fill(&loaded.object, loaded.node, record, diagnostics);
-  diagnostics.throw_if_errors();
-  return loaded;
+  return load_with_node<T>(located(kind, what, name, library), library, kind);
 }
 
 Answer list_systems(const config::Library& library) {
   Entries entries;
   for (const std::string& name : library.names("systems")) {
     const SystemConfig s = load<SystemConfig>("systems", "system", name, library).object;
-    std::ostringstream help;
-    help << s.name << ", " << s.accelerators.value << " x " << s.accelerator.name;
-    entries.push_back({name, help.str()});
+    entries.push_back(
+        {name, fmt::format("{}, {} x {}", s.name, s.accelerators.value, s.accelerator.name)});
   }
   return list("system", entries);
 }
 
 Answer describe_accelerators(const Words& names, const config::Library& library) {
   Answer all{.parts = {}, .json = Json::array()};
-  std::vector<NamedDevice> devices;
+  std::vector<std::pair<std::string, config::Node>> devices;
   for (const std::string& name : names) {
     const auto loaded = load<AcceleratorConfig>("accelerators", "accelerator", name, library);
     append(all, describe_accelerator(name, loaded.object, loaded.node));
-    devices.push_back({name, loaded.node});
+    devices.emplace_back(name, loaded.node);
   }
   if (names.size() > 1) all.parts = {compare_accelerators(devices)};
   return all;
@@ -161,9 +133,8 @@ Answer describe_accelerators(const Words& names, const config::Library& library)
 
 Answer compare_systems(const Words& names, const config::Library& library) {
   std::vector<SystemConfig> systems;
-  for (const std::string& name : names) {
+  for (const std::string& name : names)
     systems.push_back(load<SystemConfig>("systems", "system", name, library).object);
-  }
   return describe_systems(systems);
 }
 
@@ -171,8 +142,8 @@ Answer list_calibrations(const config::Library& library) {
   Entries entries;
   for (const std::string& name : library.names("calibrations")) {
     const Calibration c = load_calibration(library.locate("calibrations", name, ""));
-    entries.push_back({name, c.model + " of " + c.accelerator + ", " +
-                                 std::to_string(c.fits.size()) + " fits, " + c.made_with});
+    entries.push_back({name, fmt::format("{} of {}, {} fits, {}", c.model, c.accelerator,
+                                         c.fits.size(), c.made_with)});
   }
   return list("calibration", entries);
 }
@@ -187,15 +158,17 @@ Answer describe_named_calibrations(const Words& names, const config::Library& li
 Entries list_metrics() {
   Entries entries;
   for (const auto& [name, metric] : metric_table()) {
-    const std::string unit = metric.unit.empty() ? "" : " [" + metric.unit + "]";
-    entries.push_back({metric.name, metric.meaning + unit + " (" + metric.experiments + ")"});
+    const std::string unit = metric.unit.empty() ? "" : fmt::format(" [{}]", metric.unit);
+    entries.push_back(
+        {metric.name, fmt::format("{}{} ({})", metric.meaning, unit, metric.experiments)});
   }
   return entries;
 }
 
 std::string key_text(const config::KeyHelp& key) {
-  const std::string fallback = key.fallback.empty() ? "" : ", default: " + key.fallback;
-  return key.help + " (" + key.type + (key.fallback == "required" ? ", required" : fallback) + ")";
+  if (key.fallback.empty()) return fmt::format("{} ({})", key.help, key.type);
+  return fmt::format("{} ({}, {}{})", key.help, key.type,
+                     key.fallback == "required" ? "" : "default: ", key.fallback);
 }
 
 /// A struct whose keys can be described.
@@ -243,11 +216,8 @@ Entries list_keys() {
     const bool one = file == "experiment";
     entries.push_back({file, one ? "one simulation" : kinds.front().record->help()});
     for (ListedKey& key : keys_of(kinds)) {
-      if (key.kinds.size() < kinds.size()) {
-        std::string names;
-        for (const std::string& kind : key.kinds) names += (names.empty() ? "" : ", ") + kind;
-        key.entry.help = names + ": " + key.entry.help;
-      }
+      if (key.kinds.size() < kinds.size())
+        key.entry.help = fmt::format("{}: {}", comma_joined(key.kinds), key.entry.help);
       entries.push_back(std::move(key.entry));
     }
   }
@@ -261,7 +231,7 @@ Entries keys_of_kind(const std::string& name) {
   for (const KeySource& source : key_sources()) {
     if (source.kind != name) continue;
     for (ListedKey& key : keys_of({source}))
-      if (key.entry.name.rfind(source.file + ".system.", 0) != 0)
+      if (!key.entry.name.starts_with(source.file + ".system."))
         entries.push_back(std::move(key.entry));
   }
   return entries;
@@ -271,15 +241,8 @@ Entries keys_of_kind(const std::string& name) {
 Entries keys_below(const std::string& name, const Entries& keys) {
   Entries chosen;
   for (const CatalogEntry& key : keys)
-    if (key.name == name || key.name.rfind(name + ".", 0) == 0) chosen.push_back(key);
+    if (key.name == name || key.name.starts_with(name + ".")) chosen.push_back(key);
   return chosen;
-}
-
-/// Kinds of experiments may have been meant as well as keys.
-[[noreturn]] void refuse_key(const std::string& name, const Entries& keys) {
-  std::vector<std::string> known = names_of(keys);
-  for (const KeySource& source : key_sources()) known.push_back(source.kind);
-  refuse("key", name, known);
 }
 
 /// The keys named and all below them; an experiment's also without its name, and all of a kind of
@@ -291,73 +254,48 @@ Answer describe_key_names(const Words& names, const config::Library&) {
     Entries found = keys_below(name, keys);
     if (found.empty()) found = keys_of_kind(name);
     if (found.empty()) found = keys_below("experiment." + name, keys);
-    if (found.empty()) refuse_key(name, keys);
+    if (found.empty()) {
+      Words known = names_of(keys);  // kinds of experiments may have been meant as well as keys
+      for (const KeySource& source : key_sources()) known.push_back(source.kind);
+      refuse("key", name, known);
+    }
     chosen.insert(chosen.end(), found.begin(), found.end());
   }
   return list("key", chosen);
 }
 
-const std::vector<Kind>& kinds() {
-  static const std::vector<Kind> all = {
+std::vector<Kind> kinds() {
+  std::vector<Kind> all = {
       {"accelerators", "accelerator",
        "chips; NAME: every value with its source; NAME...: side by side, with ratios",
        [](const config::Library& library) { return accelerator_table(library); },
        describe_accelerators},
       {"systems", "system", "servers and supernodes; NAME...: side by side, with ratios",
-       list_systems, compare_systems},
-      catalog_kind("models", "model",
-                   "language models; NAME or PATH (YAML, config.json): sizes, formats",
-                   described_models, described_model),
-      catalog_kind("layer_models", "layer_model",
-                   "models as lists of layers; NAME or PATH: layers, sizes", described_layer_models,
-                   described_layer_model),
-      catalog_kind("layers", "layer", "kinds of layers of such lists; NAME: its keys",
-                   described_layers),
-      catalog_kind("topologies", "topology", "network topologies", described_topologies),
-      catalog_kind("collectives", "collective", "collective algorithms", described_collectives),
-      catalog_kind("operators", "operator", "what `experiment: operator` runs; NAME: its keys",
-                   described_operators),
-      catalog_kind("schedulers", "scheduler", "engines of serving; NAME: its keys under `engine`",
-                   described_schedulers),
-      catalog_kind("routers", "router", "what spreads requests over replicas", described_routers),
-      catalog_kind("workloads", "workload", "requests; NAME: its keys", described_workloads),
-      catalog_kind("traces", "trace", "forms of recorded requests", described_traces),
-      catalog_kind("schedules", "schedule", "pipeline schedules of training", described_schedules),
-      catalog_kind("software", "software",
-                   "training software and defaults of serving engines; NAME: values, sources",
-                   described_software, described_software_file),
-      catalog_kind("kernels", "kernel", "kernel models", described_kernels),
+       list_systems, compare_systems}};
+  for (const CatalogKind& kind : catalog()) all.push_back(catalog_kind(kind));
+  all.push_back(
       {"calibrations", "calibration",
        "fitted parameters of devices; NAME...: their errors; one NAME: parameters and sources too",
-       list_calibrations, describe_named_calibrations},
-      {"metrics", "metric", "numbers of a result: unit, meaning, experiments",
-       [](const config::Library&) { return list("metric", list_metrics()); },
-       [](const Words& names, const config::Library&) {
-         return describe_entries(names, "metric", list_metrics());
-       }},
+       list_calibrations, describe_named_calibrations});
+  all.push_back(catalog_kind(
+      {"metrics", "metric", "numbers of a result: unit, meaning, experiments", list_metrics}));
+  all.push_back(
       {"keys", "key",
        "keys of the configuration files; NAME: those of a kind of experiment, or below a key",
-       [](const config::Library&) { return list("key", list_keys()); }, describe_key_names}};
+       [](const config::Library&) { return list("key", list_keys()); }, describe_key_names});
   return all;
 }
 
 }  // namespace
 
 Answer describe(const std::vector<std::string>& words, const config::Library& library) {
-  if (words.empty()) {
-    Entries entries;
-    for (const Kind& kind : kinds()) entries.push_back({kind.name, kind.help});
-    return list("kind", entries);
-  }
-  const auto& all = kinds();
-  const auto kind = std::find_if(all.begin(), all.end(), [&](const Kind& k) {
-    return words[0] == k.name || words[0] == k.singular;
-  });
-  if (kind == all.end()) {
-    Words known;
-    for (const Kind& k : all) known.push_back(k.name);
-    refuse("kind", words[0], known);
-  }
+  const std::vector<Kind> all = kinds();
+  Entries entries;
+  for (const Kind& kind : all) entries.push_back({kind.name, kind.help});
+  if (words.empty()) return list("kind", entries);
+  const auto kind = std::ranges::find_if(
+      all, [&](const Kind& k) { return words[0] == k.name || words[0] == k.singular; });
+  if (kind == all.end()) refuse("kind", words[0], names_of(entries));
   if (words.size() == 1) return kind->list(library);
   return kind->details(Words(words.begin() + 1, words.end()), library);
 }

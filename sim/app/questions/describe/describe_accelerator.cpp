@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/describe_accelerator.h"
+#include "sim/app/questions/describe/describe.h"
 
+#include <fmt/core.h>
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -16,6 +14,7 @@
 #include "sim/machine/clock.h"
 #include "sim/machine/doubts.h"
 #include "sim/machine/energy_rule.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -26,21 +25,17 @@ using Json = nlohmann::ordered_json;
 /// A derived quantity to four digits; more would pretend to a precision that its sources lack.
 template <class Quantity>
 std::string rounded(Quantity value) {
-  std::array<char, 32> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value.base(),
-                                 std::chars_format::scientific, 3);
-  double nearest = 0;
-  std::from_chars(digits.data(), end.ptr, nearest);
-  return print(Quantity(nearest));
+  const std::string digits = fmt::format("{:.3e}", value.base());
+  return print(Quantity(std::stod(digits)));
 }
 
 void append_word_cost(const AcceleratorConfig& accelerator, Answer& figures) {
   const std::optional<WordCost> cost = word_cost(accelerator);
   if (!cost) return;
   const std::string precision = to_string(cost->precision);
-  figures.add("a 32-bit word of memory costs " + print_number(std::round(cost->multiply_adds)) +
-              " multiply-adds of " + precision + " (" + rounded(cost->word) + " over " +
-              rounded(cost->multiply_add) + ")\n");
+  figures.add(fmt::format("a 32-bit word of memory costs {} multiply-adds of {} ({} over {})\n",
+                          print_number(std::round(cost->multiply_adds)), precision,
+                          rounded(cost->word), rounded(cost->multiply_add)));
   figures.json["word_cost"] = {{"precision", precision},
                                {"word_j", cost->word.base()},
                                {"multiply_add_j", cost->multiply_add.base()},
@@ -54,13 +49,14 @@ void append_part(const AcceleratorConfig& accelerator, Answer& figures) {
   std::string rates;
   Json matrix = Json::object();
   for (const auto& [precision, rate] : compute.matrix) {
-    rates += ", " + std::string(to_string(precision)) + " " + rounded(rate.value);
+    rates += fmt::format(", {} {}", to_string(precision), rounded(rate.value));
     matrix[to_string(precision)] = rate.value.base();
   }
-  figures.add("values are those of the whole device; this part has " +
-              std::to_string(compute.units.value) + " units" + rates + ", vector " +
-              rounded(compute.vector.value) + ", memory " + rounded(memory.capacity.value) +
-              " at " + rounded(memory.bandwidth.value) + "\n");
+  figures.add(fmt::format(
+      "values are those of the whole device; this part has {} units{}, vector {}, memory {} at "
+      "{}\n",
+      compute.units.value, rates, rounded(compute.vector.value), rounded(memory.capacity.value),
+      rounded(memory.bandwidth.value)));
   figures.json["part"] = {{"units", compute.units.value},
                           {"matrix_flops_per_s", std::move(matrix)},
                           {"vector_flops_per_s", compute.vector.value.base()},
@@ -75,18 +71,17 @@ void append_memory(const AcceleratorConfig& accelerator, Answer& figures) {
   const auto dram = dram_efficiency(accelerator.memory);
   if (!dram) return;
   const double copies = dram->stream(0.5);
-  std::string text = "of the memory's peak, by refresh and turnarounds of the bus: reads " +
-                     percent(dram->read) + ", copies " + percent(copies) + "; random pieces of";
+  std::vector<std::string> shares;
   Json pieces = Json::object();
-  const char* separator = " ";
   for (const int bytes : {32, 64, 128, 256}) {
     const double share = random_read_efficiency(accelerator.memory, Bytes(bytes)).value_or(0);
-    const std::string size = std::to_string(bytes);
-    text.append(separator).append(size).append(" B ").append(percent(share));
-    pieces[size] = share;
-    separator = ", ";
+    shares.push_back(fmt::format("{} B {}", bytes, percent(share)));
+    pieces[std::to_string(bytes)] = share;
   }
-  figures.add(text + "\n");
+  figures.add(fmt::format(
+      "of the memory's peak, by refresh and turnarounds of the bus: reads {}, copies {}; random "
+      "pieces of {}\n",
+      percent(dram->read), percent(copies), comma_joined(shares)));
   figures.json["memory_efficiency"] = {{"read", dram->read},
                                        {"copy", copies},
                                        {"turnaround", dram->turnaround},
@@ -99,10 +94,10 @@ void append_clock(const AcceleratorConfig& accelerator, Answer& figures) {
                                   ? Precision::kBf16
                                   : accelerator.compute.matrix.begin()->first;
   const ClockState state = sustained_clock(accelerator, long_product(accelerator, precision));
-  figures.add("long products of " + std::string(to_string(precision)) + " keep up " +
-              rounded(state.clock) + " of " + rounded(boost_clock(accelerator)) + ", at " +
-              rounded(state.power) + " of " + rounded(accelerator.power.cap()) +
-              " (estimate, from the energies above)\n");
+  figures.add(fmt::format(
+      "long products of {} keep up {} of {}, at {} of {} (estimate, from the energies above)\n",
+      to_string(precision), rounded(state.clock), rounded(boost_clock(accelerator)),
+      rounded(state.power), rounded(accelerator.power.cap())));
   figures.json["sustained"] = {{"precision", to_string(precision)},
                                {"clock_hz", state.clock.base()},
                                {"power_w", state.power.base()}};
@@ -124,7 +119,7 @@ Answer derived_figures(const AcceleratorConfig& accelerator) {
   if (!accelerator.approximations.empty())
     figures.json["approximations"] = accelerator.approximations;
   for (const KnownError& known : accelerator.known_errors)
-    figures.add("known error: " + known.error + " (" + known.source + ")\n");
+    figures.add(fmt::format("known error: {} ({})\n", known.error, known.source));
   return figures;
 }
 
@@ -153,26 +148,26 @@ struct Row {
 std::string cell_of(const config::Node& device, const config::Leaf& leaf) {
   const config::Node* fact = device.at_path(leaf.path);
   const config::Node* published = fact != nullptr ? fact->find("nameplate") : nullptr;
-  return leaf.text + (published != nullptr ? " (published " + published->text() + ")" : "");
+  if (published == nullptr) return leaf.text;
+  return fmt::format("{} (published {})", leaf.text, published->text());
 }
 
 Row& row_of(std::vector<Row>& rows, const std::string& path, std::size_t devices) {
-  const auto known =
-      std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.path == path; });
+  const auto known = std::ranges::find(rows, path, &Row::path);
   if (known != rows.end()) return *known;
   rows.push_back({path, std::vector<std::string>(devices), {}});
   rows.back().values.resize(devices);
   return rows.back();
 }
 
-std::vector<Row> rows_of(const std::vector<NamedDevice>& devices) {
+std::vector<Row> rows_of(const std::vector<std::pair<std::string, config::Node>>& devices) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    for (const config::Leaf& leaf :
-         config::flatten(devices[i].node, AcceleratorConfig::schema().record())) {
+    const config::Node& device = devices[i].second;
+    for (const config::Leaf& leaf : config::flatten(device, AcceleratorConfig::schema().record())) {
       if (is_remark(leaf.path) || is_source(leaf.path)) continue;
       Row& row = row_of(rows, leaf.path, devices.size());
-      row.cells[i] = cell_of(devices[i].node, leaf);
+      row.cells[i] = cell_of(device, leaf);
       row.values[i] = leaf.value;
     }
   }
@@ -181,9 +176,7 @@ std::vector<Row> rows_of(const std::vector<NamedDevice>& devices) {
 
 std::string ratio_of(const Row& row) {
   if (!row.values[0] || !row.values[1] || *row.values[0] == 0) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3gx", *row.values[1] / *row.values[0]);
-  return text;
+  return fmt::format("{:.3g}x", *row.values[1] / *row.values[0]);
 }
 
 }  // namespace
@@ -201,19 +194,18 @@ Answer describe_accelerator(const std::string& name, const AcceleratorConfig& ac
     const std::string nameplate = fact_text(fact, "nameplate");
     const std::string nameplate_source = fact_text(fact, "nameplate_source");
     const std::string reason = fact_text(fact, "reason");
-    std::string origin = source;
-    if (!nameplate.empty())
-      origin.append("; published: ").append(nameplate_source).append("; ").append(reason);
+    const std::string origin =
+        nameplate.empty() ? source
+                          : fmt::format("{}; published: {}; {}", source, nameplate_source, reason);
     const bool is_text = is_source(leaf.path);
     if (!is_remark(leaf.path))
       table.add_row({leaf.path, is_text ? "" : leaf.text, nameplate, is_text ? leaf.text : origin});
     Json row = {{"path", leaf.path}, {"text", leaf.text}};
     if (leaf.value) row["value"] = *leaf.value;
     row.update({{"unit", leaf.unit}, {"source", source}, {"origin", leaf.origin}});
-    if (!nameplate.empty()) {
+    if (!nameplate.empty())
       row.update(
           {{"nameplate", nameplate}, {"nameplate_source", nameplate_source}, {"reason", reason}});
-    }
     values.push_back(std::move(row));
   }
   const Answer figures = derived_figures(accelerator);
@@ -228,9 +220,9 @@ Answer describe_accelerator(const std::string& name, const AcceleratorConfig& ac
   return answer;
 }
 
-Table compare_accelerators(const std::vector<NamedDevice>& devices) {
+Table compare_accelerators(const std::vector<std::pair<std::string, config::Node>>& devices) {
   std::vector<Table::Column> columns = {{"simulations use"}};
-  for (const NamedDevice& device : devices) columns.push_back({device.name, Table::Align::kRight});
+  for (const auto& [name, node] : devices) columns.push_back({name, Table::Align::kRight});
   columns.push_back({"ratio", Table::Align::kRight});
   Table table(std::move(columns));
   for (const Row& row : rows_of(devices)) {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/catalog.h"
+#include "sim/app/questions/describe/describe.h"
 
+#include <fmt/core.h>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "models/collectives/algorithm.h"
 #include "models/topologies/dimension_config.h"
 #include "sim/machine/transfer_names.h"
 #include "sim/results/json_table.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -24,26 +27,15 @@ class NoSink final : public FlowSink {
 
 /// What a fabric may be able to do beyond carrying messages.
 enum class Ability { kNone, kReduces, kTorus, kDimensions };
-constexpr Ability kAbilities[] = {Ability::kNone, Ability::kReduces, Ability::kTorus,
-                                  Ability::kDimensions};
-
-const char* need(Ability ability) {
-  switch (ability) {
-    case Ability::kNone:
-      return "";
-    case Ability::kReduces:
-      return "switches that reduce";
-    case Ability::kTorus:
-      return "a torus";
-    case Ability::kDimensions:
-      return "several dimensions";
-  }
-  return "";
-}
+constexpr std::pair<Ability, const char*> kAbilities[] = {
+    {Ability::kNone, ""},
+    {Ability::kReduces, "switches that reduce"},
+    {Ability::kTorus, "a torus"},
+    {Ability::kDimensions, "several dimensions"}};
 
 struct Service {
   StepCount steps;
-  Ability ability = Ability::kNone;
+  const char* needs = "";
 };
 
 /// The example: systems of 8 ranks; as a torus 4 x 2, and as rings of 4 across rings of 2.
@@ -63,7 +55,7 @@ std::optional<Service> ask(const CollectiveAlgorithm& algorithm, TransferKind ki
   std::iota(group.begin(), group.end(), 0);
   if (kind == TransferKind::kSendReceive) group = {group.front(), group.back()};
   const ExpertRouting routing{.experts = 256, .top_k = 8};
-  for (const Ability ability : kAbilities) {
+  for (const auto& [ability, needs] : kAbilities) {
     Collective collective{kind, Bytes(1), group, layout};
     collective.routing = &routing;
     collective.switches_reduce = collective.systems_reduce = ability == Ability::kReduces;
@@ -72,30 +64,25 @@ std::optional<Service> ask(const CollectiveAlgorithm& algorithm, TransferKind ki
     if (ability == Ability::kDimensions && systems == 1)
       collective.dimensions = {&rings.front(), &rings.back()};
     NoSink sink;
-    if (algorithm.serves(collective)) return Service{algorithm.run(collective, sink), ability};
+    if (algorithm.serves(collective)) return Service{algorithm.run(collective, sink), needs};
   }
   return std::nullopt;
 }
 
 std::string cell(const std::optional<Service>& service) {
   if (!service) return "-";
-  std::string text;
-  const StepCount steps = service->steps;
-  if (steps.scale_up > 0) text = std::to_string(steps.scale_up) + " inside";
-  if (steps.scale_out > 0)
-    text += (text.empty() ? "" : ", ") + std::to_string(steps.scale_out) + " between";
-  return text;
+  const auto& [up, out] = std::pair(service->steps.scale_up, service->steps.scale_out);
+  if (out == 0) return up == 0 ? "" : fmt::format("{} inside", up);
+  return up == 0 ? fmt::format("{} between", out) : fmt::format("{} inside, {} between", up, out);
 }
 
 }  // namespace
 
 std::string served_kinds(const CollectiveAlgorithm& algorithm) {
-  std::string kinds;
-  for (const auto& [kind, name] : config::EnumNames<TransferKind>::values) {
-    if (ask(algorithm, kind, 1) || ask(algorithm, kind, kSystems))
-      kinds += (kinds.empty() ? "" : ", ") + std::string(name);
-  }
-  return kinds;
+  std::vector<std::string> kinds;
+  for (const auto& [kind, name] : config::EnumNames<TransferKind>::values)
+    if (ask(algorithm, kind, 1) || ask(algorithm, kind, kSystems)) kinds.emplace_back(name);
+  return comma_joined(kinds);
 }
 
 Answer served_steps(const CollectiveAlgorithm& algorithm) {
@@ -103,11 +90,10 @@ Answer served_steps(const CollectiveAlgorithm& algorithm) {
   for (const auto& [kind, name] : config::EnumNames<TransferKind>::values) {
     const auto inside = ask(algorithm, kind, 1), between = ask(algorithm, kind, kSystems);
     if (!inside && !between) continue;
-    const char* needs = need((inside ? inside : between)->ability);
     answer.json.push_back({{"kind", name},
                            {"steps_in_one_system", cell(inside)},
                            {"steps_in_four_systems", cell(between)},
-                           {"needs", needs}});
+                           {"needs", (inside ? inside : between)->needs}});
   }
   answer.add(json_table(answer.json,
                         "serves = kind | steps in a system of 8 = steps_in_one_system | "

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/catalog.h"
+#include "sim/app/questions/describe/describe.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/app/questions/base/named_values.h"
 #include "sim/config/load.h"
 #include "sim/results/table.h"
 #include "workloads/layers/listed/layer_model.h"
@@ -40,20 +39,16 @@ std::vector<LayerRow> rows_of(const LayerGraph& graph) {
 
 void add_sizes(const LayerModelConfig& model, Answer& answer) {
   NamedValues values;
-  const auto add = [&values](const std::string& what, std::int64_t count) {
-    values.add(what, std::to_string(count), count);
-  };
-  const auto add_bytes = [&values](const std::string& what, double bytes) {
-    values.add(what, format_si(bytes, "B"), bytes);
-  };
   const LayerGraph sizes_of = model.build({});
-  add("parameters", sizes_of.parameters());
-  add("multiply-adds of a sample", sizes_of.multiply_adds());
+  values.add_count("parameters", sizes_of.parameters());
+  values.add_count("multiply-adds of a sample", sizes_of.multiply_adds());
   for (const Precision precision : {Precision::kFp32, Precision::kInt8}) {
     const std::string in = std::string(" in ") + to_string(precision);
     const LayerGraph graph = model.build({.precision = precision, .fuses = true});
-    add_bytes("weights" + in, static_cast<double>(graph.parameters()) * element_bytes(precision));
-    add_bytes("most activations of a sample" + in, tensor_profile(graph).peak().base());
+    values.add_quantity("weights" + in,
+                        static_cast<double>(graph.parameters()) * element_bytes(precision), "B");
+    values.add_quantity("most activations of a sample" + in, tensor_profile(graph).peak().base(),
+                        "B");
   }
   const Answer sizes = values.answer(Table::Align::kRight);
   answer.add(sizes);

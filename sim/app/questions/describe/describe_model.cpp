@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/catalog.h"
+#include "sim/app/questions/describe/describe.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/app/questions/base/named_values.h"
 #include "sim/results/table.h"
 #include "workloads/layers/closed_forms.h"
 #include "workloads/layers/parts/mixer.h"
@@ -24,22 +25,11 @@ namespace {
 constexpr std::int64_t kContexts[] = {4096, 32768, 131072};
 
 std::string format_text(StoredFormat format, const Quantization& stored) {
-  switch (format) {
-    case StoredFormat::kSixteenBit:
-      return "16 bits";
-    case StoredFormat::kPrecision:
-      return to_string(stored.precision);
-    case StoredFormat::kFourBit:
-    case StoredFormat::kWideFourBit:
-      return "4-bit weights";
-    case StoredFormat::kMxFourBit:
-      return "mxfp4";
-    case StoredFormat::kEightBit:
-      return "8-bit weights";
-    case StoredFormat::kEightFloat:
-      return "fp8";
-  }
-  return "?";
+  static const std::map<StoredFormat, std::string> texts = {
+      {StoredFormat::kSixteenBit, "16 bits"},        {StoredFormat::kFourBit, "4-bit weights"},
+      {StoredFormat::kWideFourBit, "4-bit weights"}, {StoredFormat::kMxFourBit, "mxfp4"},
+      {StoredFormat::kEightBit, "8-bit weights"},    {StoredFormat::kEightFloat, "fp8"}};
+  return format == StoredFormat::kPrecision ? to_string(stored.precision) : texts.at(format);
 }
 
 /// How a checkpoint stores a part of most layers that have it.
@@ -54,15 +44,13 @@ std::string stored_as(const LlmConfig& model, const Quantization& stored, bool m
   if (layers == 0) return {};
   if (left_out == layers) return "16 bits";
   // Of several formats that which the first of them has.
-  const auto packed =
-      std::find_if(model.layers.begin(), model.layers.end(), [&](const LayerConfig& layer) {
-        return layer.moe == moe && layer.*part != StoredFormat::kSixteenBit;
-      });
+  const auto packed = std::ranges::find_if(model.layers, [&](const LayerConfig& layer) {
+    return layer.moe == moe && layer.*part != StoredFormat::kSixteenBit;
+  });
   const bool several = stored.name.find(", ") != std::string::npos;
   std::string name = several ? format_text((*packed).*part, stored) : stored.name;
   if (left_out == 0) return name;
-  return name + ", 16 bits in " + std::to_string(left_out) + " of " + std::to_string(layers) +
-         " layers";
+  return fmt::format("{}, 16 bits in {} of {} layers", name, left_out, layers);
 }
 
 void add_checkpoint(NamedValues& values, const LlmConfig& model, const Quantization& stored) {
@@ -91,45 +79,43 @@ std::string mixer_text(const LlmConfig& llm, const LayerConfig& layer) {
 /// "1 of 16 experts x 8192, shared 8192", "MLP 28672".
 std::string feed_text(const LlmConfig& llm, const LayerConfig& layer) {
   if (!layer.feeds) return {};
-  if (!layer.moe) return "MLP " + std::to_string(llm.mlp_of(layer).intermediate);
+  if (!layer.moe) return fmt::format("MLP {}", llm.mlp_of(layer).intermediate);
   const MoeConfig& m = llm.moe;
-  std::string text = std::to_string(m.experts_per_token) + " of " + std::to_string(m.experts) +
-                     " experts x " + std::to_string(m.intermediate);
-  if (m.shared_intermediate > 0) text += ", shared " + std::to_string(m.shared_intermediate);
-  return text;
+  const std::string text =
+      fmt::format("{} of {} experts x {}", m.experts_per_token, m.experts, m.intermediate);
+  if (m.shared_intermediate == 0) return text;
+  return fmt::format("{}, shared {}", text, m.shared_intermediate);
+}
+
+/// Adds to the number of a name; names are in the order of their first.
+using Counts = std::vector<std::pair<std::string, std::int64_t>>;
+void add_to(Counts& counts, const std::string& name, std::int64_t number) {
+  const auto known = std::ranges::find(counts, name, &Counts::value_type::first);
+  if (known == counts.end()) {
+    counts.emplace_back(name, number);
+  } else {
+    known->second += number;
+  }
 }
 
 /// How many layers are made of what, in the order of their first.
 void add_layers(NamedValues& values, const LlmConfig& llm) {
-  std::vector<std::pair<std::string, std::int64_t>> kinds;
+  Counts kinds;
   for (const LayerConfig& layer : llm.layers) {
     std::string text = mixer_text(llm, layer);
     const std::string feed = feed_text(llm, layer);
     if (!text.empty() && !feed.empty()) text += "; ";
-    text += feed;
-    const auto known = std::find_if(kinds.begin(), kinds.end(),
-                                    [&text](const auto& kind) { return kind.first == text; });
-    if (known == kinds.end())
-      kinds.emplace_back(std::move(text), 1);
-    else
-      ++known->second;
+    add_to(kinds, text + feed, 1);
   }
-  for (const auto& [text, count] : kinds)
-    values.add("layers: " + text, std::to_string(count), count);
+  for (const auto& [text, count] : kinds) values.add_count("layers: " + text, count);
 }
 
 /// Parameters by what has them; norms are in the part that they are in front of.
 void add_parameters(NamedValues& values, const LlmConfig& llm) {
   const ParameterCount count = count_parameters(llm);
-  std::vector<std::pair<std::string, std::int64_t>> parts = {{"embedding", count.embedding}};
+  Counts parts = {{"embedding", count.embedding}};
   const auto add = [&parts](const std::string& name, std::int64_t parameters) {
-    if (parameters == 0) return;
-    const auto known = std::find_if(parts.begin(), parts.end(),
-                                    [&name](const auto& part) { return part.first == name; });
-    if (known == parts.end())
-      parts.emplace_back(name, parameters);
-    else
-      known->second += parameters;
+    if (parameters != 0) add_to(parts, name, parameters);
   };
   for (const LayerConfig& layer : llm.layers) {
     const LayerHalves halves = layer_halves(llm, layer, {});
@@ -144,29 +130,25 @@ void add_parameters(NamedValues& values, const LlmConfig& llm) {
   }
   add(llm.pooler ? "pooler" : "head", count.head);
   add("final norm", count.final_norm);
-  const auto row = [&values](const std::string& name, std::int64_t parameters) {
-    values.add(name, std::to_string(parameters), parameters);
-  };
-  for (const auto& [name, parameters] : parts) row("parameters: " + name, parameters);
-  row("parameters", count.total);
-  row("parameters used by one token", count.active);
+  for (const auto& [name, parameters] : parts) values.add_count("parameters: " + name, parameters);
+  values.add_count("parameters", count.total);
+  values.add_count("parameters used by one token", count.active);
   if (llm.mtp_layers > 0)
-    row("parameters of modules of multi-token prediction",
-        llm.mtp_layers * module_parameters(llm, {}).total());
+    values.add_count("parameters of modules of multi-token prediction",
+                     llm.mtp_layers * module_parameters(llm, {}).total());
 }
 
 /// What sees images, and what images of some sizes become.
 void add_vision(NamedValues& values, const VisionTower& tower) {
-  values.add("vision tower", tower.name + ", " + std::to_string(tower.layers) + " layers of " +
-                                 std::to_string(tower.hidden) + ", patches of " +
-                                 std::to_string(tower.patch));
+  values.add("vision tower", fmt::format("{}, {} layers of {}, patches of {}", tower.name,
+                                         tower.layers, tower.hidden, tower.patch));
   constexpr std::int64_t kSides[] = {448, 1024, 2048};
   for (const std::int64_t side : kSides) {
     const ImagePatches image = tower.patches({side, side});
-    const std::string size = std::to_string(side) + " x " + std::to_string(side);
-    const std::string of = "of an image" + (tower.rule.same_for_all() ? "" : " of " + size);
-    values.add("patches " + of, std::to_string(image.patches()), image.patches());
-    values.add("tokens " + of, std::to_string(image.tokens), image.tokens);
+    const std::string of =
+        "of an image" + (tower.rule.same_for_all() ? "" : fmt::format(" of {0} x {0}", side));
+    values.add_count("patches " + of, image.patches());
+    values.add_count("tokens " + of, image.tokens);
     if (tower.rule.same_for_all()) return;
   }
 }
@@ -194,38 +176,34 @@ Held held(const LlmConfig& llm, std::int64_t tokens) {
 /// What a token adds to the cache before any window is full, and once all are.
 void add_cache(NamedValues& values, const LlmConfig& llm) {
   constexpr std::int64_t kLong = std::int64_t{1} << 36;
-  const auto bytes = [&values](const std::string& name, double value) {
-    values.add(name, format_si(value, "B"), value);
-  };
   const double first = held(llm, 1).cache;
   const double later = held(llm, kLong + 1).cache - held(llm, kLong).cache;
-  bytes("KV cache of a token in 16 bits", first);
-  if (later != first) bytes("KV cache of a token beyond windows and chunks", later);
+  values.add_quantity("KV cache of a token in 16 bits", first, "B");
+  if (later != first)
+    values.add_quantity("KV cache of a token beyond windows and chunks", later, "B");
   for (const std::int64_t tokens : kContexts) {
     if (first == 0) break;  // states alone
-    bytes("KV cache of " + std::to_string(tokens) + " tokens", held(llm, tokens).cache);
+    values.add_quantity(fmt::format("KV cache of {} tokens", tokens), held(llm, tokens).cache, "B");
   }
-  if (const double state = held(llm, 1).state; state > 0) bytes("state of a sequence", state);
+  if (const double state = held(llm, 1).state; state > 0)
+    values.add_quantity("state of a sequence", state, "B");
 }
 
 /// An encoder's tokens see all of their sequence, which its positions limit.
 void add_encoder_flops(NamedValues& values, const LlmConfig& llm) {
   for (const std::int64_t tokens : {std::int64_t{128}, std::int64_t{512}, kContexts[0]}) {
     if (llm.positions > 0 && tokens > llm.positions) continue;
-    const double flops = model_flops_per_token(llm, tokens, false).base();
-    values.add("FLOPs of a token in a sequence of " + std::to_string(tokens),
-               format_si(flops, "FLOP"), flops);
+    values.add_quantity(fmt::format("FLOPs of a token in a sequence of {}", tokens),
+                        model_flops_per_token(llm, tokens, false).base(), "FLOP");
   }
 }
 
 void add_flops(NamedValues& values, const LlmConfig& llm) {
   if (is_encoder_alone(llm)) return add_encoder_flops(values, llm);
   if (llm.has_encoder()) return;
-  for (const std::int64_t context : kContexts) {
-    const double flops = model_flops_per_token(llm, context, false).base();
-    values.add("FLOPs of a token after " + std::to_string(context), format_si(flops, "FLOP"),
-               flops);
-  }
+  for (const std::int64_t context : kContexts)
+    values.add_quantity(fmt::format("FLOPs of a token after {}", context),
+                        model_flops_per_token(llm, context, false).base(), "FLOP");
 }
 
 }  // namespace
@@ -233,19 +211,16 @@ void add_flops(NamedValues& values, const LlmConfig& llm) {
 Answer model_details(const ModelConfig& model) {
   const LlmConfig llm = model.build();
   NamedValues values;
-  const auto add = [&values](const char* what, std::int64_t value) {
-    values.add(what, std::to_string(value), value);
-  };
-  add("layers", llm.layer_count());
+  values.add_count("layers", llm.layer_count());
   add_layers(values, llm);
-  add("hidden", llm.hidden);
-  if (llm.attention.heads > 0) add("heads", llm.attention.heads);
-  add("vocabulary", llm.vocabulary);
+  values.add_count("hidden", llm.hidden);
+  if (llm.attention.heads > 0) values.add_count("heads", llm.attention.heads);
+  values.add_count("vocabulary", llm.vocabulary);
   if (llm.has_moe()) {
-    add("experts", llm.moe.experts);
-    add("experts per token", llm.moe.experts_per_token);
+    values.add_count("experts", llm.moe.experts);
+    values.add_count("experts per token", llm.moe.experts_per_token);
   }
-  if (llm.mtp_layers > 0) add("modules of multi-token prediction", llm.mtp_layers);
+  if (llm.mtp_layers > 0) values.add_count("modules of multi-token prediction", llm.mtp_layers);
   if (llm.vision) add_vision(values, *llm.vision);
   add_parameters(values, llm);
   if (!is_encoder_alone(llm)) add_cache(values, llm);

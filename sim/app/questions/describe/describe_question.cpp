@@ -3,10 +3,8 @@
 
 #include "models/topologies/fabric.h"
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/questions/base/question.h"
-#include "sim/app/questions/describe/accelerator_table.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/describe/describe.h"
-#include "sim/app/questions/describe/describe_topology.h"
 #include "sim/config/load.h"
 
 namespace orrery {
@@ -22,8 +20,8 @@ struct DescribeQuestion {
     options.optional_positionals(
         "KIND", words,
         "a kind (accelerators, systems, models, layer_models, layers, topologies, collectives, "
-        "operators, schedulers, "
-        "routers, workloads, traces, schedules, kernels, calibrations, metrics, keys), then names");
+        "operators, schedulers, routers, workloads, traces, schedules, kernels, calibrations, "
+        "metrics, keys), then names");
     options.number("--nodes", nodes, "topology SYSTEM: copies of the system", 1, 1000000);
     options.option("--sort", sort,
                    "accelerators: the column whose largest values stand first (year, bf16, "

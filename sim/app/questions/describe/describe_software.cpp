@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/catalog.h"
+#include "sim/app/questions/describe/describe.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
-#include "sim/config/load.h"
-#include "sim/config/output.h"
+#include "sim/app/questions/describe/facts.h"
 #include "sim/results/json_table.h"
 #include "sim/serving/engine_release.h"
 #include "workloads/software/training_software.h"
@@ -16,26 +16,14 @@
 namespace orrery {
 namespace {
 
-struct LoadedSoftware {
-  config::Node node;  ///< configuration with defaults filled in
-  TrainingSoftware software;
-};
-
-LoadedSoftware load(const std::string& name) {
+Loaded<TrainingSoftware> load(const std::string& name) {
   const config::Library& library = config::default_library();
-  config::Diagnostics diagnostics;
-  const config::Node node =
-      config::load_file(library.locate("software", name, ""), diagnostics, library, "software");
-  diagnostics.throw_if_errors();
-  const config::Record& record = TrainingSoftware::schema().record();
-  LoadedSoftware loaded{config::complete(node, record, diagnostics, library), {}};
-  config::fill(&loaded.software, loaded.node, record, diagnostics);
-  diagnostics.throw_if_errors();
-  return loaded;
+  return load_with_node<TrainingSoftware>(library.locate("software", name, ""), library,
+                                          "software");
 }
 
 /// Where the value of a switch was read: as the file says, or as the default has it.
-std::string source_of(const LoadedSoftware& loaded, const config::Leaf& leaf) {
+std::string source_of(const Loaded<TrainingSoftware>& loaded, const config::Leaf& leaf) {
   const config::Node* written = loaded.node.at_path(leaf.path);
   const config::Node* source = written != nullptr ? written->find("source") : nullptr;
   if (source != nullptr) return source->text();
@@ -46,7 +34,7 @@ std::string source_of(const LoadedSoftware& loaded, const config::Leaf& leaf) {
 }
 
 Answer switches(const std::string& name) {
-  const LoadedSoftware loaded = load(name);
+  const Loaded<TrainingSoftware> loaded = load(name);
   const config::Record& record = TrainingSoftware::schema().record();
   Answer answer{.parts = {}, .json = nlohmann::ordered_json::array()};
   for (const config::Leaf& leaf : config::flatten(loaded.node, record)) {
@@ -70,7 +58,7 @@ std::string text_of(const config::Node& value) {
     text += (text.empty() ? "" : ", ") + (item.is_map() ? "{" + inner + "}" : inner);
   }
   for (const config::Node::Entry& entry : value.entries())
-    text += (text.empty() ? "" : ", ") + entry.key + ": " + text_of(entry.value);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", entry.key, text_of(entry.value));
   return value.is_sequence() ? "[" + text + "]" : text;
 }
 
@@ -172,11 +160,10 @@ std::vector<CatalogEntry> described_software() {
       entries.push_back(
           {name, load_engine_release(name).name, [name] { return own_defaults(name); }});
     } else {
-      entries.push_back({name, load(name).software.name, [name] { return switches(name); }});
+      entries.push_back({name, load(name).object.name, [name] { return switches(name); }});
     }
   }
-  std::sort(entries.begin(), entries.end(),
-            [](const CatalogEntry& a, const CatalogEntry& b) { return a.name < b.name; });
+  std::ranges::sort(entries, {}, &CatalogEntry::name);
   return entries;
 }
 

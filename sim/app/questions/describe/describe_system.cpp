@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/describe_system.h"
+#include "sim/app/questions/describe/describe.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -41,16 +42,15 @@ struct Comparison {
 // The largest unit in which no value of the row is below 1, so that all cells have one unit.
 const Scale& choose_scale(const std::vector<Scale>& scales, double smallest) {
   const Scale* chosen = &scales.front();
-  for (const Scale& scale : scales) {
+  for (const Scale& scale : scales)
     if (smallest >= scale.base) chosen = &scale;
-  }
   return *chosen;
 }
 
 std::size_t difference_index(Comparison& comparison, const SystemConfig& system,
                              const SeenFact& input) {
   auto& known = comparison.differences;
-  const auto found = std::find_if(known.begin(), known.end(), [&](const Difference& d) {
+  const auto found = std::ranges::find_if(known, [&](const Difference& d) {
     return d.system == system.name && d.input.key == input.key;
   });
   if (found != known.end()) return static_cast<std::size_t>(found - known.begin());
@@ -72,7 +72,7 @@ void add_row(Comparison& comparison, const Figure& figure,
       cell.estimated |= input.estimated() && cell.published.has_value();
       if (input.differs()) cell.differences.push_back(difference_index(comparison, system, input));
     }
-    std::sort(cell.differences.begin(), cell.differences.end());
+    std::ranges::sort(cell.differences);
     row.cells.push_back(std::move(cell));
   }
   if (std::isinf(smallest)) return;  // no system has it
@@ -113,8 +113,8 @@ const Part kMachine = {"machine", [](const SystemConfig& s) {
 /// The rows in words; that of machines where one was built of a system.
 std::vector<Part> parts_of(const std::vector<SystemConfig>& systems) {
   std::vector<Part> parts = kParts;
-  if (std::any_of(systems.begin(), systems.end(),
-                  [](const SystemConfig& s) { return s.installation.has_value(); }))
+  if (std::ranges::any_of(systems,
+                          [](const SystemConfig& s) { return s.installation.has_value(); }))
     parts.push_back(kMachine);
   return parts;
 }
@@ -142,18 +142,19 @@ std::string print_simulated(const Row& row, const std::vector<SystemConfig>& sys
   for (std::size_t i = 0; i < row.cells.size(); ++i) {
     const Cell& cell = row.cells[i];
     if (cell.differences.empty()) continue;
-    text += (text.empty() ? "" : "; ") + systems[i].name + ": " + print_value(cell.simulated, row);
-    for (const std::size_t note : cell.differences) text += " [" + std::to_string(note + 1) + "]";
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", systems[i].name,
+                        print_value(cell.simulated, row));
+    for (const std::size_t note : cell.differences) text += fmt::format(" [{}]", note + 1);
   }
   return text;
 }
 
 std::string note(std::size_t number, const Difference& difference) {
   const SeenFact& input = difference.input;
-  return "[" + std::to_string(number) + "] " + difference.system + ", " + input.key +
-         ": simulations use " + input.simulated_text + ", published is " + input.published_text +
-         ": " + input.reason + "\n    used: " + input.simulated_source +
-         "\n    published: " + input.published_source + "\n";
+  return fmt::format(
+      "[{}] {}, {}: simulations use {}, published is {}: {}\n    used: {}\n    published: {}\n",
+      number, difference.system, input.key, input.simulated_text, input.published_text,
+      input.reason, input.simulated_source, input.published_source);
 }
 
 Table table_of(const Comparison& comparison, const std::vector<SystemConfig>& systems) {
@@ -174,9 +175,8 @@ Table table_of(const Comparison& comparison, const std::vector<SystemConfig>& sy
   }
   for (const Row& row : comparison.rows) {
     std::vector<std::string> cells = {row.label};
-    for (const Cell& cell : row.cells) {
+    for (const Cell& cell : row.cells)
       cells.push_back(print_value(cell.published, row) + (cell.estimated ? " (estimate)" : ""));
-    }
     if (with_ratio) cells.push_back(print_ratio(ratio(row)));
     if (with_simulated) cells.push_back(print_simulated(row, systems));
     table.add_row(std::move(cells));
@@ -192,7 +192,7 @@ std::string notes_of(const Comparison& comparison, const std::vector<SystemConfi
   for (const SystemConfig& system : systems) {
     if (!system.remarks.empty()) text += "\n";
     for (const std::string& remark : system.remarks)
-      text.append(system.name).append(": ").append(remark).append("\n");
+      text += fmt::format("{}: {}\n", system.name, remark);
   }
   return text;
 }
@@ -200,7 +200,6 @@ std::string notes_of(const Comparison& comparison, const std::vector<SystemConfi
 nlohmann::ordered_json to_json(const Comparison& comparison,
                                const std::vector<SystemConfig>& systems) {
   using Json = nlohmann::ordered_json;
-  const auto number = [](const Value& value) { return value ? Json(*value) : Json(nullptr); };
   Json json = {{"systems", Json::array()}, {"parts", Json::object()}, {"rows", Json::array()}};
   const std::vector<Part> parts = parts_of(systems);
   for (const SystemConfig& system : systems) {
@@ -210,19 +209,19 @@ nlohmann::ordered_json to_json(const Comparison& comparison,
   for (const Row& row : comparison.rows) {
     Json published = Json::array(), simulated = Json::array(), estimated = Json::array();
     for (const Cell& cell : row.cells) {
-      published.push_back(number(cell.published));
-      simulated.push_back(number(cell.simulated));
+      published.push_back(or_null(cell.published));
+      simulated.push_back(or_null(cell.simulated));
       estimated.push_back(cell.estimated);
     }
     json["rows"].push_back({{"label", row.label},
                             {"unit", row.unit},
                             {"published", published},
                             {"simulated", simulated},
-                            {"ratio", number(ratio(row))},
+                            {"ratio", or_null(ratio(row))},
                             {"estimated", estimated}});
   }
   json["differences"] = Json::array();
-  for (const auto& [system, input] : comparison.differences) {
+  for (const auto& [system, input] : comparison.differences)
     json["differences"].push_back({{"system", system},
                                    {"key", input.key},
                                    {"published", input.published_text},
@@ -230,7 +229,6 @@ nlohmann::ordered_json to_json(const Comparison& comparison,
                                    {"reason", input.reason},
                                    {"published_source", input.published_source},
                                    {"simulated_source", input.simulated_source}});
-  }
   return json;
 }
 

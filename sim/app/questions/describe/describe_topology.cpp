@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/describe/describe_topology.h"
+#include "sim/app/questions/describe/describe.h"
 
+#include <fmt/core.h>
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -10,7 +10,6 @@
 
 #include "models/topologies/torus.h"
 #include "models/transfers/flow_model.h"
-#include "sim/app/questions/base/named_values.h"
 #include "sim/graph/dot.h"
 #include "sim/graph/topology_boost.h"
 
@@ -31,11 +30,8 @@ struct ChipTotal {
 
 /// "l1_switch" of "system0/node3/plane2/l1_switch4".
 std::string chip_kind(const std::string& name) {
-  std::string kind = name.substr(name.rfind('/') + 1);
-  while (!kind.empty() && std::isdigit(static_cast<unsigned char>(kind.back())) != 0) {
-    kind.pop_back();
-  }
-  return kind;
+  const std::string kind = name.substr(name.rfind('/') + 1);
+  return kind.substr(0, kind.find_last_not_of("0123456789") + 1);
 }
 
 std::map<std::string, ChipTotal> count_chips(const Topology& drawn) {
@@ -72,9 +68,8 @@ BytesPerSecond bisection(const FlowModel& network) {
   network.fabric().add_exchange({ranks.begin(), half}, 1, inside);
   network.fabric().add_exchange({half, ranks.end()}, 1, inside);
   double time = 0;
-  for (std::size_t i = 0; i < bundles.size(); ++i) {
+  for (std::size_t i = 0; i < bundles.size(); ++i)
     time = std::max(time, (all[i] - inside[i]) / bundles[i].capacity.base());
-  }
   const auto first = static_cast<double>(half - ranks.begin());
   const double crossing = first * (static_cast<double>(ranks.size()) - first);
   return BytesPerSecond(time > 0 ? crossing / time : 0);
@@ -129,15 +124,12 @@ SystemConfig with_hosts(SystemConfig system) {
   return system;
 }
 
-std::string whole(double value) { return std::to_string(static_cast<long long>(value)); }
-
 void add_chips(const Topology& drawn, NamedValues& lines) {
   for (const auto& [kind, total] : count_chips(drawn)) {
-    std::string ports = std::to_string(total.most_ports);
-    if (total.least_ports != total.most_ports) {
-      ports.insert(0, std::to_string(total.least_ports) + " to ");
-    }
-    lines.add(kind, std::to_string(total.chips) + ", " + ports + " ports in use each",
+    const std::string ports = total.least_ports == total.most_ports
+                                  ? std::to_string(total.most_ports)
+                                  : fmt::format("{} to {}", total.least_ports, total.most_ports);
+    lines.add(kind, fmt::format("{}, {} ports in use each", total.chips, ports),
               {{"chips", total.chips},
                {"least_ports", total.least_ports},
                {"most_ports", total.most_ports}});
@@ -150,19 +142,18 @@ Answer describe_topology(const SystemConfig& system, int copies) {
   const FlowModel network(with_hosts(system), copies);
   const Topology drawn = network.drawn();
   NamedValues lines;
-  lines.add("ranks", std::to_string(drawn.ranks()), drawn.ranks());
+  lines.add_count("ranks", drawn.ranks());
   add_chips(drawn, lines);
   if (const TorusOptics optics = torus_optics(system.scale_up); optics.switches > 0) {
     lines.add("optical switches",
-              std::to_string(optics.switches) + " a system, " + std::to_string(optics.ports) +
-                  " ports in use each, " + std::to_string(optics.cubes) + " cubes of " +
-                  std::to_string(optics.links_per_cube) + " optical links",
+              fmt::format("{} a system, {} ports in use each, {} cubes of {} optical links",
+                          optics.switches, optics.ports, optics.cubes, optics.links_per_cube),
               {{"switches", optics.switches}, {"ports", optics.ports}, {"cubes", optics.cubes}});
   }
   for (const auto& [kind, total] : count_links(drawn)) {
-    lines.add(std::string(to_string(kind)) + " links",
-              std::to_string(total.links) + ", both ways counted, " +
-                  format_si(total.capacity.base(), "B/s") + " in all",
+    lines.add(fmt::format("{} links", to_string(kind)),
+              fmt::format("{}, both ways counted, {} in all", total.links,
+                          format_si(total.capacity.base(), "B/s")),
               {{"links", total.links}, {"bytes_per_s", total.capacity.base()}});
   }
   if (drawn.ranks() > 1) {
@@ -170,14 +161,14 @@ Answer describe_topology(const SystemConfig& system, int copies) {
     lines.add("bisection", format_si(half.base(), "B/s") + " each way, uniform traffic",
               half.base());
     const Farthest far = farthest(network, drawn);
-    lines.add("longest way", std::to_string(far.hops) + " links, to " + drawn.rank_name(far.rank),
+    lines.add("longest way", fmt::format("{} links, to {}", far.hops, drawn.rank_name(far.rank)),
               far.hops);
-    lines.add("shortest paths there", whole(far.paths), far.paths);
+    lines.add("shortest paths there", std::to_string(static_cast<long long>(far.paths)), far.paths);
   }
-  const std::string outside = copies == 1 ? "" : ", " + system.scale_out.kind + " between";
+  const std::string outside = copies == 1 ? "" : fmt::format(", {} between", system.scale_out.kind);
   Answer answer = lines.answer(Table::Align::kLeft);
-  answer.parts.insert(answer.parts.begin(), std::to_string(copies) + " x " + system.name + ": " +
-                                                system.scale_up.kind + outside + "\n");
+  answer.parts.insert(answer.parts.begin(), fmt::format("{} x {}: {}{}\n", copies, system.name,
+                                                        system.scale_up.kind, outside));
   return answer;
 }
 

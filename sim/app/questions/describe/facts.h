@@ -3,9 +3,9 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
-#include "sim/config/schema.h"
+#include "sim/config/load.h"
+#include "sim/config/output.h"
 
 namespace orrery {
 
@@ -27,6 +27,27 @@ std::optional<SeenFact> fact_at(const void* object, const config::Record& record
 template <class T>
 std::optional<SeenFact> fact_at(const T& object, const std::string& key) {
   return fact_at(&object, T::schema().record(), key);
+}
+
+/// A struct of the library, and its completed configuration.
+template <class T>
+struct Loaded {
+  config::Node node;
+  T object = {};
+};
+/// @param path of its file @param kind folder of the library that it is of
+/// @throws config::ConfigError with everything that is wrong
+template <class T>
+Loaded<T> load_with_node(const std::string& path, const config::Library& library,
+                         const std::string& kind) {
+  config::Diagnostics diagnostics;
+  const config::Node node = config::load_file(path, diagnostics, library, kind);
+  diagnostics.throw_if_errors();
+  const config::Record& record = T::schema().record();
+  Loaded<T> loaded{config::complete(node, record, diagnostics, library)};
+  config::fill(&loaded.object, loaded.node, record, diagnostics);
+  diagnostics.throw_if_errors();
+  return loaded;
 }
 
 }  // namespace orrery

@@ -10,7 +10,6 @@
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/config/leaf.h"
 #include "sim/config/output.h"
-#include "sim/config/override.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -57,7 +56,7 @@ bool is_label(std::string_view path) {
                                                        "system.accelerator.accelerator",
                                                        "system.accelerator.name"};
   constexpr std::string_view kSource = ".source";
-  if (std::find(kLabels.begin(), kLabels.end(), path) != kLabels.end()) return true;
+  if (std::ranges::find(kLabels, path) != kLabels.end()) return true;
   if (path.starts_with("system.remarks.") || path.starts_with("system.installation.") ||
       path.starts_with("system.accelerator.approximations.") ||
       path.starts_with("system.accelerator.known_errors.") ||
@@ -92,11 +91,8 @@ Trials::Trials(const LoadedExperiment& loaded) : loaded_(loaded) {
 /// All that the result says, without what it repeats of its inputs.
 std::string Trials::result_of(const LoadedExperiment& loaded, ReplayStandIn& replay,
                               RunRecord& record) {
-  SimulateOptions options;
-  options.tiles = &tiles_;
-  options.stand_in = &replay;
-  options.configuration = false;
-  record = simulate(loaded, options);
+  record = simulate(loaded,
+                    {.trace = {}, .tiles = &tiles_, .stand_in = &replay, .configuration = false});
   RunRecord result = record;
   result.identity.clear();
   result.name.clear();

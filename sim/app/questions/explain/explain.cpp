@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,9 +11,8 @@
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/pricing/tile_store.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/explain/effects.h"
-#include "sim/config/leaf.h"
 #include "sim/config/output.h"
 
 namespace orrery {
@@ -22,9 +22,8 @@ using nlohmann::ordered_json;
 
 ordered_json explain_configuration(const LoadedExperiment& loaded) {
   ordered_json rows = ordered_json::array();
-  for (const config::Leaf& leaf : loaded.leaves()) {
+  for (const config::Leaf& leaf : loaded.leaves())
     rows.push_back({{"path", leaf.path}, {"value", leaf.text}, {"origin", leaf.origin}});
-  }
   return rows;
 }
 
@@ -46,11 +45,19 @@ ordered_json explain_breakdown(const RunRecord& record, double time) {
   constexpr std::string_view kPrefix = "breakdown.";
   ordered_json rows = ordered_json::array();
   for (const Metric& metric : record.metrics) {
-    if (metric.name.rfind(kPrefix, 0) != 0) continue;
+    if (!metric.name.starts_with(kPrefix)) continue;
     const std::string part =
         metric.name.substr(kPrefix.size(), metric.name.size() - kPrefix.size() - 2);
     rows.push_back({{"part", part}, {"time_s", metric.value}, {"share", metric.value / time}});
   }
+  return rows;
+}
+
+/// Rows with the largest value of a key first.
+ordered_json sorted(std::vector<ordered_json> rows, const char* key) {
+  std::ranges::stable_sort(rows, std::greater<>(), [&](const ordered_json& row) {
+    return std::abs(row.at(key).get<double>());
+  });
   return rows;
 }
 
@@ -59,13 +66,10 @@ ordered_json sums_by(const ordered_json& rows, const char* key, double time) {
   std::map<std::string, double> sums;
   for (const ordered_json& row : rows)
     sums[row.at(key).get<std::string>()] += row.at("total_s").get<double>();
-  std::vector<std::pair<std::string, double>> sorted(sums.begin(), sums.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  ordered_json result = ordered_json::array();
-  for (const auto& [name, total] : sorted)
+  std::vector<ordered_json> result;
+  for (const auto& [name, total] : sums)
     result.push_back({{key, name}, {"time_s", total}, {"share", total / time}});
-  return result;
+  return sorted(std::move(result), "time_s");
 }
 
 /// Shares of the step of what is on its critical path; what the step has after it is the host's.
@@ -81,11 +85,8 @@ void add_path_shares(double time, ordered_json& path) {
 /// The ten longest, all their runs together.
 ordered_json longest_of(const ordered_json& kernels, double time) {
   constexpr std::size_t kLongest = 10;
-  std::vector<ordered_json> rows(kernels.begin(), kernels.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const ordered_json& a, const ordered_json& b) {
-    return a.at("total_s").get<double>() > b.at("total_s").get<double>();
-  });
-  if (rows.size() > kLongest) rows.resize(kLongest);
+  ordered_json rows = sorted({kernels.begin(), kernels.end()}, "total_s");
+  if (rows.size() > kLongest) rows.erase(rows.begin() + kLongest, rows.end());
   for (ordered_json& row : rows) row["share"] = row.at("total_s").get<double>() / time;
   return rows;
 }
@@ -106,14 +107,10 @@ ordered_json modules_of(const ordered_json& kernels, double time) {
     sum.time += row.at("total_s").get<double>();
     sum.bounds[row.at("bound")] += row.at("total_s").get<double>();
   }
-  std::vector<std::pair<std::string, Sum>> sorted(sums.begin(), sums.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
-  ordered_json rows = ordered_json::array();
-  for (const auto& [module, sum] : sorted) {
+  std::vector<ordered_json> rows;
+  for (const auto& [module, sum] : sums) {
     const auto bound =
-        std::max_element(sum.bounds.begin(), sum.bounds.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
+        std::ranges::max_element(sum.bounds, {}, [](const auto& b) { return b.second; });
     rows.push_back({{"module", module},
                     {"flops", sum.flops},
                     {"bytes", sum.bytes},
@@ -121,7 +118,7 @@ ordered_json modules_of(const ordered_json& kernels, double time) {
                     {"time_s", sum.time},
                     {"share", sum.time / time}});
   }
-  return rows;
+  return sorted(std::move(rows), "time_s");
 }
 
 /// What limits the run, of the rows of its kernels and transfers.
@@ -130,10 +127,9 @@ void explain_limits(const RunRecord& record, ordered_json& explanation) {
   if (explanation["time"].is_null()) return;
   const double time = explanation["time"]["value"];
   explanation["breakdown"] = explain_breakdown(record, time);
-  if (const Metric* exposed = record.find("breakdown.exposed_communication_s")) {
+  if (const Metric* exposed = record.find("breakdown.exposed_communication_s"))
     explanation["exposed_communication"] = {{"time_s", exposed->value},
                                             {"share", exposed->value / time}};
-  }
   const ordered_json kernels = explanation.value("kernels", ordered_json::array());
   explanation["bounds"] = sums_by(kernels, "bound", time);
   explanation["classes"] = sums_by(kernels, "class", time);
@@ -155,13 +151,12 @@ ordered_json explain_labels(const RunRecord& record) {
 
 ordered_json explain_links(const RunRecord& record) {
   ordered_json rows = ordered_json::array();
-  for (const LinkUse& use : record.link_classes) {
+  for (const LinkUse& use : record.link_classes)
     rows.push_back({{"name", use.name},
                     {"links", use.links},
                     {"bytes", use.bytes},
                     {"busy_share", use.busy_share},
                     {"peak_share", use.peak_share}});
-  }
   return rows;
 }
 
@@ -176,12 +171,10 @@ bool is_switch(const config::Leaf& leaf) {
 std::optional<double> step_time(const LoadedExperiment& loaded, const std::string& set,
                                 TileStore& tiles) {
   config::Diagnostics diagnostics;
-  SimulateOptions options;
-  options.tiles = &tiles;
-  options.configuration = false;
-  options.beyond_memory = true;
   try {
-    const RunRecord record = simulate(load_experiment(loaded.node, {set}, diagnostics), options);
+    const RunRecord record =
+        simulate(load_experiment(loaded.node, {set}, diagnostics),
+                 {.trace = {}, .tiles = &tiles, .configuration = false, .beyond_memory = true});
     const Metric* time = record.find("step_time_s");
     return time != nullptr ? std::optional(time->value) : std::nullopt;
   } catch (const config::ConfigError&) {
@@ -212,10 +205,7 @@ ordered_json switch_changes(const LoadedExperiment& loaded, double now) {
                       {"change_s", *time - now}});
     }
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const ordered_json& a, const ordered_json& b) {
-    return std::abs(a["change_s"].get<double>()) > std::abs(b["change_s"].get<double>());
-  });
-  return rows;
+  return sorted(std::move(rows), "change_s");
 }
 
 }  // namespace
@@ -230,12 +220,8 @@ nlohmann::ordered_json explain(const LoadedExperiment& loaded) {
       {"labels", explain_labels(record)},   {"links", explain_links(record)}};
   loaded.experiment->explain(trials.replay(), explanation);
   explain_limits(record, explanation);
-  Effects effects;
-  if (loaded.experiment->is_quick()) {
-    effects = trials.effects();
-  } else {
-    effects.not_examined = {"any input"};
-  }
+  Effects effects = {.none = {}, .not_examined = {"any input"}};
+  if (loaded.experiment->is_quick()) effects = trials.effects();
   explanation["no_effect"] = std::move(effects.none);
   explanation["not_examined"] = std::move(effects.not_examined);
   explanation["configuration"] = explain_configuration(loaded);

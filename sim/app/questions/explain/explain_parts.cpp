@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
+#include <fmt/core.h>
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,6 +10,7 @@
 
 #include "sim/app/questions/explain/explain.h"
 #include "sim/results/json_table.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
@@ -18,12 +19,11 @@ using nlohmann::ordered_json;
 
 /// "step time 27.6 ms (p10 to p90: 26.1 ms to 29.0 ms)".
 std::string time_line(const ordered_json& time) {
-  const char* what = time.at("metric") == "time_s" ? "time " : "step time ";
-  std::string line = what + format_si(time.at("value"), "s");
-  if (!time.at("p10").is_null())
-    line += " (p10 to p90: " + format_si(time.at("p10"), "s") + " to " +
-            format_si(time.at("p90"), "s") + ")";
-  return line + "\n";
+  const char* what = time.at("metric") == "time_s" ? "time" : "step time";
+  const std::string value = format_si(time.at("value"), "s");
+  if (time.at("p10").is_null()) return fmt::format("{} {}\n", what, value);
+  return fmt::format("{} {} (p10 to p90: {} to {})\n", what, value, format_si(time.at("p10"), "s"),
+                     format_si(time.at("p90"), "s"));
 }
 
 void add_time(const ordered_json& explanation, Answer& answer) {
@@ -37,15 +37,16 @@ void add_time(const ordered_json& explanation, Answer& answer) {
   }
   answer.add(time_line(time));
   for (const auto& label : explanation.at("labels").items())
-    answer.add(label.key() + ": " + label.value().get<std::string>() + "\n");
+    answer.add(fmt::format("{}: {}\n", label.key(), label.value().get<std::string>()));
 }
 
 /// Casts can cost more than products of few bits win.
 void add_casts(const ordered_json& explanation, Answer& answer) {
   const auto casts = explanation.find("narrow_casts");
   if (casts == explanation.end() || !casts->contains("share")) return;
-  answer.add("casts to the format of products: " + format_si(casts->at("time_s"), "s") + ", " +
-             format_percent(casts->at("share")) + " of the step; a step in bf16 has none\n");
+  answer.add(
+      fmt::format("casts to the format of products: {}, {} of the step; a step in bf16 has none\n",
+                  format_si(casts->at("time_s"), "s"), format_percent(casts->at("share"))));
 }
 
 /// Rows that JSON has under a key, as a table of some columns.
@@ -106,17 +107,17 @@ void add_switches(const ordered_json& explanation, Answer& answer) {
   const auto rows = explanation.find("switches");
   if (rows == explanation.end()) return;
   if (rows->empty())
-    answer.add("\nno switches: training steps have software, steps of inference an `engine`\n");
-  if (rows->empty()) return;
+    return answer.add(
+        "\nno switches: training steps have software, steps of inference an `engine`\n");
   const double now = explanation.at("time").at("value");
   Table table =
       Table::titled("switch of the software | now | other | >step then | >change | >share");
-  std::string same;
+  std::vector<std::string> same;
   for (const ordered_json& row : *rows) {
     const double change = row.at("change_s");
     if (change == 0) {
-      same += (same.empty() ? "" : ", ") + row.at("switch").get<std::string>() + " " +
-              row.at("other").get<std::string>();
+      same.push_back(fmt::format("{} {}", row.at("switch").get<std::string>(),
+                                 row.at("other").get<std::string>()));
       continue;
     }
     table.add_row({row.at("switch"), row.at("value"), row.at("other"),
@@ -126,37 +127,35 @@ void add_switches(const ordered_json& explanation, Answer& answer) {
   }
   answer.add("\n");
   answer.add(std::move(table));
-  if (!same.empty()) answer.add("would change nothing: " + same + "\n");
+  if (!same.empty()) answer.add(fmt::format("would change nothing: {}\n", comma_joined(same)));
 }
 
 void add_sizes(const ordered_json& explanation, Answer& answer) {
   const auto sizes = explanation.find("sizes");
   if (sizes == explanation.end()) return;
   Table table = Table::titled("sizes | >value");
-  for (const auto& item : sizes->items()) {
+  for (const auto& item : sizes->items())
     if (item.value().is_number()) table.add_row({item.key(), format_si(item.value(), "")});
-  }
-  for (const auto& item : sizes->at("memory_per_rank_bytes").items()) {
+  for (const auto& item : sizes->at("memory_per_rank_bytes").items())
     if (item.value().is_number())
       table.add_row({"memory of a rank: " + item.key(), format_si(item.value(), "B")});
-  }
   answer.add_below(std::move(table));
 }
 
 void add_operator(const ordered_json& explanation, Answer& answer) {
   if (!explanation.contains("operator")) return;
-  std::string energy;
+  std::vector<std::string> energies;
   for (const auto& part : explanation.at("energy_j").items())
-    energy +=
-        (energy.empty() ? "\nenergy: " : ", ") + part.key() + " " + format_si(part.value(), "J");
-  answer.add(energy + "\n");
+    energies.push_back(fmt::format("{} {}", part.key(), format_si(part.value(), "J")));
+  answer.add(energies.empty() ? "\n" : fmt::format("\nenergy: {}\n", comma_joined(energies)));
   const ordered_json& saved = explanation.at("fusion_saves");
   if (saved.is_null()) return;
-  std::string fusion = "fusion saves " + format_si(saved["bytes"], "B") +
-                       " of device memory traffic and " + saved["launches"].dump() + " launches";
-  if (saved["masked_flops"] > 0)
-    fusion += ", and skips " + format_si(saved["masked_flops"], "FLOP") + " that masks hide";
-  answer.add(fusion + "\n");
+  answer.add(fmt::format(
+      "fusion saves {} of device memory traffic and {} launches{}\n",
+      format_si(saved["bytes"], "B"), saved["launches"].dump(),
+      saved["masked_flops"] > 0
+          ? fmt::format(", and skips {} that masks hide", format_si(saved["masked_flops"], "FLOP"))
+          : ""));
 }
 
 /// "default" of a default, else where it was written: the experiment, `--set`, the library.
@@ -171,45 +170,31 @@ std::map<std::string, std::string> origins(const ordered_json& explanation) {
 /// defaults.
 void add_effects(const ordered_json& explanation, Answer& answer) {
   const std::map<std::string, std::string> where = origins(explanation);
-  std::string defaults;
-  const bool examined =
-      !explanation.at("no_effect").empty() || explanation.at("not_examined").empty();
-  answer.add(std::string("\ninputs that had no effect:") +
-             (explanation.at("no_effect").empty() && examined ? " none\n" : "\n"));
-  Table table = Table::titled("written | at");
-  bool written = false;
-  for (const std::string path : explanation.at("no_effect")) {
+  const ordered_json& none = explanation.at("no_effect");
+  const ordered_json& not_examined = explanation.at("not_examined");
+  answer.add(fmt::format("\ninputs that had no effect:{}\n",
+                         none.empty() && not_examined.empty() ? " none" : ""));
+  Table written = Table::titled("written | at");
+  std::vector<std::string> defaults;
+  for (const std::string path : none) {
     const std::string& origin = where.at(path);
     if (origin == "default") {
-      defaults += (defaults.empty() ? "" : ", ") + path;
+      defaults.push_back(path);
     } else {
-      table.add_row({path, origin});
-      written = true;
+      written.add_row({path, origin});
     }
   }
-  if (written) answer.add(std::move(table));
-  if (!defaults.empty()) answer.add("left at their defaults: " + defaults + "\n");
-  for (const std::string path : explanation.at("not_examined"))
-    answer.add("not examined, a try takes too long: " + path + "\n");
+  if (!written.empty()) answer.add(std::move(written));
+  if (!defaults.empty())
+    answer.add(fmt::format("left at their defaults: {}\n", comma_joined(defaults)));
+  for (const std::string path : not_examined)
+    answer.add(fmt::format("not examined, a try takes too long: {}\n", path));
 }
 
 /// As engines print it.
 std::string gib(double bytes) {
   constexpr double kGiB = 1024.0 * 1024 * 1024;
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GiB", bytes / kGiB);
-  return text.data();
-}
-
-/// A line of the memory of each group, left out where it is 0 of all.
-void add_term(const ordered_json& groups, const std::string& name, const char* key, Table& table) {
-  std::vector<std::string> cells = {name};
-  bool any = false;
-  for (const ordered_json& group : groups) {
-    cells.push_back(gib(group.at(key)));
-    any = any || group.at(key) > 0;
-  }
-  if (any) table.add_row(std::move(cells));
+  return fmt::format("{:.2f} GiB", bytes / kGiB);
 }
 
 /// Memory of a rank of each group of a fleet: what an engine prints as it starts.
@@ -220,7 +205,14 @@ void add_groups(const ordered_json& explanation, Answer& answer) {
   for (const ordered_json& group : *groups)
     columns.push_back({group.at("group"), Table::Align::kRight});
   Table table(std::move(columns));
-  const auto term = [&](const char* name, const char* key) { add_term(*groups, name, key, table); };
+  // Left out where it is 0 of all.
+  const auto term = [&](const char* name, const char* key) {
+    std::vector<std::string> cells = {name};
+    for (const ordered_json& group : *groups) cells.push_back(gib(group.at(key)));
+    const bool any = std::any_of(groups->begin(), groups->end(),
+                                 [&](const ordered_json& group) { return group.at(key) > 0; });
+    if (any) table.add_row(std::move(cells));
+  };
   term("usable", "usable_bytes");
   term("weights", "weights_bytes");
   const std::string working = groups->front().at("working");

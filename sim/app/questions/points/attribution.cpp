@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -34,10 +35,9 @@ Attribution add_up(std::string what, const AttributedPart& total, const Times& t
     rest.b_ps -= part.b_ps;
     if (part.a_ps != 0 || part.b_ps != 0) attribution.parts.push_back(part);
   }
-  std::stable_sort(attribution.parts.begin(), attribution.parts.end(),
-                   [](const AttributedPart& x, const AttributedPart& y) {
-                     return std::abs(x.difference_ps()) > std::abs(y.difference_ps());
-                   });
+  std::ranges::stable_sort(attribution.parts, std::greater<>(), [](const AttributedPart& part) {
+    return std::abs(part.difference_ps());
+  });
   if (rest.a_ps != 0 || rest.b_ps != 0) attribution.parts.push_back(rest);
   return attribution;
 }

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/points/shown_points.h"
-#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
 
-struct BestQuestion {
-  StoreChoice choice;
-  std::string maximize, minimize, by, picked;
-  Quantile quantile;
+struct BestQuestion : PickingQuestion {
+  std::string maximize, minimize;
   int top = 0;  ///< 0: the default
 
   void take(Options& options) {
@@ -32,11 +27,10 @@ struct BestQuestion {
                       "step_time_s.p90 <= 50 ms\" --csv",
                       "best sweep.db --minimize step_time_s --by system --columns "
                       "parallel.tp,step_time_s,average_power_w"});
-    quantile.take(options);
+    take_at(options);
     options.number("--top", top, "points to show, of each value of --by; default: 10, or 1 of each",
                    1, 1000000);
-    take_by(options, by, "a best point of its own");
-    options.columns(picked);
+    take_by_and_columns(options, "a best point of its own");
   }
 
   Answer answer() const {
@@ -45,48 +39,35 @@ struct BestQuestion {
     if (name.empty())
       throw UsageError("what is best? `best STORE --minimize step_time_s`, or --maximize");
     const StoredPoints stored(choice);
-    const PointColumn column =
-        std::move(compared_numbers(stored, {{name, most}}, quantile).front());
-    ShownPoints shown = best_rows(stored, column, most);
-    for (const std::string_view word : comma_separated(picked)) shown.columns.emplace_back(word);
-    Answer answer = shown_points(stored, shown, {{name, most}}, 0);
+    const ShownPoints shown = best_rows(stored, compared_numbers(stored, {{name, most}}), most);
+    Answer answer = show("orrery.best/1", stored, shown, {{name, most}}, 0);
     answer.add(considered(stored, shown.rows.size(), "best"));
-    nlohmann::ordered_json json = {{"schema", "orrery.best/1"},
-                                   {"store", choice.store},
-                                   {"where", choice.where},
-                                   {"by", by},
-                                   {"at", quantile.at}};
-    json.update(answer.json);
-    answer.json = std::move(json);
     return answer;
   }
 
  private:
   /// The best rows, each group's together and the group with the best point first.
-  ShownPoints best_rows(const StoredPoints& stored, const PointColumn& column, bool most) const {
-    const auto group_of = groups_by(stored, by);
-    std::map<std::string, std::vector<std::size_t>> groups;
-    for (const std::size_t row : stored.rows())
-      if (column.has(row)) groups[group_of(row)].push_back(row);
+  ShownPoints best_rows(const StoredPoints& stored, const std::vector<PointColumn>& compared,
+                        bool most) const {
+    const std::vector<double>& numbers = compared.front().numbers;
     const auto better = [&](std::size_t a, std::size_t b) {
-      const double x = column.numbers[a], y = column.numbers[b];
+      const double x = numbers[a], y = numbers[b];
       if (x != y) return most ? x > y : x < y;
       return a < b;
     };
     const int of_each = top > 0 ? top : by.empty() ? 10 : 1;
     std::vector<std::pair<std::string, std::vector<std::size_t>>> ranked;
-    for (auto& [group, rows] : groups) {
+    for (auto& [group, rows] : groups_of(stored, compared)) {
       const auto count = std::min(rows.size(), static_cast<std::size_t>(of_each));
       std::partial_sort(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(count), rows.end(),
                         better);
       rows.resize(count);
       ranked.emplace_back(group, std::move(rows));
     }
-    std::sort(ranked.begin(), ranked.end(), [&](const auto& a, const auto& b) {
+    std::ranges::sort(ranked, [&](const auto& a, const auto& b) {
       return better(a.second.front(), b.second.front());
     });
     ShownPoints shown;
-    shown.by = by;
     for (const auto& [group, rows] : ranked) {
       shown.rows.insert(shown.rows.end(), rows.begin(), rows.end());
       shown.groups.insert(shown.groups.end(), rows.size(), group);

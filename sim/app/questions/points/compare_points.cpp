@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <fmt/core.h>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/points/attribution.h"
 #include "sim/app/questions/points/export_points.h"
 #include "sim/app/questions/points/shown_points.h"
@@ -17,11 +17,6 @@ namespace orrery {
 namespace {
 
 using nlohmann::ordered_json;
-
-ordered_json interval_json(const Metric& metric) {
-  if (!metric.interval) return nullptr;
-  return {metric.interval->first, metric.interval->second};
-}
 
 /// Whether the intervals of both have nothing in common; none where one has no interval.
 std::optional<bool> beyond_intervals(const Metric& a, const Metric& b) {
@@ -61,11 +56,12 @@ struct CompareQuestion {
                           {"experiment", record->experiment},
                           {"status", to_string(record->status)},
                           {"reason", record->reason}};
-      answer.add(std::string(key[0] == 'a' ? "A  " : "B  ") + short_identity(record->identity) +
-                 "  " + record->name +
-                 (record->status == RunStatus::kOk ? "\n"
-                                                   : std::string("  ") + to_string(record->status) +
-                                                         ": " + record->reason + "\n"));
+      answer.add(
+          fmt::format("{}  {}  {}{}\n", key[0] == 'a' ? "A" : "B", short_identity(record->identity),
+                      record->name,
+                      record->status == RunStatus::kOk
+                          ? ""
+                          : fmt::format("  {}: {}", to_string(record->status), record->reason)));
     }
     add_configuration(first, second, answer);
     add_metrics(first, second, answer);
@@ -97,9 +93,9 @@ struct CompareQuestion {
                       {"a", metric.value},
                       {"b", other->value},
                       {"difference", other->value - metric.value},
-                      {"interval_a", interval_json(metric)},
-                      {"interval_b", interval_json(*other)},
-                      {"beyond_intervals", beyond ? ordered_json(*beyond) : ordered_json()}});
+                      {"interval_a", or_null(metric.interval)},
+                      {"interval_b", or_null(other->interval)},
+                      {"beyond_intervals", or_null(beyond)}});
       if (metric.value == other->value || metric.name.starts_with("breakdown.")) continue;
       table.add_row({metric.name, value_text(metric.value, metric.unit),
                      value_text(other->value, other->unit), change(metric.value, other->value),

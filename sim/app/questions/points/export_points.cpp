@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "sim/app/experiments/core/exit_codes.h"
@@ -39,34 +38,22 @@ class Texts {
 void for_each_point(
     const StoredPoints& stored,
     const std::function<void(const RunRecord& record, const PointTable::Group& group)>& visit) {
-  Statement select =
-      stored.store().database()->prepare("SELECT point, identity FROM points ORDER BY identity");
-  const PointTable& table = stored.table();
-  std::vector<std::pair<std::string, std::size_t>> chosen;
-  const auto& rows = stored.rows();
-  while (select.step()) {
-    const std::int64_t point = select.integer(0);
-    const auto row = std::lower_bound(rows.begin(), rows.end(), point,
-                                      [&](std::size_t candidate, std::int64_t wanted) {
-                                        return table.point(candidate) < wanted;
-                                      });
-    if (row != rows.end() && table.point(*row) == point) chosen.emplace_back(select.text(1), *row);
-  }
-  for (const auto& [identity, row] : chosen) {
-    const auto record = stored.store().find(identity);
-    if (record) visit(*record, table.group(row));
-  }
+  const PointColumn identities = stored.column("identity");
+  std::vector<std::size_t> rows = stored.rows();
+  std::ranges::sort(
+      rows, [&](std::size_t a, std::size_t b) { return identities.word(a) < identities.word(b); });
+  for (const std::size_t row : rows)
+    if (const auto record = stored.store().find(identities.word(row)))
+      visit(*record, stored.table().group(row));
 }
 
 std::vector<std::string> told_axes(const PointTable& table) {
   std::vector<std::string> axes = table.axes();
-  axes.erase(std::remove_if(axes.begin(), axes.end(),
-                            [](const std::string& path) { return is_label(path); }),
-             axes.end());
+  std::erase_if(axes, is_label);
   // Of machine and model the name is enough, and is wanted where there is one alone, too.
   const std::vector<std::string> paths = table.paths();
   for (const char* name : {"system.system", "model.model"})
-    if (std::find(paths.begin(), paths.end(), name) != paths.end()) axes.emplace_back(name);
+    if (std::ranges::find(paths, name) != paths.end()) axes.emplace_back(name);
   return axes;
 }
 
@@ -98,8 +85,7 @@ void export_rows(const StoreChoice& choice,
       cells.push_back(interval ? print_number(metric->interval->second) : "");
     }
     for (const std::string& name : labels) {
-      const auto label = std::find_if(record.labels.begin(), record.labels.end(),
-                                      [&](const Label& other) { return other.name == name; });
+      const auto label = std::ranges::find(record.labels, name, &Label::name);
       cells.push_back(label != record.labels.end() ? label->value : "");
     }
     write(cells);

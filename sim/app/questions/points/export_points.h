@@ -22,4 +22,13 @@ void export_lines(const StoreChoice& choice,
 /// @throws UsageError where there is none, or more than one
 RunRecord find_point(const ResultStore& store, const std::string& word);
 
+/// The text of an experiment file that `orrery run` repeats a result from: every value of its
+/// configuration that is no default, with units; files that it names by where they are.
+/// @throws UsageError for a result without configuration, or of a kind that there is no longer
+std::string reproduction(const RunRecord& record);
+
+/// What is in the way of the same result: another engine, a file that changed; empty: nothing.
+/// @param file that reproduction() was written to
+std::string obstacle_to(const RunRecord& record, const std::string& file);
+
 }  // namespace orrery

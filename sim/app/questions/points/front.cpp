@@ -12,8 +12,7 @@ namespace {
 using Columns = std::vector<std::vector<double>>;
 
 bool same(const Columns& columns, std::size_t a, std::size_t b) {
-  return std::all_of(columns.begin(), columns.end(),
-                     [&](const auto& column) { return column[a] == column[b]; });
+  return std::ranges::all_of(columns, [&](const auto& column) { return column[a] == column[b]; });
 }
 
 /// The point with the least sum of objectives, each over its range: one that is good in all.
@@ -24,7 +23,7 @@ std::size_t good_in_all(const Columns& columns) {
     const double range = *high > *low ? *high - *low : 1;
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += (column[i] - *low) / range;
   }
-  return static_cast<std::size_t>(std::min_element(sums.begin(), sums.end()) - sums.begin());
+  return static_cast<std::size_t>(std::ranges::min_element(sums) - sums.begin());
 }
 
 /// Points that one that is good in all does not beat in all: most need not be sorted.
@@ -32,8 +31,8 @@ std::vector<std::size_t> candidates(const Columns& columns) {
   std::vector<std::size_t> left;
   const std::size_t good = good_in_all(columns);
   for (std::size_t i = 0; i < columns.front().size(); ++i) {
-    const bool beaten = std::all_of(columns.begin(), columns.end(),
-                                    [&](const auto& column) { return column[good] < column[i]; });
+    const bool beaten =
+        std::ranges::all_of(columns, [&](const auto& column) { return column[good] < column[i]; });
     if (!beaten) left.push_back(i);
   }
   return left;
@@ -42,7 +41,7 @@ std::vector<std::size_t> candidates(const Columns& columns) {
 /// Points by their first objective, then the second and so on: only earlier ones can dominate.
 std::vector<std::size_t> in_order(const Columns& columns) {
   std::vector<std::size_t> order = candidates(columns);
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
     for (const auto& column : columns)
       if (column[a] != column[b]) return column[a] < column[b];
     return a < b;
@@ -76,8 +75,8 @@ class Front {
   bool dominates(std::size_t point) const {
     if (columns_.size() <= 3) return stairs_.dominate(value(1, point), value(2, point));
     return std::any_of(members_.rbegin(), members_.rend(), [&](std::size_t member) {
-      return std::all_of(columns_.begin(), columns_.end(),
-                         [&](const auto& column) { return column[member] <= column[point]; });
+      return std::ranges::all_of(
+          columns_, [&](const auto& column) { return column[member] <= column[point]; });
     });
   }
   void add(std::size_t point) {
@@ -101,7 +100,7 @@ double volume_of(const Columns& columns, const std::vector<double>& reference,
                  std::vector<std::size_t> points, std::size_t dimensions) {
   if (points.empty()) return 0;
   const auto& last = columns[dimensions - 1];
-  std::sort(points.begin(), points.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::sort(points, [&](std::size_t a, std::size_t b) {
     return last[a] != last[b] ? last[a] < last[b] : a < b;
   });
   if (dimensions == 1) return reference[0] - last[points.front()];
@@ -147,7 +146,7 @@ std::vector<std::size_t> pareto_front(const std::vector<std::vector<double>>& ob
       found.push_back(order[i]);
     }
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   return found;
 }
 

@@ -17,7 +17,7 @@ Ids paired(const Ids& first, const Ids& second) {
   std::vector<std::pair<std::uint64_t, std::uint32_t>> keys(first.size());
   for (std::uint32_t i = 0; i < keys.size(); ++i)
     keys[i] = {std::uint64_t{first[i]} << 32U | second[i], i};
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   Ids ids(first.size());
   std::uint32_t next = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -74,7 +74,7 @@ class GroupedEffect {
 MainEffect effect_of(const Ids& group, const Ids& input, const std::vector<double>& metric) {
   Ids order(group.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(order, [&](std::uint32_t a, std::uint32_t b) {
     return group[a] != group[b] ? group[a] < group[b] : a < b;
   });
   GroupedEffect effect;

@@ -1,27 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/core.h>
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <utility>
 
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/questions/base/question.h"
+#include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/points/front.h"
 #include "sim/app/questions/points/shown_points.h"
-#include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
 
-/// Rows of the points that have all objectives, by group.
-using Groups = std::map<std::string, std::vector<std::size_t>>;
-
-struct ParetoQuestion {
-  StoreChoice choice;
+struct ParetoQuestion : PickingQuestion {
   std::vector<std::string> maximize, minimize;
-  std::string by, picked;
-  Quantile quantile;
 
   void take(Options& options) {
     choice.take(options);
@@ -36,58 +26,36 @@ struct ParetoQuestion {
     options.examples(
         {"pareto sweep.db --maximize tokens_per_s_per_user --maximize tokens_per_s_per_accelerator",
          "pareto sweep.db --minimize step_time_s --minimize energy_j --where \"peak_memory_bytes "
-         "<= "
-         "80 GB\" --by system.system"});
-    quantile.take(options);
-    take_by(options, by, "a front of its own");
-    options.columns(picked);
+         "<= 80 GB\" --by system.system"});
+    take_at(options);
+    take_by_and_columns(options, "a front of its own");
   }
 
   Answer answer() const {
-    const std::vector<Objective> objectives = objectives_of(maximize, minimize);
+    std::vector<Objective> objectives;
+    for (const std::string& name : maximize) objectives.push_back({name, true});
+    for (const std::string& name : minimize) objectives.push_back({name, false});
     if (objectives.empty())
       throw UsageError(
           "a front needs an objective, or several: `pareto STORE --maximize tokens_per_s_per_user "
           "--maximize tokens_per_s_per_accelerator`");
     const StoredPoints stored(choice);
-    const std::vector<PointColumn> compared = compared_numbers(stored, objectives, quantile);
-    std::size_t without = 0;
-    const Groups groups = groups_of(stored, compared, without);
+    const std::vector<PointColumn> compared = compared_numbers(stored, objectives);
+    std::size_t without = stored.rows().size();
     ShownPoints shown;
-    shown.by = by;
-    for (const std::string_view name : comma_separated(picked)) shown.columns.emplace_back(name);
-    for (const auto& [group, rows] : groups) add_front(rows, compared, objectives, group, shown);
+    for (const auto& [group, rows] : groups_of(stored, compared)) {
+      without -= rows.size();
+      add_front(rows, compared, objectives, group, shown);
+    }
     constexpr std::size_t kMostRows = 60;
-    Answer answer = shown_points(stored, shown, objectives, kMostRows);
-    answer.add(considered(stored, shown.rows.size(), "on the front") + lacking(without) +
+    Answer answer = show("orrery.pareto/1", stored, shown, objectives, kMostRows);
+    answer.add(considered(stored, shown.rows.size(), "on the front") +
+               (without > 0 ? fmt::format("{} points do not have all objectives\n", without) : "") +
                (objectives.size() > 1 ? "draw it: " + command(objectives) + "\n" : ""));
-    nlohmann::ordered_json json = {{"schema", "orrery.pareto/1"},
-                                   {"store", choice.store},
-                                   {"where", choice.where},
-                                   {"by", by},
-                                   {"at", quantile.at}};
-    json.update(answer.json);
-    answer.json = std::move(json);
     return answer;
   }
 
  private:
-  Groups groups_of(const StoredPoints& stored, const std::vector<PointColumn>& columns,
-                   std::size_t& without) const {
-    Groups groups;
-    const auto group_of = groups_by(stored, by);
-    for (const std::size_t row : stored.rows()) {
-      const bool has = std::all_of(columns.begin(), columns.end(),
-                                   [row](const PointColumn& column) { return column.has(row); });
-      if (!has) {
-        ++without;
-      } else {
-        groups[group_of(row)].push_back(row);
-      }
-    }
-    return groups;
-  }
-
   static void add_front(const std::vector<std::size_t>& rows,
                         const std::vector<PointColumn>& columns,
                         const std::vector<Objective>& objectives, const std::string& group,
@@ -100,23 +68,19 @@ struct ParetoQuestion {
                                                    : columns[i].numbers[row]);
     }
     std::vector<std::size_t> front = pareto_front(values);
-    std::stable_sort(front.begin(), front.end(),
-                     [&](std::size_t a, std::size_t b) { return values[0][a] < values[0][b]; });
+    std::ranges::stable_sort(
+        front, [&](std::size_t a, std::size_t b) { return values[0][a] < values[0][b]; });
     for (const std::size_t place : front) {
       shown.rows.push_back(rows[place]);
       shown.groups.push_back(group);
     }
   }
 
-  std::string lacking(std::size_t without) const {
-    return without == 0 ? "" : std::to_string(without) + " points do not have all objectives\n";
-  }
-
   std::string command(const std::vector<Objective>& objectives) const {
     std::string text = "scripts/plot_pareto.py " + choice.store;
     for (const Objective& objective : objectives)
       text += (objective.maximize ? " --maximize " : " --minimize ") + objective.name;
-    if (!choice.where.empty()) text += " --where \"" + choice.where + "\"";
+    if (!choice.where.empty()) text += fmt::format(" --where \"{}\"", choice.where);
     return by.empty() ? text : text + " --by " + by;
   }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/questions/points/reproduction.h"
+#include "sim/app/questions/points/export_points.h"
 
+#include <fmt/core.h>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "sim/config/load.h"
 #include "sim/config/type.h"
 #include "sim/results/version.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -30,6 +32,13 @@ bool is_plain_key(const std::string& key) {
   return !key.empty() && key.find_first_not_of(kPlain) == std::string::npos && key[0] != '-';
 }
 
+/// The type of a value that need not be there, or has a source.
+const Type* bare(const Type* type) {
+  while (type != nullptr && (type->kind == TypeKind::kOptional || type->kind == TypeKind::kFact))
+    type = type->element;
+  return type;
+}
+
 /// Writes a canonical configuration as YAML that reads back as the same one: maps over lines, what
 /// is in lists in braces.
 class Writer {
@@ -44,9 +53,10 @@ class Writer {
     for (const auto& [key, value] : json.items()) {
       const config::Field* field = record.find(key);
       if (named_.count(key) > 0) {
-        text_ += key_text(key) + ": " + value.at(key).get<std::string>() + "\n";
-      } else if (was_written(value, key))
+        text_ += fmt::format("{}: {}\n", key_text(key), value.at(key).get<std::string>());
+      } else if (was_written(value, key)) {
         write(key, value, field != nullptr ? field->type : nullptr, key, 0);
+      }
     }
     return std::move(text_);
   }
@@ -56,8 +66,7 @@ class Writer {
 
   /// What the entries of a map are; none where the value is no map with entries.
   static Fields fields_of(const Json& json, const Type* type) {
-    while (type != nullptr && (type->kind == TypeKind::kOptional || type->kind == TypeKind::kFact))
-      type = type->element;
+    type = bare(type);
     if (!json.is_object() || json.empty()) return nullptr;
     if (type == nullptr || type->kind == TypeKind::kNode)
       return [](const std::string&) { return nullptr; };
@@ -82,7 +91,7 @@ class Writer {
     if (json.is_null()) return false;
     if (json.is_array()) {
       for (std::size_t i = 0; i < json.size(); ++i)
-        if (was_written(json[i], path + "." + std::to_string(i))) return true;
+        if (was_written(json[i], below(path, std::to_string(i)))) return true;
       return false;
     }
     if (json.is_object()) {
@@ -95,7 +104,7 @@ class Writer {
   }
 
   static std::string below(const std::string& path, const std::string& key) {
-    return std::string(path).append(".").append(key);
+    return fmt::format("{}.{}", path, key);
   }
 
   static std::string key_text(const std::string& key) {
@@ -117,26 +126,23 @@ class Writer {
   }
 
   std::string inline_text(const Json& json, const Type* type, const std::string& path) const {
-    while (type != nullptr && (type->kind == TypeKind::kOptional || type->kind == TypeKind::kFact))
-      type = type->element;
+    type = bare(type);
     if (json.is_array()) {
       const Type* element =
           type != nullptr && type->kind == TypeKind::kList ? type->element : nullptr;
-      std::string text;
+      std::vector<std::string> texts;
       for (std::size_t i = 0; i < json.size(); ++i)
-        text +=
-            (i == 0 ? "" : ", ") + inline_text(json[i], element, path + "." + std::to_string(i));
-      return "[" + text + "]";
+        texts.push_back(inline_text(json[i], element, below(path, std::to_string(i))));
+      return fmt::format("[{}]", comma_joined(texts));
     }
     if (json.is_object()) {
       const Fields fields = fields_of(json, type);
-      std::string text;
-      for (const auto& [name, value] : json.items()) {
-        if (!was_written(value, below(path, name))) continue;
-        text.append(text.empty() ? "" : ", ").append(key_text(name)).append(": ");
-        text += inline_text(value, fields(name), below(path, name));
-      }
-      return "{" + text + "}";
+      std::vector<std::string> texts;
+      for (const auto& [name, value] : json.items())
+        if (was_written(value, below(path, name)))
+          texts.push_back(fmt::format("{}: {}", key_text(name),
+                                      inline_text(value, fields(name), below(path, name))));
+      return fmt::format("{{{}}}", comma_joined(texts));
     }
     return scalar(json, type, path);
   }
@@ -219,16 +225,18 @@ std::string reproduction(const RunRecord& record) {
     throw UsageError("there are no experiments of kind '" + record.experiment + "' any more");
   const Record& keys = kind->second.record();
   const std::set<std::string> named = keys_of_library(record, configuration, keys);
-  return "# Repeats point " + record.identity + "\n" +
-         Writer(record, named).whole(configuration, keys);
+  return fmt::format("# Repeats point {}\n{}", record.identity,
+                     Writer(record, named).whole(configuration, keys));
 }
 
 std::string obstacle_to(const RunRecord& record, const std::string& file) {
   const LoadedExperiment loaded = load_experiment(file, {});
   if (loaded.identity == record.identity) return {};
-  return "the point that " + file +
-         " gives is another one than the stored: its result is of another engine than this (" +
-         std::string(kEngineVersion) + "), or a file that it rests on has changed";
+  return fmt::format(
+      "the point that {} gives is another one than the stored: its result is of another engine "
+      "than "
+      "this ({}), or a file that it rests on has changed",
+      file, kEngineVersion);
 }
 
 }  // namespace orrery

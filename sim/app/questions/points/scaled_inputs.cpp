@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/points/sensitivity.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -15,7 +16,6 @@
 #include "sim/app/questions/explain/effects.h"
 #include "sim/app/questions/points/shown_points.h"
 #include "sim/app/sweeps/workers/local_workers.h"
-#include "sim/config/leaf.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"
 
@@ -76,11 +76,9 @@ std::vector<Scaled> inputs_of(const LoadedExperiment& loaded, double share) {
 }
 
 RunRecord simulated(const LoadedExperiment& loaded, TileStore& tiles) {
-  SimulateOptions options;
-  options.tiles = &tiles;
-  options.configuration = false;
-  options.beyond_memory = true;  // that a step does not fit is not what was asked
-  return simulate(loaded, options);
+  // That a step does not fit is not what was asked.
+  return simulate(loaded,
+                  {.trace = {}, .tiles = &tiles, .configuration = false, .beyond_memory = true});
 }
 
 /// The metric with another value as text that reads back as the same number.
@@ -124,12 +122,12 @@ std::string changed_share(const std::optional<double>& metric, double now) {
 std::string tried_cell(const Scaled& input, std::size_t up, double now) {
   const bool whole = input.leaf.type->kind == config::TypeKind::kInteger;
   const std::string text = changed_share(input.metrics[up], now);
-  return whole && input.metrics[up] ? text + " at " + input.texts[up] : text;
+  return whole && input.metrics[up] ? fmt::format("{} at {}", text, input.texts[up]) : text;
 }
 
 Table table_of(const std::vector<Scaled>& inputs, double share, double now) {
   const std::string by = format_percent(share, 0);
-  Table table = Table::titled("input | >value | >-" + by + " | >+" + by);
+  Table table = Table::titled(fmt::format("input | >value | >-{0} | >+{0}", by));
   for (const Scaled& input : inputs) {
     if (input.largest(now) == 0) continue;
     table.add_row(
@@ -146,9 +144,9 @@ std::string others(const std::vector<Scaled>& inputs, double now) {
     const bool none = !input.metrics[0] && !input.metrics[1];
     ++(none ? refused : without);
   }
-  std::string text = std::to_string(without) + " numbers have no effect";
+  std::string text = fmt::format("{} numbers have no effect", without);
   if (refused > 0)
-    text += ", " + std::to_string(refused) + " cannot be changed alone (--json has the reasons)";
+    text += fmt::format(", {} cannot be changed alone (--json has the reasons)", refused);
   return text + "\n";
 }
 
@@ -161,7 +159,7 @@ ordered_json json_of(const Scaled& input, double now) {
     const auto& metric = input.metrics[up];
     json[up == 1 ? "more" : "less"] = {
         {"value", input.inputs[up]},
-        {"metric", metric ? ordered_json(*metric) : ordered_json()},
+        {"metric", or_null(metric)},
         {"change", metric ? ordered_json(*metric - now) : ordered_json()},
         // Percent of the metric for a percent of the input.
         {"elasticity", metric && now != 0 ? ordered_json((*metric - now) / now / input.step(up))
@@ -181,31 +179,26 @@ Answer scaled_inputs(const LoadedExperiment& loaded, const std::string& metric,
   if (!now) {
     std::vector<std::string> names;
     for (const Metric& known : record.metrics) names.push_back(known.name);
-    const std::string meant = nearest_name(metric, names);
-    throw UsageError("this experiment has no metric '" + metric + "'" +
-                     (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+    throw UsageError(fmt::format("this experiment has no metric '{}'{}", metric,
+                                 did_you_mean(nearest_name(metric, names))));
   }
   std::vector<Scaled> inputs = inputs_of(loaded, options.share);
   run_all(loaded, metric, options.jobs, tiles, inputs);
-  std::stable_sort(inputs.begin(), inputs.end(), [&](const Scaled& a, const Scaled& b) {
-    return a.largest(*now) > b.largest(*now);
-  });
+  std::ranges::stable_sort(
+      inputs, [&](const Scaled& a, const Scaled& b) { return a.largest(*now) > b.largest(*now); });
   Answer answer;
   const Table table = table_of(inputs, options.share, *now);
   if (!table.empty()) answer.add(table);
-  answer.add(metric + " is " + value_text(*now, record.find(metric)->unit) + "; " +
-             std::to_string(inputs.size()) + " numbers, one at a time, all others as they are\n" +
-             others(inputs, *now));
+  answer.add(fmt::format("{} is {}; {} numbers, one at a time, all others as they are\n{}", metric,
+                         value_text(*now, record.find(metric)->unit), inputs.size(),
+                         others(inputs, *now)));
   ordered_json list = ordered_json::array();
   answer.csv = {{"input", "value", "unit", "less", "metric_less", "more", "metric_more"}};
   for (const Scaled& input : inputs) {
     list.push_back(json_of(input, *now));
-    const auto exact = [](const std::optional<double>& value) {
-      return value ? print_number(*value) : std::string();
-    };
     answer.csv.push_back({input.leaf.path, print_number(*input.leaf.value), input.leaf.unit,
-                          print_number(input.inputs[0]), exact(input.metrics[0]),
-                          print_number(input.inputs[1]), exact(input.metrics[1])});
+                          print_number(input.inputs[0]), number_text(input.metrics[0]),
+                          print_number(input.inputs[1]), number_text(input.metrics[1])});
   }
   answer.json = {{"schema", "orrery.sensitivity/1"},
                  {"metric", metric},

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "sim/app/experiments/core/experiment.h"
-#include "sim/app/questions/points/stored_points.h"
 #include "sim/results/answer.h"
 
 namespace orrery {
@@ -21,10 +20,5 @@ struct ScalingOptions {
 /// @throws UsageError for no such metric; as simulate()
 Answer scaled_inputs(const LoadedExperiment& loaded, const std::string& metric,
                      const ScalingOptions& options);
-
-/// What each input that points of a store differ in does to a metric, all others being equal; the
-/// largest first.
-/// @throws UsageError for no such metric
-Answer swept_inputs(const StoreChoice& choice, const std::string& metric);
 
 }  // namespace orrery

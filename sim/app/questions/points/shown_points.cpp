@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/points/shown_points.h"
 
+#include <fmt/core.h>
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "sim/units/comma_separated.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -40,26 +41,23 @@ Shown shown_of(const RunRecord& record, const std::string& name) {
 }
 
 bool has_intervals(const std::vector<RunRecord>& records, const std::string& name) {
-  return std::any_of(records.begin(), records.end(), [&](const RunRecord& record) {
+  return std::ranges::any_of(records, [&](const RunRecord& record) {
     return shown_of(record, name).interval.has_value();
   });
 }
 
 std::string interval_text(const Shown& shown) {
-  return shown.interval ? value_text(shown.interval->first, shown.unit) + " to " +
-                              value_text(shown.interval->second, shown.unit)
-                        : "-";
+  if (!shown.interval) return "-";
+  return fmt::format("{} to {}", value_text(shown.interval->first, shown.unit),
+                     value_text(shown.interval->second, shown.unit));
 }
 
-bool differ_in_trust(const std::vector<RunRecord>& records) {
-  return std::any_of(records.begin(), records.end(), [&](const RunRecord& record) {
-    return rests_on(record) != rests_on(records.front());
+/// Whether a text of points is not the same of all.
+template <class Text>
+bool differ(const std::vector<RunRecord>& records, Text text_of_record) {
+  return std::ranges::any_of(records, [&](const RunRecord& record) {
+    return std::invoke(text_of_record, record) != std::invoke(text_of_record, records.front());
   });
-}
-
-bool differ_in_name(const std::vector<RunRecord>& records) {
-  return std::any_of(records.begin(), records.end(),
-                     [&](const RunRecord& record) { return record.name != records.front().name; });
 }
 
 ordered_json json_of(const RunRecord& record, const PointAxes& axes, std::size_t place,
@@ -69,10 +67,8 @@ ordered_json json_of(const RunRecord& record, const PointAxes& axes, std::size_t
   for (std::size_t i = 0; i < axes.paths.size(); ++i) of_axes[axes.paths[i]] = axes.texts[i][place];
   for (const Objective& objective : objectives) {
     const Shown shown = shown_of(record, objective.name);
-    metrics[objective.name] = shown.value ? ordered_json(*shown.value) : ordered_json();
-    intervals[objective.name] = shown.interval
-                                    ? ordered_json({shown.interval->first, shown.interval->second})
-                                    : ordered_json();
+    metrics[objective.name] = or_null(shown.value);
+    intervals[objective.name] = or_null(shown.interval);
   }
   return {{"identity", record.identity},      {"name", record.name},
           {"experiment", record.experiment},  {"rests_on", rests_on(record)},
@@ -95,19 +91,17 @@ struct ShownColumn {
 };
 using ShownColumns = std::vector<ShownColumn>;
 
-std::string number_text(const std::optional<double>& value) {
-  return value ? print_number(*value) : "";
-}
-
 /// The points that a table shows, and its columns.
 struct Picked {
   const ShownPoints& shown;
+  const std::string& by;
+  std::vector<std::string> names;  ///< names of --columns
   std::vector<RunRecord> records;
   PointAxes axes;
   std::vector<PointColumn> columns;  ///< columns of --columns, for axes and objectives
   std::vector<Objective> objectives;
 
-  bool asked() const { return !shown.columns.empty(); }
+  bool asked() const { return !names.empty(); }
 
   void add_p10_to_p90(const std::string& name, ShownColumns& all) const {
     if (!has_intervals(records, name)) return;
@@ -127,16 +121,16 @@ struct Picked {
   void add_asked(ShownColumns& all) const {
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const bool number = columns[i].kind == PointColumn::Kind::kNumber;
-      all.push_back({{shown.columns[i], number ? Table::Align::kRight : Table::Align::kLeft},
+      all.push_back({{names[i], number ? Table::Align::kRight : Table::Align::kLeft},
                      [=, this](std::size_t p) { return text_of(columns[i], shown.rows[p]); }});
-      add_p10_to_p90(shown.columns[i], all);
+      add_p10_to_p90(names[i], all);
     }
   }
 
   /// Columns that tell points apart, and the objectives.
   void add_usual(ShownColumns& all) const {
     constexpr auto kRight = Table::Align::kRight;
-    if (shown.by != "name" && differ_in_name(records))
+    if (by != "name" && differ(records, &RunRecord::name))
       all.push_back({{"name"}, [this](std::size_t p) { return records[p].name; }});
     for (std::size_t i = 0; i < std::min(axes.paths.size(), kMostAxes); ++i)
       all.push_back({{column_title(axes.paths[i], axes.paths), kRight},
@@ -149,16 +143,15 @@ struct Picked {
                      }});
       add_p10_to_p90(objective.name, all);
     }
-    if (differ_in_trust(records))
+    if (differ(records, rests_on))
       all.push_back({{"rests on"}, [this](std::size_t p) { return rests_on(records[p]); }});
   }
 
   ShownColumns for_people() const {
     ShownColumns all = {
         {{"point"}, [this](std::size_t p) { return short_identity(records[p].identity); }}};
-    if (!shown.by.empty())
-      all.push_back({{column_title(shown.by, {shown.by})},
-                     [this](std::size_t p) { return shown.groups[p]; }});
+    if (!by.empty())
+      all.push_back({{column_title(by, {by})}, [this](std::size_t p) { return shown.groups[p]; }});
     asked() ? add_asked(all) : add_usual(all);
     return all;
   }
@@ -168,7 +161,7 @@ struct Picked {
                         {{"name"}, [this](std::size_t p) { return records[p].name; }},
                         {{"experiment"}, [this](std::size_t p) { return records[p].experiment; }}};
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      all.push_back({{shown.columns[i]}, [=, this](std::size_t p) -> std::string {
+      all.push_back({{names[i]}, [=, this](std::size_t p) -> std::string {
                        const PointColumn& column = columns[i];
                        const std::size_t row = shown.rows[p];
                        if (!column.has(row)) return "";
@@ -176,7 +169,7 @@ struct Picked {
                                   ? print_number(column.numbers[row])
                                   : text_of(column, row);
                      }});
-      if (has_intervals(records, shown.columns[i])) add_both_ends(shown.columns[i], all);
+      if (has_intervals(records, names[i])) add_both_ends(names[i], all);
     }
     if (asked()) return all;
     for (std::size_t i = 0; i < axes.paths.size(); ++i)
@@ -202,9 +195,8 @@ std::vector<std::string> cells_of(const ShownColumns& columns, std::size_t place
 
 std::string column_title(const std::string& path, const std::vector<std::string>& paths) {
   const auto last = [](const std::string& p) { return p.substr(p.rfind('.') + 1); };
-  const auto alike = std::count_if(paths.begin(), paths.end(), [&](const std::string& other) {
-    return last(other) == last(path);
-  });
+  const auto alike = std::ranges::count_if(
+      paths, [&](const std::string& other) { return last(other) == last(path); });
   return alike > 1 ? path : last(path);
 }
 
@@ -215,69 +207,68 @@ std::string text_of(const PointColumn& column, std::size_t row) {
   return value_text(column.numbers[row], column.unit);
 }
 
-std::vector<Objective> objectives_of(const std::vector<std::string>& maximize,
-                                     const std::vector<std::string>& minimize) {
-  std::vector<Objective> objectives;
-  objectives.reserve(maximize.size() + minimize.size());
-  for (const std::string& name : maximize) objectives.push_back({name, true});
-  for (const std::string& name : minimize) objectives.push_back({name, false});
-  return objectives;
-}
-
-void take_by(Options& options, std::string& by, const std::string& what) {
-  options.option("--by", by, "path, metric or name of which each value has " + what);
-}
-
-std::function<std::string(std::size_t row)> groups_by(const StoredPoints& stored,
-                                                      const std::string& by) {
-  if (by.empty()) return [](std::size_t) { return std::string(); };
-  return [column = stored.column(by)](std::size_t row) { return text_of(column, row); };
-}
-
-void Quantile::take(Options& options) {
+void PickingQuestion::take_at(Options& options) {
   options.choice("--at", at,
                  "p50 (default): points are compared by what is predicted; p90: by what holds in "
                  "nine of ten cases, the unfavourable end of p10 to p90",
                  {"p50", "p90"});
 }
 
-std::vector<PointColumn> compared_numbers(const StoredPoints& stored,
-                                          const std::vector<Objective>& objectives,
-                                          const Quantile& at) {
+void PickingQuestion::take_by_and_columns(Options& options, const std::string& what) {
+  options.option("--by", by, "path, metric or name of which each value has " + what);
+  options.columns(columns);
+}
+
+std::vector<PointColumn> PickingQuestion::compared_numbers(
+    const StoredPoints& stored, const std::vector<Objective>& objectives) const {
   std::vector<std::string> names, ends;
   for (const Objective& objective : objectives) {
     names.push_back(objective.name);
     ends.push_back(objective.name + (objective.maximize ? ".p10" : ".p90"));
   }
-  std::vector<PointColumn> columns = stored.numbers(names);
-  if (!at.p90()) return columns;
+  std::vector<PointColumn> numbers = stored.numbers(names);
+  if (at != "p90") return numbers;
   const auto found = stored.table().columns(ends);
-  for (std::size_t i = 0; i < columns.size(); ++i)
+  for (std::size_t i = 0; i < numbers.size(); ++i)
     for (const std::size_t row : stored.rows())
-      if (found[i] && found[i]->has(row)) columns[i].numbers[row] = found[i]->numbers[row];
-  return columns;
+      if (found[i] && found[i]->has(row)) numbers[i].numbers[row] = found[i]->numbers[row];
+  return numbers;
+}
+
+std::map<std::string, std::vector<std::size_t>> PickingQuestion::groups_of(
+    const StoredPoints& stored, const std::vector<PointColumn>& compared) const {
+  std::optional<PointColumn> group;
+  if (!by.empty()) group = stored.column(by);
+  std::map<std::string, std::vector<std::size_t>> groups;
+  for (const std::size_t row : stored.rows())
+    if (std::ranges::all_of(compared, [row](const PointColumn& column) { return column.has(row); }))
+      groups[group ? text_of(*group, row) : ""].push_back(row);
+  return groups;
+}
+
+std::string number_text(const std::optional<double>& value) {
+  return value ? print_number(*value) : "";
 }
 
 std::string value_text(double value, const std::string& unit) {
   if (!unit.empty() && unit != "1") return format_si(value, unit);
   // Counts and shares have no unit that a prefix would help.
   if (value == std::nearbyint(value)) return print_number(value);
-  std::array<char, 32> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value,
-                                 std::chars_format::general, 4);
-  return {digits.data(), end.ptr};
+  return fmt::format("{:.4g}", value);
 }
 
 std::string considered(const StoredPoints& stored, std::size_t shown, const std::string& what) {
-  return std::to_string(shown) + " " + what + " of " + std::to_string(stored.rows().size()) +
-         " points\n" + stored.left_out();
+  return fmt::format("{} {} of {} points\n{}", shown, what, stored.rows().size(),
+                     stored.left_out());
 }
 
-Answer shown_points(const StoredPoints& stored, const ShownPoints& shown,
-                    const std::vector<Objective>& objectives, std::size_t most) {
-  Picked picked{shown, {}, {}, {}, objectives};
+Answer PickingQuestion::show(const std::string& schema, const StoredPoints& stored,
+                             const ShownPoints& shown, const std::vector<Objective>& objectives,
+                             std::size_t most) const {
+  Picked picked{shown, by, {}, {}, {}, {}, objectives};
+  for (const std::string_view name : comma_separated(columns)) picked.names.emplace_back(name);
   for (const std::size_t row : shown.rows) picked.records.push_back(stored.record(row));
-  for (const std::string& name : shown.columns) picked.columns.push_back(stored.column(name));
+  for (const std::string& name : picked.names) picked.columns.push_back(stored.column(name));
   const std::vector<RunRecord>& records = picked.records;
   picked.axes = axes_of(records);
   const ShownColumns for_people = picked.for_people(), for_csv = picked.for_csv();
@@ -292,19 +283,23 @@ Answer shown_points(const StoredPoints& stored, const ShownPoints& shown,
     if (most == 0 || i < most) table.add_row(cells_of(for_people, i));
     answer.csv.push_back(cells_of(for_csv, i));
     points.push_back(json_of(records[i], picked.axes, i, objectives));
-    if (!shown.by.empty()) points.back()["by"] = shown.groups[i];
-    for (std::size_t c = 0; c < shown.columns.size(); ++c)
-      points.back()["columns"][shown.columns[c]] = exact(picked.columns[c], shown.rows[i]);
+    if (!by.empty()) points.back()["by"] = shown.groups[i];
+    for (std::size_t c = 0; c < picked.names.size(); ++c)
+      points.back()["columns"][picked.names[c]] = exact(picked.columns[c], shown.rows[i]);
   }
   if (!table.empty()) answer.add(std::move(table));
   if (most > 0 && records.size() > most)
-    answer.add("... and " + std::to_string(records.size() - most) +
-               " more: --csv and --json have all\n");
+    answer.add(fmt::format("... and {} more: --csv and --json have all\n", records.size() - most));
   ordered_json of_objectives = ordered_json::array();
   for (const Objective& objective : objectives)
     of_objectives.push_back(
         {{"name", objective.name}, {"better", objective.maximize ? "most" : "least"}});
-  answer.json = {{"objectives", std::move(of_objectives)},
+  answer.json = {{"schema", schema},
+                 {"store", choice.store},
+                 {"where", choice.where},
+                 {"by", by},
+                 {"at", at},
+                 {"objectives", std::move(of_objectives)},
                  {"considered", stored.rows().size()},
                  {"axes", picked.axes.paths},
                  {"points", std::move(points)}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/questions/points/stored_points.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "sim/config/expression.h"
 #include "sim/results/metric_table.h"
 #include "sim/results/version.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "sim/units/unit_table.h"
 
@@ -56,10 +58,6 @@ ExpressionValue value_of(const PointColumn& column, double factor, std::size_t r
   return column.numbers[row] * factor;
 }
 
-std::string count_of(std::size_t count, const std::string& what) {
-  return std::to_string(count) + " " + what;
-}
-
 }  // namespace
 
 void StoreChoice::take(Options& options) {
@@ -80,9 +78,10 @@ StoredPoints::StoredPoints(const StoreChoice& choice, Scope scope)
 
 void StoredPoints::check_columns(bool all) {
   if (!all && table_.unchecked().size() > kMostVerified) {
-    left_out_ += std::to_string(table_.unchecked().size()) +
-                 " points have no checked columns yet: their checksums were not looked at but of "
-                 "what is shown; --verify checks all\n";
+    left_out_ += fmt::format(
+        "{} points have no checked columns yet: their checksums were not looked at but of what is "
+        "shown; --verify checks all\n",
+        table_.unchecked().size());
     return;
   }
   for (const std::size_t row : all ? rows_ : std::vector<std::size_t>{}) record(row);
@@ -91,7 +90,7 @@ void StoredPoints::check_columns(bool all) {
 
 void StoredPoints::select_groups(const std::vector<std::string>& mentioned, Scope scope) {
   const auto mentions = [&](const char* name) {
-    return std::find(mentioned.begin(), mentioned.end(), name) != mentioned.end();
+    return std::ranges::find(mentioned, name) != mentioned.end();
   };
   const auto& groups = table_.groups();
   std::map<std::string, std::string> newest;  // engine by kind, of results
@@ -117,9 +116,11 @@ void StoredPoints::select_groups(const std::vector<std::string>& mentioned, Scop
     if (!status) out[group.status + " points"] += table_.counts()[i];
     if (status && !engine) out["results of engine " + group.engine_version] += table_.counts()[i];
   }
-  for (const auto& [what, count] : out)
-    left_out_ += (left_out_.empty() ? "" : ", ") + count_of(count, what);
-  if (!left_out_.empty()) left_out_ += " are not looked at\n";
+  if (out.empty()) return;
+  left_out_ =
+      comma_joined(
+          out, [](const auto& group) { return fmt::format("{} {}", group.second, group.first); }) +
+      " are not looked at\n";
 }
 
 void StoredPoints::select_rows(const StoreChoice& choice, Scope scope) {
@@ -170,9 +171,8 @@ void StoredPoints::refuse(const std::string& name) const {
     if (dot != std::string::npos && path.substr(0, dot).ends_with(path.substr(dot + 1)))
       known.push_back(path.substr(0, dot));
   }
-  const std::string meant = nearest_name(name, known);
-  throw UsageError("no result of this store has '" + name + "'" +
-                   (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+  throw UsageError(fmt::format("no result of this store has '{}'{}", name,
+                               did_you_mean(nearest_name(name, known))));
 }
 
 std::vector<PointColumn> StoredPoints::numbers(const std::vector<std::string>& names) const {
@@ -257,8 +257,8 @@ PointAxes axes_of(const std::vector<RunRecord>& records) {
         if (varied.parameter.path == path) text = varied.parameter.text;
       texts.push_back(std::move(text));
     }
-    const bool same = std::all_of(texts.begin(), texts.end(),
-                                  [&](const std::string& text) { return text == texts.front(); });
+    const bool same =
+        std::ranges::all_of(texts, [&](const std::string& text) { return text == texts.front(); });
     if (!same) columns.emplace(path, std::move(texts));
   }
   PointAxes axes;

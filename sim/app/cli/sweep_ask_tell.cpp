@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <string>
 
-#include "sim/app/cli/verb.h"
+#include "sim/app/cli/sweep_running.h"
 #include "sim/app/experiments/files/file_kind.h"
-#include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/app/sweeps/search/proposal.h"
+#include "sim/app/sweeps/search/told_points.h"
 
 namespace orrery {
 namespace {
@@ -28,7 +29,7 @@ struct SweepAskArguments {
     expect_kind(file, "sweep");
     const std::vector<Sweep> levels = sweeps_by_fidelity(load_sweep(file));
     const Sweep& sweep = levels.back();
-    ResultStore store = ResultStore::open(db.empty() ? sweep.config.name + ".db" : db);
+    ResultStore store = ResultStore::open(store_of(sweep, db));
     const std::size_t most = count > 0 ? static_cast<std::size_t>(count) : ~std::size_t{0};
     const Proposals proposals = propose(levels, sweep.config.search, store, most);
     for (const auto& point : proposals.points) std::cout << point.dump() << "\n";
@@ -41,6 +42,40 @@ struct SweepAskArguments {
 const RegisterVerb<SweepAskArguments> registered_sweep_ask(
     "sweep ask", "print the points that a search wants evaluated next, a line of JSON each");
 
-}  // namespace
+struct SweepTellArguments {
+  SweepRunning running;
+  bool json = false;
 
+  void take(Options& options) {
+    running.take(options);
+    options.json(json);
+    options.examples(
+        {"sweep tell configs/sweeps/search_decode.yaml --db decode.db <<< '{\"parameters\": "
+         "{\"batch.micro\": 40}}'",
+         "sweep ask SWEEP.yaml --db s.db | sweep tell SWEEP.yaml --db s.db"});
+  }
+
+  ExitCode run() const {
+    const Sweep sweep = running.load();
+    ResultStore store = running.open_store(sweep);
+    const SweepOptions options = running.options();
+    ToldPoints points(sweep, store, "standard input");
+    bool failed = false;
+    for (std::string line; std::getline(std::cin, line);) {
+      if (line.find_first_not_of(" \t\r") == std::string::npos) line = "[]";
+      for (const nlohmann::ordered_json& answer : points.take(line, options)) {
+        failed = failed || answer["status"] == "failed";
+        std::cout << answer.dump() << "\n";
+      }
+      std::cout.flush();  // whoever asks waits for it
+    }
+    return failed ? ExitCode::kPartial : ExitCode::kOk;
+  }
+};
+
+const RegisterVerb<SweepTellArguments> registered_sweep_tell(
+    "sweep tell",
+    "simulate the points whose parameters stand in lines of JSON, or save what others found");
+
+}  // namespace
 }  // namespace orrery
