@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "models/transfers/flow_model.h"
-#include "sim/app/pricing/network_pricing.h"
+#include "sim/app/pricing/machine.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/machine/system_config.h"

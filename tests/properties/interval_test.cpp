@@ -6,9 +6,9 @@
 #include <cmath>
 #include <string>
 
-#include "sim/app/experiments/core/components.h"
 #include "sim/app/experiments/core/experiment.h"
 #include "sim/app/experiments/core/intervals.h"
+#include "sim/app/experiments/core/play.h"
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/steps/model_experiment.h"
 #include "sim/app/experiments/steps/model_step.h"

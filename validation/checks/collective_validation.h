@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/pricing/network_pricing.h"
+#include "sim/app/pricing/machine.h"
 #include "validation/calibration/collective_predictor.h"
 #include "validation/calibration/errors.h"
 

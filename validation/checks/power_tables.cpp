@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "sim/app/pricing/kernel_pricing.h"
-#include "sim/app/pricing/operator_power.h"
+#include "sim/app/pricing/power_balance.h"
 #include "sim/config/load.h"
 #include "validation/calibration/operator_kernels.h"
 

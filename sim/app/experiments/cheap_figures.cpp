@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/cheap_figures.h"
 
+#include <fmt/core.h>
+
 namespace orrery {
 namespace {
 
@@ -18,63 +20,37 @@ Bytes peak_memory(const ModelExperiment& e, const StepModel& model) {
 }
 
 std::vector<CheapFigure> machine_figures() {
-  return {{"available_ranks",
-           "ranks of all nodes",
-           false,
-           {},
-           false,
-           [](const Experiment& e, const StepModel&) {
-             const MachineExperiment& m = of_machine(e);
-             return static_cast<double>(m.system.ranks()) * m.nodes;
-           }},
-          {"available_accelerators",
-           "accelerators of all nodes",
-           false,
-           {},
-           false,
-           [](const Experiment& e, const StepModel&) {
-             const MachineExperiment& m = of_machine(e);
-             return static_cast<double>(m.system.accelerators.value) * m.nodes;
-           }}};
+  using E = Experiment;
+  using S = StepModel;
+  const auto ranks = [](const E& e, const S&) {
+    return static_cast<double>(of_machine(e).system.ranks()) * of_machine(e).nodes;
+  };
+  const auto accelerators = [](const E& e, const S&) {
+    return static_cast<double>(of_machine(e).system.accelerators.value) * of_machine(e).nodes;
+  };
+  return {{"available_ranks", "ranks of all nodes", false, {}, false, ranks},
+          {"available_accelerators", "accelerators of all nodes", false, {}, false, accelerators}};
 }
 
 std::vector<CheapFigure> model_figures() {
+  using E = Experiment;
+  using S = StepModel;
+  const auto ranks = [](const E& e, const S&) { return static_cast<double>(of_model(e).ranks()); };
+  const auto accelerators = [](const E& e, const S&) { return of_model(e).accelerators(); };
+  const auto is_moe = [](const E& e, const S& m) { return m.of(of_model(e)).has_moe() ? 1.0 : 0; };
+  const auto needs = [](const E& e, const S& m) { return peak_memory(of_model(e), m).base(); };
+  const auto usable = [](const E& e, const S&) { return of_model(e).usable_memory().base(); };
+  const auto fits = [](const E& e, const S& m) {
+    return peak_memory(of_model(e), m) <= of_model(e).usable_memory() ? 1.0 : 0.0;
+  };
+  const Dimension bytes = Bytes::dimension;
   return {
-      {"ranks",
-       "ranks of the plan",
-       false,
-       {},
-       false,
-       [](const Experiment& e, const StepModel&) {
-         return static_cast<double>(of_model(e).ranks());
-       }},
-      {"accelerators",
-       "accelerators that the plan uses",
-       false,
-       {},
-       false,
-       [](const Experiment& e, const StepModel&) { return of_model(e).accelerators(); }},
-      {"model.is_moe",
-       "whether the model has experts",
-       true,
-       {},
-       false,
-       [](const Experiment& e, const StepModel& m) {
-         return m.of(of_model(e)).has_moe() ? 1.0 : 0.0;
-       }},
-      {"memory.bytes", "memory that a rank of the fullest stage needs", false, Bytes::dimension,
-       true,
-       [](const Experiment& e, const StepModel& m) { return peak_memory(of_model(e), m).base(); }},
-      {"memory.usable", "memory that a rank may use", false, Bytes::dimension, true,
-       [](const Experiment& e, const StepModel&) { return of_model(e).usable_memory().base(); }},
-      {"memory.fits",
-       "whether every rank fits in its memory",
-       true,
-       {},
-       true,
-       [](const Experiment& e, const StepModel& m) {
-         return peak_memory(of_model(e), m) <= of_model(e).usable_memory() ? 1.0 : 0.0;
-       }}};
+      {"ranks", "ranks of the plan", false, {}, false, ranks},
+      {"accelerators", "accelerators that the plan uses", false, {}, false, accelerators},
+      {"model.is_moe", "whether the model has experts", true, {}, false, is_moe},
+      {"memory.bytes", "memory that a rank of the fullest stage needs", false, bytes, true, needs},
+      {"memory.usable", "memory that a rank may use", false, bytes, true, usable},
+      {"memory.fits", "whether every rank fits in its memory", true, {}, true, fits}};
 }
 
 }  // namespace
@@ -102,8 +78,8 @@ std::string figure_help(const std::string& name) {
 std::string missing_figure(const Experiment& experiment, const std::string& name) {
   const std::string help = figure_help(name);
   if (help.empty()) return {};
-  return "an experiment of kind " + experiment.kind + " cannot tell " + name + " (" + help +
-         ") without being simulated";
+  return fmt::format("an experiment of kind {} cannot tell {} ({}) without being simulated",
+                     experiment.kind, name, help);
 }
 
 bool can_be(const Experiment& experiment, const config::Node& node, const StepModel& model) {

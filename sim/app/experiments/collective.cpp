@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/collective.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -13,13 +14,10 @@
 #include "sim/app/experiments/files/known_names.h"
 #include "sim/app/experiments/keys/algorithm_names.h"
 #include "sim/app/experiments/keys/common_metrics.h"
-#include "sim/app/experiments/part_keys.h"
 #include "sim/app/pricing/engine_network.h"
-#include "sim/config/leaf.h"
-#include "sim/config/place.h"
 #include "sim/machine/collective_start.h"
 #include "sim/trace/timeline.h"
-#include "sim/units/spelling.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 
@@ -55,21 +53,14 @@ double bus_factor(TransferKind kind, double ranks) {
   switch (kind) {
     case TransferKind::kAllReduce:
       return 2 * (ranks - 1) / ranks;
-    case TransferKind::kAllGather:
-    case TransferKind::kReduceScatter:
-    case TransferKind::kAllToAll:
-    case TransferKind::kDispatch:
-    case TransferKind::kCombine:
-    case TransferKind::kGather:
-    case TransferKind::kScatter:
-      return (ranks - 1) / ranks;
     case TransferKind::kBroadcast:
     case TransferKind::kReduce:
     case TransferKind::kBarrier:
     case TransferKind::kSendReceive:
       return 1;
+    default:
+      return (ranks - 1) / ranks;
   }
-  return 1;
 }
 
 Program one_transfer(Transfer transfer) {
@@ -78,7 +69,7 @@ Program one_transfer(Transfer transfer) {
   std::vector<int> ranks;
   for (const std::vector<int>& group : transfer.groups)
     ranks.insert(ranks.end(), group.begin(), group.end());
-  program.ranks = *std::max_element(ranks.begin(), ranks.end()) + 1;
+  program.ranks = *std::ranges::max_element(ranks) + 1;
   OperatorGraph graph;
   graph.add({to_string(transfer.kind), OperatorKind::kCollective, Category::kCommunication, 0, 0});
   program.transfers.push_back(std::move(transfer));
@@ -104,15 +95,14 @@ void add_provenance(const CollectiveExperiment& e, const Transfer& transfer, Run
 
 /// What else could be asked for where the algorithm asked for does not do.
 [[noreturn]] void refuse_algorithm(const std::string& algorithm, const Collective& collective) {
-  std::string known;
-  for (const auto& [name, item] : AlgorithmRegistry::items()) {
-    if (item.entry->serves(collective)) known += (known.empty() ? "" : ", ") + name;
-  }
+  std::vector<std::string> known;
+  for (const auto& [name, item] : AlgorithmRegistry::items())
+    if (item.entry->serves(collective)) known.push_back(name);
   throw config::KeyError("collective.algorithm",
-                         algorithm + " does not serve " + to_string(collective.kind) + " among " +
-                             std::to_string(collective.size()) + " ranks " +
-                             (collective.spans_systems() ? "of several systems" : "of one system") +
-                             "; these do: " + known);
+                         fmt::format("{} does not serve {} among {} ranks of {}; these do: {}",
+                                     algorithm, to_string(collective.kind), collective.size(),
+                                     collective.spans_systems() ? "several systems" : "one system",
+                                     comma_joined(known)));
 }
 
 /// What the heaviest port of an all_to_all with parts of different sizes carries.
@@ -140,7 +130,6 @@ void add_figures(const Collective& group, const PortRates& ports, double time, R
       parts ? heaviest_port(group).base() / time : rate * bus_factor(group.kind, group.size()));
   add_metric(record, kShareOfLimit, time > 0 ? least_time(group, ports).base() / time : 0);
 }
-
 /// Figures of copies to or from host boards: what each rank gets, and all links allow.
 void add_copy_figures(const Transfer& transfer, Seconds limit, double time, RunRecord& record) {
   add_metric(record, kTime, time);
@@ -155,9 +144,10 @@ bool fits_hosts(const Transfer& transfer, const SystemConfig& system, RunRecord&
   const auto ranks = std::min(transfer.groups.size(), static_cast<std::size_t>(system.ranks()));
   const Bytes copied = transfer.bytes * static_cast<double>(ranks);
   if (copied <= system.host.memory.value) return true;
-  record.status = RunStatus::kInfeasible;
-  record.reason = "does not fit: the copies of a system have " + format_si(copied.base(), "B") +
-                  ", the memory of its hosts " + format_si(system.host.memory.value.base(), "B");
+  set_infeasible(
+      record,
+      fmt::format("does not fit: the copies of a system have {}, the memory of its hosts {}",
+                  format_si(copied.base(), "B"), format_si(system.host.memory.value.base(), "B")));
   return false;
 }
 
@@ -166,19 +156,11 @@ void check_choice(const CollectiveConfig& collective, const PricedTransfer& pric
   if (collective.algorithm != "auto" && priced.algorithm != collective.algorithm)
     refuse_algorithm(collective.algorithm, group);
   if (collective.protocol != "auto" && priced.protocol != collective.protocol) {
-    throw config::KeyError("collective.protocol", collective.protocol + " carries no " +
-                                                      to_string(collective.kind) + " by " +
-                                                      priced.algorithm + " on " + system + "; " +
-                                                      priced.protocol + " does");
+    throw config::KeyError(
+        "collective.protocol",
+        fmt::format("{} carries no {} by {} on {}; {} does", collective.protocol,
+                    to_string(collective.kind), priced.algorithm, system, priced.protocol));
   }
-}
-
-/// Points at what was written of a key, or at what holds it.
-void complain(config::Diagnostics& diagnostics, const config::Node& node, const char* key,
-              std::string message, config::Advice advice = {}) {
-  const config::Place place = config::place_of(node, {key});
-  diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
-                    std::move(advice.notes));
 }
 
 }  // namespace
@@ -205,30 +187,28 @@ void CollectiveExperiment::check_names(const config::Node& node,
 }
 
 void CollectiveExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
-  if (!collective)
-    return complain(diagnostics, node, "experiment", "this experiment needs the key 'collective'");
+  if (!collective) return miss_key(diagnostics, node, "collective");
   const CollectiveConfig& c = *collective;
   const int available = system.ranks() * nodes;
   if (c.ranks > available) {
-    complain(diagnostics, node, "collective.ranks",
-             "the machine has " + std::to_string(available) + " ranks",
-             {std::to_string(available), {}});
+    complain(diagnostics, node, {"collective.ranks"},
+             fmt::format("the machine has {} ranks", available), {std::to_string(available), {}});
   }
   check_parts(c, system, available, node, diagnostics);
   if (engine && c.kind != TransferKind::kAllReduce) {
-    complain(diagnostics, node, "engine",
+    complain(diagnostics, node, {"engine"},
              "engines have kernels of their own for all_reduce alone; the library carries a " +
                  std::string(to_string(c.kind)),
              {{}, {"leave out 'engine'"}});
   }
   if (engine && (c.algorithm != "auto" || c.protocol != "auto")) {
-    complain(diagnostics, node, "engine",
+    complain(diagnostics, node, {"engine"},
              "an engine chooses algorithm and protocol by itself: give either them or the engine",
              {{}, {"leave out collective.algorithm and collective.protocol"}});
   }
   const bool barrier = c.kind == TransferKind::kBarrier;
-  if (!c.exchanges_tokens() && !has_matrix(c) && (c.bytes.base() == 0) != barrier) {
-    complain(diagnostics, node, barrier ? "collective.bytes" : "collective",
+  if (!c.exchanges_tokens() && !c.has_matrix() && (c.bytes.base() == 0) != barrier) {
+    complain(diagnostics, node, {barrier ? "collective.bytes" : "collective"},
              barrier ? "a barrier has no bytes" : "collective.bytes must be given");
   }
 }
@@ -282,7 +262,7 @@ void write_timeline(const Transfer& transfer, const PricedTransfer& priced,
   std::vector<std::size_t> links;
   for (std::size_t link = 0; link < replay.link_bytes.size(); ++link)
     if (replay.link_bytes[link] > 0) links.push_back(link);
-  std::stable_sort(links.begin(), links.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(links, [&](std::size_t a, std::size_t b) {
     return replay.link_busy_s[a] > replay.link_busy_s[b];
   });
   links.resize(std::min(links.size(), kMostLinks));
@@ -357,20 +337,15 @@ void CollectiveExperiment::run(const SimulateOptions& options, RunRecord& record
 }
 
 TableView CollectiveExperiment::table() const {
-  constexpr Table::Align kRight = Table::Align::kRight;
-  using R = RunRecord;
-  return {{{{"collective"},
-            [this](const R&) { return std::string(to_string(collective->kind)); },
-            true},
-           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
-           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
-           {{"algorithm"}, [](const R& r) { return label_cell(r, "algorithm"); }},
-           {{"protocol"}, [](const R& r) { return label_cell(r, "protocol"); }},
-           {{"of bytes", kRight},
-            [](const R& r) { return metric_cell(r, "algorithm_bytes_per_s", "B/s"); }},
-           {{"bus", kRight}, [](const R& r) { return metric_cell(r, "bus_bytes_per_s", "B/s"); }},
-           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
-           {{"bottleneck"}, [](const R& r) { return label_cell(r, "bottleneck"); }}},
+  return {{{{"collective"}, [this](const RunRecord&) { return to_string(collective->kind); }, true},
+           time_column("time", "time_s"),
+           interval_column("time_s"),
+           label_column("algorithm", "algorithm"),
+           label_column("protocol", "protocol"),
+           metric_column("of bytes", "algorithm_bytes_per_s", "B/s"),
+           metric_column("bus", "bus_bytes_per_s", "B/s"),
+           percent_column("of limit", "share_of_limit"),
+           label_column("bottleneck", "bottleneck")},
           "time_s, algorithm, bus_bytes_per_s",
           "collective.algorithm=ring",
           {}};

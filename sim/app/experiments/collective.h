@@ -13,7 +13,6 @@
 
 namespace orrery {
 
-/// One collective on part of a machine.
 struct CollectiveExperiment final : MachineExperiment, LinkKeys {
   CollectiveExperiment() { kind = "collective"; }
 

@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "sim/config/declared.h"
+#include "sim/config/diagnostics.h"
 #include "sim/config/file_path.h"
 #include "sim/graph/kernel.h"
 #include "sim/graph/transfer.h"
+#include "sim/machine/system_config.h"
 
 namespace orrery {
 
-/// One collective operation as a user writes it.
 struct CollectiveConfig {
   TransferKind kind = TransferKind::kAllReduce;
   Bytes bytes;             ///< bytes as nccl-tests counts them: see Transfer
@@ -42,10 +43,17 @@ struct CollectiveConfig {
   bool exchanges_tokens() const {
     return kind == TransferKind::kDispatch || kind == TransferKind::kCombine;
   }
-  /// The transfer among these ranks.
   Transfer transfer(std::vector<int> group) const;
 
-  bool byte_sums() const { return precision == Precision::kInt8; }
+  bool has_matrix() const { return !matrix.empty() || !matrix_file.empty(); }
 };
+
+/// Reports what keys of parts and ends do not fit: the kind, the machine, each other.
+void check_parts(const CollectiveConfig& collective, const SystemConfig& system, int ranks,
+                 const config::Node& node, config::Diagnostics& diagnostics);
+
+/// The transfer of a checked collective on a machine of that many ranks, groups and parts included.
+/// @throws config::ConfigError for a file with a matrix that cannot be read.
+Transfer collective_transfer(const CollectiveConfig& collective, int ranks);
 
 }  // namespace orrery

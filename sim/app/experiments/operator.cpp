@@ -7,11 +7,11 @@
 
 #include "sim/app/experiments/core/intervals.h"
 #include "sim/app/experiments/core/simulate.h"
+#include "sim/app/experiments/files/known_names.h"
 #include "sim/app/experiments/keys/common_metrics.h"
 #include "sim/app/experiments/steps/explanation.h"
-#include "sim/app/pricing/operator_power.h"
+#include "sim/app/pricing/power_balance.h"
 #include "sim/app/pricing/pricing.h"
-#include "sim/config/place.h"
 #include "sim/machine/draws.h"
 #include "sim/machine/limits.h"
 #include "sim/trace/timeline.h"
@@ -37,12 +37,7 @@ const config::Schema<OperatorExperiment>& OperatorExperiment::schema() {
       machine_schema<E>("operator", "kernels on one accelerator")
           .optional("operator", &E::op, "one of `orrery describe operators`")
           .optional("precision", &E::precision, "number format of weights and matrix operands")
-          .optional(
-              "fidelity", &E::fidelity,
-              "detail of the kernel model: closed form, tile (thread blocks as discrete events: "
-              "products, "
-              "experts, attention and latent attention; others in closed form), or auto, whichever "
-              "predicts a kernel better")
+          .optional("fidelity", &E::fidelity, kFidelityHelp)
           .optional("measured", &E::measured,
                     "operator tables (CSV) of this accelerator: kernels that they have take the "
                     "measured time")
@@ -95,25 +90,19 @@ Bound bound_of(const PricedOperator& priced) {
   std::map<Bound, double> time;
   for (std::size_t i = 0; i < priced.kernels.size(); ++i)
     time[priced.cost(i).bound] += priced.seconds(i);
-  return std::max_element(time.begin(), time.end(),
-                          [](const auto& a, const auto& b) { return a.second < b.second; })
-      ->first;
+  return std::ranges::max_element(time, {}, [](const auto& of) { return of.second; })->first;
 }
 
 /// The fidelity of the longest kernel.
 Fidelity fidelity_of(const PricedOperator& priced) {
-  const auto longest = std::max_element(
-      priced.power.costs.begin(), priced.power.costs.end(),
-      [](const KernelCost& a, const KernelCost& b) { return a.duration < b.duration; });
-  return longest->fidelity;
+  return std::ranges::max_element(priced.power.costs, {}, &KernelCost::duration)->fidelity;
 }
 
 /// A row for each name of a kernel, in issue order.
 void add_kernel_rows(const PricedOperator& priced, RunRecord& record) {
   for (std::size_t i = 0; i < priced.kernels.size(); ++i) {
     const Kernel& kernel = priced.kernels[i];
-    auto row = std::find_if(record.classes.begin(), record.classes.end(),
-                            [&](const ClassBreakdown& c) { return c.name == kernel.name; });
+    auto row = std::ranges::find(record.classes, kernel.name, &ClassBreakdown::name);
     if (row == record.classes.end()) {
       record.classes.push_back({kernel.name});
       row = record.classes.end() - 1;
@@ -154,15 +143,10 @@ nlohmann::ordered_json explain_fusion(const OperatorExperiment& e) {
           {"masked_flops", flops(apart) - flops(fused)}};
 }
 
-/// What the user wrote below `operator`: "gemm".
-std::string operator_cell(const OperatorExperiment& e) { return e.op ? e.op->name : "-"; }
-
 }  // namespace
 
 void OperatorExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
-  if (op) return;
-  const config::Place place = config::place_of(node, {"experiment"});
-  diagnostics.error(place.where, place.length, "this experiment needs the key 'operator'");
+  if (!op) miss_key(diagnostics, node, "operator");
 }
 
 std::vector<InputFile> OperatorExperiment::input_files() const {
@@ -263,21 +247,16 @@ void OperatorExperiment::explain(const KnownReplay&, nlohmann::ordered_json& exp
 }
 
 TableView OperatorExperiment::table() const {
-  constexpr Table::Align kRight = Table::Align::kRight;
-  using R = RunRecord;
-  return {{{{"operator"}, [this](const R&) { return operator_cell(*this); }, true},
-           {{"precision"},
-            [this](const R&) { return std::string(to_string(precision)); },
-            true,
-            {"precision"}},
-           {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
-           {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "time_s"); }},
-           {{"work", kRight}, [](const R& r) { return metric_cell(r, "flops_per_s", "FLOP/s"); }},
-           {{"traffic", kRight}, [](const R& r) { return metric_cell(r, "bytes_per_s", "B/s"); }},
-           {{"bound"}, [](const R& r) { return label_cell(r, "bound"); }},
-           {{"of limit", kRight}, [](const R& r) { return percent_cell(r, "share_of_limit"); }},
-           {{"clock", kRight}, [](const R& r) { return metric_cell(r, "clock_hz", "Hz"); }},
-           {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }}},
+  return {{{{"operator"}, [this](const RunRecord&) { return op ? op->name : "-"; }, true},
+           precision_column(to_string(precision)),
+           time_column("time", "time_s"),
+           interval_column("time_s"),
+           metric_column("work", "flops_per_s", "FLOP/s"),
+           metric_column("traffic", "bytes_per_s", "B/s"),
+           label_column("bound", "bound"),
+           percent_column("of limit", "share_of_limit"),
+           metric_column("clock", "clock_hz", "Hz"),
+           metric_column("power", "average_power_w", "W")},
           "time_s, bound, flops_per_s",
           "system.accelerator.memory.bandwidth=4 TB/s",
           {}};

@@ -17,7 +17,6 @@ struct OperatorContention {
   static const config::Schema<OperatorContention>& schema();
 };
 
-/// Kernels on one accelerator.
 struct OperatorExperiment final : MachineExperiment {
   OperatorExperiment() { kind = "operator"; }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/part_keys.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <numeric>
 #include <optional>
 #include <sstream>
 
+#include "sim/app/experiments/collective_config.h"
 #include "sim/config/input_files.h"
 #include "sim/machine/transfer_names.h"
 #include "sim/units/spelling.h"
@@ -14,13 +15,11 @@
 namespace orrery {
 namespace {
 
-using config::between;
-using namespace literals;
 using Matrix = std::vector<std::vector<Bytes>>;
 
 constexpr const char* kAllRanks = "all";
 /// More ranks than that have too many pairs to list.
-constexpr std::size_t kMostRows = 4096;
+constexpr std::int64_t kMostRows = 4096;
 
 /// Finds fault with a key, at the value that the user wrote.
 class Complaints {
@@ -71,21 +70,19 @@ Matrix read_matrix(const std::string& path) {
 }
 
 std::string shape_fault(const Matrix& matrix, int ranks, std::int64_t wanted) {
-  const std::string rows = std::to_string(matrix.size());
-  if (matrix.size() < 2) return "an all_to_all needs at least 2 ranks; the matrix has " + rows;
-  if (matrix.size() > kMostRows)
-    return "a matrix may have " + std::to_string(kMostRows) + " rows, not " + rows;
-  if (matrix.size() > static_cast<std::size_t>(ranks))
-    return "the matrix has " + rows + " rows, the machine " + std::to_string(ranks) + " ranks";
-  if (wanted > 0 && matrix.size() != static_cast<std::size_t>(wanted))
-    return "the matrix has " + rows + " rows, but collective.ranks is " + std::to_string(wanted);
+  const auto rows = static_cast<std::int64_t>(matrix.size());
+  if (rows < 2) return fmt::format("an all_to_all needs at least 2 ranks; the matrix has {}", rows);
+  if (rows > kMostRows) return fmt::format("a matrix may have {} rows, not {}", kMostRows, rows);
+  if (rows > ranks) return fmt::format("the matrix has {} rows, the machine {} ranks", rows, ranks);
+  if (wanted > 0 && rows != wanted)
+    return fmt::format("the matrix has {} rows, but collective.ranks is {}", rows, wanted);
   return {};
 }
 
 std::string row_fault(const Matrix& matrix, std::size_t row) {
   if (matrix[row].size() == matrix.size()) return {};
-  return "row " + std::to_string(row) + " has " + std::to_string(matrix[row].size()) +
-         " parts, but there are " + std::to_string(matrix.size()) + " rows";
+  return fmt::format("row {} has {} parts, but there are {} rows", row, matrix[row].size(),
+                     matrix.size());
 }
 
 void check_inline(const CollectiveConfig& collective, int ranks, Complaints& complaints) {
@@ -125,7 +122,6 @@ void check_matrix(const CollectiveConfig& collective, int ranks, Complaints& com
   }
 }
 
-/// One end of a message.
 struct End {
   enum class Kind { kRank, kHost, kStorage, kAll } kind = Kind::kRank;
   int rank = 0;
@@ -154,7 +150,7 @@ std::optional<End> checked_end(const std::string& key, const std::string& text, 
                   "there is no end '" + text + "' of a message; it is a rank, host, storage or all",
                   nearest_name(text, {"host", "storage", kAllRanks}));
   } else if (end->kind == End::Kind::kRank && end->rank >= ranks) {
-    complaints.at(key, "there is no rank " + text + "; the machine has " + std::to_string(ranks));
+    complaints.at(key, fmt::format("there is no rank {}; the machine has {}", text, ranks));
     return {};
   }
   return end;
@@ -223,7 +219,7 @@ Bytes heaviest(const std::vector<Bytes>& parts, std::size_t n) {
 
 void add_parts(const CollectiveConfig& collective, Transfer& transfer) {
   const std::size_t n = transfer.groups.front().size();
-  if (has_matrix(collective)) {
+  if (collective.has_matrix()) {
     const Matrix matrix = collective.matrix_file.empty() ? collective.matrix
                                                          : read_matrix(collective.matrix_file.path);
     for (const std::vector<Bytes>& row : matrix)
@@ -256,48 +252,30 @@ Transfer message(const CollectiveConfig& collective, int ranks) {
 
 }  // namespace
 
-config::Schema<CollectiveConfig> with_part_keys(config::Schema<CollectiveConfig> schema) {
-  schema
-      .optional("matrix", &CollectiveConfig::matrix,
-                "all_to_all: bytes from rank i to rank j, one row a sender: [[0, 1 MB], [2 MB, 0]]",
-                between(0_B, 1000_TB))
-      .optional("matrix_file", &CollectiveConfig::matrix_file,
-                "all_to_all: the same as a CSV file of numbers, without a header")
-      .optional("from", &CollectiveConfig::from,
-                "send_receive: a rank, host or storage, or all (ranks at once, to one of those)")
-      .optional("to", &CollectiveConfig::to, "send_receive: likewise");
-  return schema;
-}
-
-bool has_matrix(const CollectiveConfig& collective) {
-  return !collective.matrix.empty() || !collective.matrix_file.empty();
-}
-
 void check_parts(const CollectiveConfig& collective, const SystemConfig& system, int ranks,
                  const config::Node& node, config::Diagnostics& diagnostics) {
   Complaints complaints(node, diagnostics);
-  if (has_matrix(collective)) check_matrix(collective, ranks, complaints);
+  if (collective.has_matrix()) check_matrix(collective, ranks, complaints);
   if (!collective.from.empty() || !collective.to.empty())
     check_ends(collective, system, ranks, complaints);
   const bool skewed = collective.kind == TransferKind::kAllToAll && collective.skew > 1;
   const std::int64_t members = collective.ranks > 0 ? collective.ranks : ranks;
-  if (skewed && members > static_cast<std::int64_t>(kMostRows)) {
-    complaints.at("skew", "an all_to_all with skew may have " + std::to_string(kMostRows) +
-                              " ranks, not " + std::to_string(members));
-  }
+  if (skewed && members > kMostRows)
+    complaints.at("skew", fmt::format("an all_to_all with skew may have {} ranks, not {}",
+                                      kMostRows, members));
 }
 
 Transfer collective_transfer(const CollectiveConfig& collective, int ranks) {
   if (!collective.from.empty()) return message(collective, ranks);
   std::int64_t members = collective.ranks > 0 ? collective.ranks : ranks;
-  if (has_matrix(collective) && collective.ranks == 0) {
+  if (collective.has_matrix() && collective.ranks == 0) {
     members = static_cast<std::int64_t>(collective.matrix_file.empty()
                                             ? collective.matrix.size()
                                             : read_matrix(collective.matrix_file.path).size());
   }
   Transfer transfer = collective.transfer(first_ranks(static_cast<int>(members)));
   const bool skewed = collective.kind == TransferKind::kAllToAll && collective.skew > 1;
-  if (has_matrix(collective) || (skewed && members > 1)) add_parts(collective, transfer);
+  if (collective.has_matrix() || (skewed && members > 1)) add_parts(collective, transfer);
   return transfer;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/serving.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -8,14 +9,12 @@
 #include <utility>
 
 #include "sim/app/experiments/core/carbon.h"
-#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/experiments/core/intervals.h"
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/engines/engine_site.h"
-#include "sim/app/experiments/engines/expert_ranks.h"
+#include "sim/app/experiments/files/known_names.h"
 #include "sim/app/experiments/files/price_list.h"
 #include "sim/app/experiments/keys/algorithm_names.h"
-#include "sim/app/experiments/keys/common_metrics.h"
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/serving/cost.h"
 #include "sim/app/experiments/serving/metrics.h"
@@ -23,14 +22,14 @@
 #include "sim/app/experiments/serving/steady.h"
 #include "sim/app/experiments/serving/transfer.h"
 #include "sim/app/experiments/serving/trust.h"
-#include "sim/app/experiments/serving_names.h"
 #include "sim/app/experiments/steps/checkpoint.h"
 #include "sim/app/experiments/steps/plan_check.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
-#include "sim/config/place.h"
 #include "sim/machine/what_if.h"
+#include "sim/serving/router.h"
 #include "sim/serving/service.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery {
 
@@ -56,19 +55,20 @@ const RegisterExperiment<ServingExperiment> registered_serving(
 
 /// "dgx_h100 TP8 x 2, dgx_b200 TP4".
 std::string fleet_text(const ServingConfig& serving) {
-  std::string text;
-  for (const ServingGroup& group : serving.fleet) {
-    text +=
-        (text.empty() ? "" : ", ") + group.system.name + " TP" + std::to_string(group.parallel.tp);
-    if (group.parallel.cp > 1) text += " CP" + std::to_string(group.parallel.cp);
-    if (group.parallel.dcp > 1) text += " DCP" + std::to_string(group.parallel.dcp);
-    if (group.parallel.dp > 1) text += " DP" + std::to_string(group.parallel.dp);
-    if (group.parallel.ep > 1) text += " EP" + std::to_string(group.parallel.ep);
-    if (group.replicas > 1) text += " x " + std::to_string(group.replicas);
+  return comma_joined(serving.fleet, [](const ServingGroup& group) {
+    std::string text = fmt::format("{} TP{}", group.system.name, group.parallel.tp);
+    const auto add = [&text](const char* name, int size) {
+      if (size > 1) text += fmt::format(" {}{}", name, size);
+    };
+    add("CP", group.parallel.cp);
+    add("DCP", group.parallel.dcp);
+    add("DP", group.parallel.dp);
+    add("EP", group.parallel.ep);
+    add("x ", group.replicas);
     if (group.role == InstanceRole::kPrefill) text += " (prefill)";
     if (group.role == InstanceRole::kDecode) text += " (decode)";
-  }
-  return text;
+    return text;
+  });
 }
 
 }  // namespace
@@ -131,19 +131,20 @@ void ServingExperiment::complete(config::Node& node, config::Diagnostics& diagno
   }
 }
 
-void ServingExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
-  const auto complain = [&](const std::vector<std::string>& keys, std::string message,
-                            config::Advice advice = {}) {
-    const config::Place place = config::place_of(node, keys);
-    diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
-                      std::move(advice.notes));
-  };
-  const config::Node* written = node.find("model");
-  if (written->is_null() || written->origin().kind == config::Origin::Kind::kDefault) {
-    complain({"experiment"}, "this experiment needs the key 'model'",
-             {{}, {"a name of `orrery describe models`, a path, or {hf: path of a config.json}"}});
-    return;
+void ServingExperiment::check_names(const config::Node& node,
+                                    config::Diagnostics& diagnostics) const {
+  check_name({"serving.router", "router"}, serving.router, names_of<Routers>(), node, diagnostics);
+  check_name({"serving.kv_transfer.router", "router"}, serving.kv_transfer.router,
+             names_of<Routers>(), node, diagnostics);
+  for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
+    const ServingGroup& group = serving.fleet[i];
+    check_topologies(group.system, group.nodes, group_path(i, "system"), node, diagnostics);
+    check_algorithms(group.algorithms, group_path(i, "algorithms"), node, diagnostics);
   }
+}
+
+void ServingExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
+  if (!is_written(node, "model")) return miss_key(diagnostics, node, "model", {kModelNote});
   try {
     require_transfers(serving);
     require_tiers(serving);
@@ -156,10 +157,10 @@ void ServingExperiment::check(const config::Node& node, config::Diagnostics& dia
     refuse_optimizer_shards(node, group_path(i) + ".", diagnostics);
     const int available = group.system.ranks() * group.nodes;
     if (group.parallel.ranks() <= available) continue;
-    complain({group_path(i) + ".parallel.tp", group_path(i) + ".parallel", group_path(i)},
-             ranks_text(group.parallel) + " ranks of a replica, but " +
-                 std::to_string(group.nodes) + " x " + group.system.name + " has " +
-                 std::to_string(available));
+    complain(diagnostics, node,
+             {group_path(i, "parallel.tp"), group_path(i, "parallel"), group_path(i)},
+             fmt::format("{} ranks of a replica, but {} x {} has {}", ranks_text(group.parallel),
+                         group.nodes, group.system.name, available));
   }
 }
 
@@ -170,14 +171,9 @@ std::vector<InputFile> ServingExperiment::input_files() const {
     files.push_back(file_read_now("trace", trace));
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
-    add_algorithm_files(group.algorithms, group_path(i) + ".algorithms", files);
-    if (group.expert_routing && !group.expert_routing->loads_file.empty())
-      files.push_back(file_read_now("expert_loads", group.expert_routing->loads_file.path));
-    if (!group.speculative) continue;
-    const SpeculativeConfig& speculative = *group.speculative;
-    if (!speculative.acceptance_table.path.empty())
-      files.push_back(file_read_now("acceptance", speculative.acceptance_table.path));
-    add_model_files(speculative.model, files);
+    add_algorithm_files(group.algorithms, group_path(i, "algorithms"), files);
+    add_routing_file(group.expert_routing, files);
+    add_draft_files(group.speculative, files);
   }
   if (const std::string prices = price_file(serving.prices); !prices.empty())
     files.push_back(file_read_now("prices", prices));
@@ -230,7 +226,6 @@ void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
 
 namespace {
 
-/// A run that has ended.
 struct EndedRun {
   const std::vector<Instance>& instances;
   const Service& service;
@@ -307,13 +302,11 @@ ServingExperiment::Served ServingExperiment::serve(const ServingFleet& fleet,
   return {std::move(instances), std::move(log)};
 }
 
-/// Names of the calibrations of all groups.
 std::string ServingExperiment::calibrations() const {
   std::string all;
   for (const auto& machine : machines_) {
     const std::string id = machine->kernels({fidelity, {}, measured})->calibration();
-    if (id.empty() || all.find(id) != std::string::npos) continue;
-    all += (all.empty() ? "" : ", ") + id;
+    if (!id.empty() && all.find(id) == std::string::npos) all += (all.empty() ? "" : ", ") + id;
   }
   return all;
 }
@@ -325,12 +318,12 @@ void ServingExperiment::report_trust(const ServingFleet& fleet,
   record.provenance = provenance_json({}, fitted);
   if (instances.empty() || record.status != RunStatus::kOk || was_stopped(record)) return;
   const ServingTrust trust(fleet, serving.fleet, instances, seed);
-  record.provenance = provenance_json(trust.time(), fitted);
+  record.provenance = provenance_json(trust.time, fitted);
   SimulateOptions quiet;
   if (options.watch) quiet.watch = options.watch;
   std::array<RunRecord, 2> bounds;
   for (std::size_t i = 0; i < bounds.size(); ++i) {
-    serve(fleet, trust.bounds().at(i), bounds.at(i), quiet);
+    serve(fleet, trust.bounds.at(i), bounds.at(i), quiet);
     if (bounds.at(i).status != RunStatus::kOk || was_stopped(bounds.at(i))) return;
   }
   add_bounds(record, bounds);
@@ -369,26 +362,18 @@ void ServingExperiment::explain(const KnownReplay&, nlohmann::ordered_json& expl
 }
 
 TableView ServingExperiment::table() const {
-  constexpr Table::Align kRight = Table::Align::kRight;
-  using R = RunRecord;
-  const auto ms = [](const char* metric) {
-    return [metric](const R& r) { return metric_cell(r, metric, "ms"); };
-  };
-  return {
-      {{{"fleet"}, [this](const R&) { return fleet_text(serving); }, true},
-       {{"mean TTFT", kRight}, [](const R& r) { return time_cell(r, "mean_ttft_ms", "ms"); }},
-       {{"p99 TTFT", kRight}, ms("p99_ttft_ms")},
-       {{"mean TPOT", kRight}, ms("mean_tpot_ms")},
-       {{"p99 TPOT", kRight}, ms("p99_tpot_ms")},
-       {{"tokens/s/user", kRight},
-        [](const R& r) { return metric_cell(r, "output_throughput_per_user", ""); }},
-       {{"tokens/s/acc", kRight},
-        [](const R& r) { return metric_cell(r, "output_throughput_per_accelerator", ""); }},
-       {{"goodput", kRight}, [](const R& r) { return metric_cell(r, "request_goodput", "1/s"); }},
-       {{"saturated"}, [](const R& r) { return label_cell(r, "saturated"); }}},
-      "mean_ttft_ms, output_throughput_per_accelerator",
-      "serving.workload.seed=2",
-      {}};
+  return {{{{"fleet"}, [this](const RunRecord&) { return fleet_text(serving); }, true},
+           time_column("mean TTFT", "mean_ttft_ms", "ms"),
+           metric_column("p99 TTFT", "p99_ttft_ms", "ms"),
+           metric_column("mean TPOT", "mean_tpot_ms", "ms"),
+           metric_column("p99 TPOT", "p99_tpot_ms", "ms"),
+           metric_column("tokens/s/user", "output_throughput_per_user", ""),
+           metric_column("tokens/s/acc", "output_throughput_per_accelerator", ""),
+           metric_column("goodput", "request_goodput", "1/s"),
+           label_column("saturated", "saturated")},
+          "mean_ttft_ms, output_throughput_per_accelerator",
+          "serving.workload.seed=2",
+          {}};
 }
 
 }  // namespace orrery

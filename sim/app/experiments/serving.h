@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +14,6 @@
 
 namespace orrery {
 
-/// Requests through schedulers on simulated hardware.
 struct ServingExperiment final : Experiment {
   ServingExperiment() { kind = "serving"; }
 
@@ -45,7 +43,6 @@ struct ServingExperiment final : Experiment {
   bool is_quick() const override { return false; }
   TableView table() const override;
 
-  /// The fleet, ready to serve.
   ServingFleet fleet() const;
   /// Serves the workload on a fleet that may have served others before, and fills the record.
   /// @param fleet made of groups that differ from those here in schedulers and replicas alone: not

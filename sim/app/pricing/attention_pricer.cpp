@@ -70,6 +70,12 @@ AttentionPart decodes_alone(InferenceConfig plan, const BatchShape& shape) {
   return rank_work(plan).batch.attention_parts().front();
 }
 
+/// Whether layers attend by the same kernels.
+bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
+  return a.mixer == b.mixer && a.first == b.first && a.window == b.window && a.chunk == b.chunk &&
+         a.variant == b.variant && a.attention == b.attention;
+}
+
 }  // namespace
 
 InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
@@ -84,31 +90,12 @@ InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape) {
   return plan;
 }
 
-bool attends_alike(const LayerConfig& a, const LayerConfig& b) {
-  return a.mixer == b.mixer && a.first == b.first && a.window == b.window && a.chunk == b.chunk &&
-         a.variant == b.variant && a.attention == b.attention;
-}
-
-AttentionPricer::AttentionPricer(const PartPricer& parts, const LlmConfig& model,
-                                 const InferenceConfig& plan, const DeviceLoad& taken)
-    : parts_(parts),
-      model_(model),
-      plan_(plan),
-      taken_(taken),
-      layers_(kinds(model)),
-      prompts_({earlier_axis(), prompts_axis()}, prompt_steps(),
-               [this](std::int64_t tokens, const ColumnTable::Point& at) {
-                 return price_prompts(tokens, at);
-               }),
-      expansions_([this](std::int64_t context) { return price_expansion(context); },
-                  expansion_steps()) {}
-
-std::vector<AttentionPricer::LayerKind> AttentionPricer::kinds(const LlmConfig& model) {
-  std::vector<LayerKind> all;
-  for (const LayerConfig& layer : model.layers) {
-    const auto known = std::find_if(all.begin(), all.end(), [&](const LayerKind& kind) {
-      return attends_alike(kind.layer, layer);
-    });
+std::vector<AlikeLayers> alike_layers(const std::vector<LayerConfig>& layers,
+                                      bool (*alike)(const LayerConfig& a, const LayerConfig& b)) {
+  std::vector<AlikeLayers> all;
+  for (const LayerConfig& layer : layers) {
+    const auto known = std::ranges::find_if(
+        all, [&](const AlikeLayers& kind) { return alike(kind.layer, layer); });
     if (known == all.end()) {
       all.push_back({layer, 1});
     } else {
@@ -117,6 +104,20 @@ std::vector<AttentionPricer::LayerKind> AttentionPricer::kinds(const LlmConfig& 
   }
   return all;
 }
+
+AttentionPricer::AttentionPricer(const PartPricer& parts, const LlmConfig& model,
+                                 const InferenceConfig& plan, const DeviceLoad& taken)
+    : parts_(parts),
+      model_(model),
+      plan_(plan),
+      taken_(taken),
+      layers_(alike_layers(model.layers, attends_alike)),
+      prompts_({earlier_axis(), prompts_axis()}, prompt_steps(),
+               [this](std::int64_t tokens, const ColumnTable::Point& at) {
+                 return price_prompts(tokens, at);
+               }),
+      expansions_([this](std::int64_t context) { return price_expansion(context); },
+                  expansion_steps()) {}
 
 StepPrice AttentionPricer::price(const AttentionPart& part) const {
   return price(part, [](const StepList& steps) { return steps; });
@@ -133,7 +134,7 @@ StepPrice AttentionPricer::price(const AttentionPart& part,
   all.batch.phase = Phase::kMixed;
   all.batch.parts.emplace();
   StepPrice sum;
-  for (const LayerKind& kind : layers_) {
+  for (const AlikeLayers& kind : layers_) {
     const StepList steps = attention_part_forward(model_, kind.layer, all, part);
     sum.add(parts_.price(wanted(steps), taken_), kind.count);
   }
@@ -204,12 +205,6 @@ bool AttentionPricer::add_prompts(const BatchShape& shape, double weight, PriceT
 bool AttentionPricer::add(const BatchShape& shape, double weight, PriceTerms& terms) {
   const bool known = add_decodes(shape, weight, terms);
   return add_prompts(shape, weight, terms) && known;
-}
-
-std::size_t AttentionPricer::entries() const {
-  std::size_t of_decodes = 0;
-  for (const auto& [queries, table] : decodes_) of_decodes += table.entries();
-  return of_decodes + prompts_.entries() + expansions_.entries();
 }
 
 }  // namespace orrery

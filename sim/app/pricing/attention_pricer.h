@@ -17,9 +17,14 @@ namespace orrery {
 /// The plan with that batch, decodes as summarised_decodes() has them.
 InferenceConfig with_batch(InferenceConfig plan, const BatchShape& shape);
 
-/// Whether layers attend by the same kernels.
-bool attends_alike(const LayerConfig& a, const LayerConfig& b);
-
+/// A layer of a model, and how many are like it.
+struct AlikeLayers {
+  LayerConfig layer;
+  double count = 0;
+};
+std::vector<AlikeLayers> alike_layers(const std::vector<LayerConfig>& layers,
+                                      bool (*alike)(const LayerConfig& a, const LayerConfig& b));
+inline bool same_layer(const LayerConfig& a, const LayerConfig& b) { return a == b; }
 /// What attention of all layers takes by kernels of its own: by (tokens, earlier tokens, sequences)
 /// of all prompts together, PromptSum::alike(), and by (sequences, longest and mean context) of
 /// decodes, in tables that are filled on demand.
@@ -32,16 +37,8 @@ class AttentionPricer {
 
   /// Appends the price of attention of a batch. @return whether all of it was there
   bool add(const BatchShape& shape, double weight, PriceTerms& terms);
-  std::size_t entries() const;
 
  private:
-  /// Layers that attend alike.
-  struct LayerKind {
-    LayerConfig layer;
-    double count = 0;
-  };
-
-  static std::vector<LayerKind> kinds(const LlmConfig& model);
   StepPrice price(const AttentionPart& part) const;
   /// @param wanted gives those steps of a list that are priced
   StepPrice price(const AttentionPart& part,
@@ -65,7 +62,7 @@ class AttentionPricer {
   const LlmConfig& model_;
   const InferenceConfig& plan_;
   DeviceLoad taken_;
-  std::vector<LayerKind> layers_;
+  std::vector<AlikeLayers> layers_;
   /// Prices by queries of each sequence: sequences; keys of the longest on a rank, mean over
   /// longest.
   std::map<std::int64_t, ColumnTable> decodes_;

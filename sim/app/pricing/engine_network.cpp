@@ -42,7 +42,7 @@ EngineNetwork::EngineNetwork(const SystemConfig& system, int copies, const Engin
 
 bool EngineNetwork::inside_a_system(const Transfer& transfer) const {
   if (transfer.kind != TransferKind::kAllReduce) return false;
-  return std::all_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
+  return std::ranges::all_of(transfer.groups, [&](const auto& group) {
     const auto [least, most] = std::minmax_element(group.begin(), group.end());
     return group.size() > 1 && static_cast<int>(group.size()) <= most_ranks_ &&
            *least / system_ranks_ == *most / system_ranks_;

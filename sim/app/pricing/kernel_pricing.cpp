@@ -8,6 +8,7 @@
 #include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -18,12 +19,12 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
   const config::Library& library = config::default_library();
   std::string path = library.locate("calibrations", name, "");
   if (std::filesystem::exists(path)) return path;
-  const std::vector<std::string> known = library.names("calibrations");
+  std::vector<std::string> known = library.names("calibrations");
   const std::string meant = nearest_name(name, known);
-  std::string allowed = "allowed: auto, none, a path";
-  for (const std::string& other : known) allowed += ", " + other;
+  known.insert(known.begin(), {"auto", "none", "a path"});
   throw config::KeyError(choice == "auto" ? "system.accelerator.calibration" : "calibration",
-                         "there is no calibration '" + name + "'", {meant, {allowed}});
+                         "there is no calibration '" + name + "'",
+                         {meant, {"allowed: " + comma_joined(known)}});
 }
 
 std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
@@ -64,16 +65,15 @@ std::shared_ptr<const CalibratedModel> model_without_ratios(const std::string& f
 
 std::string accelerators_with_calibration() {
   const config::Library& library = config::default_library();
-  std::string names;
-  for (const std::string& name : library.names("accelerators")) {
+  std::vector<std::string> names = library.names("accelerators");
+  std::erase_if(names, [&](const std::string& name) {
     config::Diagnostics ignored;
     const config::Node node = config::load_file(library.locate("accelerators", name, ""), ignored,
                                                 library, "accelerators");
     const config::Node* calibration = node.find("calibration");
-    if (calibration == nullptr || calibration->text().empty()) continue;
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  return names;
+    return calibration == nullptr || calibration->text().empty();
+  });
+  return comma_joined(names);
 }
 
 }  // namespace

@@ -36,8 +36,6 @@ bool leaves_units(const Kernel& kernel) {
 DeviceSlowdowns::DeviceSlowdowns(const Machine& machine, Fidelity fidelity, TileMemo* tiles)
     : machine_(machine), fidelity_(fidelity), tiles_(tiles) {}
 
-DeviceSlowdowns::~DeviceSlowdowns() = default;
-
 double DeviceSlowdowns::slowdown(const Kernel& kernel, const DeviceLoad& taken, double& alone) {
   const Contention contention = left(taken);
   if (contention.none()) return 1;

@@ -29,8 +29,6 @@ class DeviceSlowdowns {
  public:
   /// @param machine, tiles have to outlive it; tiles may be null
   DeviceSlowdowns(const Machine& machine, Fidelity fidelity, TileMemo* tiles);
-  ~DeviceSlowdowns();
-
   /// @param alone picoseconds that the kernel takes alone, as this found them; 0: not yet
   double slowdown(const Kernel& kernel, const DeviceLoad& taken, double& alone);
 

@@ -3,14 +3,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <map>
 #include <utility>
 
 #include "models/kernels/measured_model.h"
 #include "sim/app/pricing/kernel_pricing.h"
-#include "sim/app/pricing/network_pricing.h"
 #include "sim/config/diagnostics.h"
+#include "sim/config/library.h"
 #include "sim/machine/collective_start.h"
 #include "sim/machine/draws.h"
+#include "sim/units/spelling.h"
 #include "validation/calibration/operator_kernels.h"
 
 namespace orrery {
@@ -20,7 +23,7 @@ namespace {
 /// was measured the last class stands for the spread.
 const ResidualClass& residuals_of(const NetworkCalibration& calibration, double time_us) {
   const auto below = [&](const ResidualClass& r) { return r.below_us > time_us; };
-  const auto at = std::find_if(calibration.residuals.begin(), calibration.residuals.end(), below);
+  const auto at = std::ranges::find_if(calibration.residuals, below);
   return at == calibration.residuals.end() ? calibration.residuals.back() : *at;
 }
 
@@ -38,15 +41,15 @@ std::vector<double> drawn_starts(const SystemConfig& system, Seconds time, std::
   return factors;
 }
 
+}  // namespace
+
 bool inside_a_system(const Transfer& transfer, int ranks_per_system) {
-  return std::all_of(transfer.groups.begin(), transfer.groups.end(), [&](const auto& group) {
-    return std::all_of(group.begin(), group.end(), [&](int rank) {
+  return std::ranges::all_of(transfer.groups, [&](const auto& group) {
+    return std::ranges::all_of(group, [&](int rank) {
       return rank / ranks_per_system == group.front() / ranks_per_system;
     });
   });
 }
-
-}  // namespace
 
 Machine::Machine(SystemConfig system, int nodes, std::string calibration, Part part)
     : system_(std::move(system)), nodes_(nodes), calibration_(std::move(calibration)) {
@@ -136,6 +139,33 @@ std::vector<double> Machine::draws(const Transfer& transfer, Seconds time,
       normal_draws(seed, "collective " + collectives_->id + " " + to_string(transfer.kind));
   for (double& factor : factors) factor = std::exp(spread.median + spread.sigma * factor);
   return factors;
+}
+
+namespace {
+
+constexpr const char* kFolder = "network_calibrations";
+
+}  // namespace
+
+std::string network_calibration_file(const std::string& choice, const SystemConfig& system) {
+  if (choice == "none" || !system.scale_up.protocols) return {};
+  const std::string& name = choice == "auto" ? system.scale_up.calibration : choice;
+  if (name.empty()) return {};
+  const config::Library& library = config::default_library();
+  std::string path = library.locate(kFolder, name, "");
+  if (std::filesystem::exists(path)) return path;
+  const std::vector<std::string> known = library.names(kFolder);
+  const std::string meant = nearest_name(name, known);
+  throw config::KeyError(choice == "auto" ? "system.scale_up.calibration" : "calibration",
+                         "there is no network calibration '" + name + "'", {meant, {}});
+}
+
+std::shared_ptr<const NetworkCalibration> loaded_network_calibration(const std::string& file) {
+  static std::map<std::string, std::shared_ptr<const NetworkCalibration>> loaded;
+  std::shared_ptr<const NetworkCalibration>& calibration = loaded[file];
+  if (!calibration)
+    calibration = std::make_shared<const NetworkCalibration>(load_network_calibration(file));
+  return calibration;
 }
 
 }  // namespace orrery

@@ -28,6 +28,9 @@ struct KernelChoice {
 /// charged whole and they are paid for; or the rest of the system is somebody else's.
 enum class Unused : std::uint8_t { kIdle, kAbsent };
 
+/// Whether all groups of a transfer stay inside their system.
+bool inside_a_system(const Transfer& transfer, int ranks_per_system);
+
 /// Systems that stand ready to be asked what kernels and transfers cost: as configured, with the
 /// calibrations of their accelerators and of their collectives. Immutable; everything that runs on
 /// the same machine in a process may share one.
@@ -108,5 +111,14 @@ class Machine {
   std::string collectives_file_;
   std::shared_ptr<const NetworkCalibration> collectives_;
 };
+
+/// The network calibration that `choice` means for a system: "none" none, a name of the library or
+/// a path that one, and "auto" what the system names. Empty: none, or the system has no protocols.
+/// @throws config::ConfigError for a name that does not exist
+std::string network_calibration_file(const std::string& choice, const SystemConfig& system);
+
+/// A network calibration, read once in a process.
+/// @throws config::ConfigError as load_network_calibration()
+std::shared_ptr<const NetworkCalibration> loaded_network_calibration(const std::string& file);
 
 }  // namespace orrery

@@ -6,15 +6,13 @@
 
 #include "models/topologies/link_states.h"
 #include "sim/config/diagnostics.h"
-#include "sim/config/leaf.h"
 #include "sim/units/comma_separated.h"
 
 namespace orrery {
 namespace {
 
 std::vector<FaultConfig> by_time(std::vector<FaultConfig> faults) {
-  std::stable_sort(faults.begin(), faults.end(),
-                   [](const FaultConfig& a, const FaultConfig& b) { return a.at < b.at; });
+  std::ranges::stable_sort(faults, {}, &FaultConfig::at);
   return faults;
 }
 
@@ -40,8 +38,8 @@ void add_dead_links(const FlowModel& start, bool links_change, Costs& costs) {
     if (costs.links[link].base() == 0) dead.insert(link);
   }
   const std::set<std::uint32_t> loaded = dead.empty() ? dead : loaded_links(costs);
-  const bool used = std::any_of(dead.begin(), dead.end(),
-                                [&](std::uint32_t link) { return loaded.count(link) > 0; });
+  const bool used =
+      std::ranges::any_of(dead, [&](std::uint32_t link) { return loaded.count(link) > 0; });
   for (const std::uint32_t link : dead) {
     costs.links[link] = start.whole_capacities()[link];
     if (used || links_change) costs.link_events.push_back({0, link, {}, {}});

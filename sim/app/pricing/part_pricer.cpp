@@ -22,26 +22,13 @@ struct PartPricer::Priced {
   Program program;
   std::vector<std::uint32_t> work;
   PricedProgram prices;
-  std::vector<double> joules;  ///< energy in J of each transfer, on one rank
+  std::vector<Joules> joules;  ///< energy of each transfer, on one rank
   /// Slowdowns of kernels beside transfers, by both; equal at every clock.
   mutable std::map<std::pair<std::uint32_t, std::uint32_t>, double> slowdowns;
   std::vector<double> slower;  ///< slowdown of each kernel beside what is taken all along
 };
 
 namespace {
-
-/// Energy in J of each transfer, on one of its ranks.
-std::vector<double> joules_of_transfers(const Program& program, const PricedProgram& prices,
-                                        const AcceleratorConfig& accelerator) {
-  std::vector<double> joules;
-  for (std::size_t id = 0; id < program.transfers.size(); ++id) {
-    std::size_t ranks = 0;
-    for (const std::vector<int>& group : program.transfers[id].groups) ranks += group.size();
-    const Joules all = transfer_energy(prices.transfers[id], accelerator).total();
-    joules.push_back(all.base() / static_cast<double>(std::max<std::size_t>(1, ranks)));
-  }
-  return joules;
-}
 
 double transfer_ps(const PricedTransfer& transfer) {
   return static_cast<double>(to_picoseconds(transfer.isolated_time));
@@ -95,7 +82,7 @@ PartPricer::Priced PartPricer::priced(const StepList& steps, const DeviceLoad& t
   part.program = builder.finish({});
   for (Kernel& kernel : part.program.kernels) kernel.reuse = reuse_;
   part.prices = orrery::price(part.program, priced_on_, *machine_.kernels, *machine_.network);
-  part.joules = joules_of_transfers(part.program, part.prices, machine_.accelerator());
+  part.joules = transfer_energies(part.program, part.prices, machine_.accelerator());
   part.slower.assign(part.program.kernels.size(), 1.0);
   const bool alone = taken.none() || !machine_.slowdown;
   for (std::size_t i = 0; i < part.slower.size() && !alone; ++i)
@@ -156,7 +143,7 @@ void PartPricer::set_at(StepPrice& price, std::size_t point, const StepList& ste
       run_energies(part.program.kernels, costs, machine_.accelerator());
   for (std::size_t i = 0; i < part.work.size(); ++i) {
     const bool kernel = steps.steps()[i].kernel() != nullptr;
-    at.energy += kernel ? joules[part.work[i]].base() : part.joules[part.work[i]];
+    at.energy += (kernel ? joules : part.joules)[part.work[i]].base();
   }
 }
 

@@ -10,7 +10,6 @@
 #include "sim/app/pricing/machine.h"
 #include "sim/app/pricing/step_price.h"
 #include "sim/graph/costs.h"
-#include "sim/graph/transfer.h"
 #include "sim/machine/kernel_model.h"
 #include "sim/machine/network.h"
 #include "sim/serving/engine_costs.h"

@@ -118,6 +118,14 @@ KernelCost launched(const Kernel& kernel, KernelCost cost) {
   return cost;
 }
 
+/// Energy of busy units of one rank (PowerConfig::busy) while a kernel of that duration runs behind
+/// its launch, at a share of the boost clock.
+Joules busy_energy(const KernelCost& cost, Picoseconds duration, double share,
+                   const AcceleratorConfig& accelerator) {
+  const Seconds body = to_seconds(std::max<Picoseconds>(0, duration - cost.launch));
+  return busy_power(accelerator, share) * body / static_cast<double>(accelerator.dies);
+}
+
 }  // namespace
 
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
@@ -201,17 +209,23 @@ EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
   return cost.fixed ? within_cap(use, kernel, cost, accelerator) : use;
 }
 
-Joules busy_energy(const KernelCost& cost, Picoseconds duration, double share,
-                   const AcceleratorConfig& accelerator) {
-  const Seconds body = to_seconds(std::max<Picoseconds>(0, duration - cost.launch));
-  return busy_power(accelerator, share) * body / static_cast<double>(accelerator.dies);
-}
-
 EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator) {
   EnergyUse use;
   use.scale_up = transfer.bytes.scale_up * accelerator.energy.scale_up.value;
   use.scale_out = transfer.bytes.scale_out * accelerator.energy.scale_out.value;
   return use;
+}
+
+std::vector<Joules> transfer_energies(const Program& program, const PricedProgram& priced,
+                                      const AcceleratorConfig& accelerator) {
+  std::vector<Joules> energies;
+  for (std::size_t id = 0; id < program.transfers.size(); ++id) {
+    std::size_t ranks = 0;
+    for (const std::vector<int>& group : program.transfers[id].groups) ranks += group.size();
+    const Joules all = transfer_energy(priced.transfers[id], accelerator).total();
+    energies.push_back(all / static_cast<double>(std::max<std::size_t>(1, ranks)));
+  }
+  return energies;
 }
 
 EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,

@@ -56,13 +56,12 @@ EnergyUse step_energy(const Program& program, const PricedProgram& priced,
 EnergyUse run_energy(const Kernel& kernel, const KernelCost& cost,
                      const AcceleratorConfig& accelerator);
 
-/// Energy of busy units of one rank (PowerConfig::busy) while a kernel of that duration runs behind
-/// its launch, at a share of the boost clock.
-Joules busy_energy(const KernelCost& cost, Picoseconds duration, double share,
-                   const AcceleratorConfig& accelerator);
-
 /// One transfer, all its groups together.
 EnergyUse transfer_energy(const PricedTransfer& transfer, const AcceleratorConfig& accelerator);
+
+/// Energy of each transfer, on one of its ranks.
+std::vector<Joules> transfer_energies(const Program& program, const PricedProgram& priced,
+                                      const AcceleratorConfig& accelerator);
 
 /// What kernels use above idle that run one after the other on one rank.
 EnergyUse kernel_energy(const std::vector<Kernel>& kernels, const std::vector<KernelCost>& costs,

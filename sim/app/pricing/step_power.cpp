@@ -15,19 +15,6 @@
 namespace orrery {
 namespace {
 
-/// Energy of each transfer, on one of its ranks.
-std::vector<Joules> transfer_energies(const Program& program, const PricedProgram& priced,
-                                      const AcceleratorConfig& accelerator) {
-  std::vector<Joules> energies;
-  for (std::size_t id = 0; id < program.transfers.size(); ++id) {
-    std::size_t ranks = 0;
-    for (const std::vector<int>& group : program.transfers[id].groups) ranks += group.size();
-    const Joules all = transfer_energy(priced.transfers[id], accelerator).total();
-    energies.push_back(all / static_cast<double>(std::max<std::size_t>(1, ranks)));
-  }
-  return energies;
-}
-
 Hertz mean_clock(const Program& program, const PricedProgram& priced, const ReplayResult& result,
                  const AcceleratorConfig& accelerator) {
   const Role& role = program.roles[static_cast<std::size_t>(result.last_role)];
@@ -83,8 +70,8 @@ class CappedReplays {
         run_(run),
         uncapped_(priced.costs.kernels),
         transfers_(transfer_energies(run.program, priced, accelerator_)),
-        fixed_(std::count_if(uncapped_.begin(), uncapped_.end(),
-                             [](const KernelCost& cost) { return cost.fixed; })) {
+        fixed_(
+            std::ranges::count_if(uncapped_, [](const KernelCost& cost) { return cost.fixed; })) {
     options_.timeline = nullptr;  // of the last replay alone
     options_.path = nullptr;
     if (!run_.replayed) options_.links = &links_.emplace(idle_links(priced.costs));

@@ -84,7 +84,7 @@ StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const Infere
       parts_(machine, plan.parallel, least_touched(model_, plan)),
       clock_(slowest_of(machine.accelerator(), packages(machine, plan.parallel)), machine.power,
              plan.parallel.pp),
-      layers_(kinds(model_)),
+      layers_(alike_layers(model_.layers, same_layer)),
       attention_(parts_, model_, plan_),
       decode_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kDecode, tokens); }),
       mixed_tokens_([this](std::int64_t tokens) { return price_tokens(Phase::kMixed, tokens); }),
@@ -98,20 +98,6 @@ StepPricer::StepPricer(const StepMachine& machine, LlmConfig model, const Infere
           [this](std::int64_t tokens) { return price_tokens(Phase::kDecode, tokens, true); }),
       mixed_rest_(
           [this](std::int64_t tokens) { return price_tokens(Phase::kMixed, tokens, true); }) {}
-
-std::vector<StepPricer::LayerKind> StepPricer::kinds(const LlmConfig& model) {
-  std::vector<LayerKind> all;
-  for (const LayerConfig& layer : model.layers) {
-    const auto known = std::find_if(all.begin(), all.end(),
-                                    [&](const LayerKind& kind) { return kind.layer == layer; });
-    if (known == all.end()) {
-      all.push_back({layer, 1});
-    } else {
-      ++known->count;
-    }
-  }
-  return all;
-}
 
 /// So many tokens, without any attention.
 RankWork StepPricer::work(Phase phase, std::int64_t tokens) const {
@@ -128,7 +114,7 @@ RankWork StepPricer::work(Phase phase, std::int64_t tokens) const {
 StepPrice StepPricer::price_tokens(Phase phase, std::int64_t tokens, bool turns) const {
   const RankWork all = work(phase, tokens);
   StepPrice price = parts_.price(embedding_forward(model_, all));
-  for (const LayerKind& kind : layers_) {
+  for (const AlikeLayers& kind : layers_) {
     if (turns && kind.layer.moe) continue;
     StepList layer = attention_half_forward(model_, kind.layer, all);
     const StepList feed = feed_half_forward(model_, kind.layer, all);
@@ -161,7 +147,7 @@ bool StepPricer::shared_out(const LayerConfig& layer) const {
 StepPrice StepPricer::price_shares(Phase phase, std::int64_t rows) const {
   const RankWork all = work(phase, rows * plan_.parallel.tp);
   StepPrice price;
-  for (const LayerKind& kind : layers_) {
+  for (const AlikeLayers& kind : layers_) {
     if (!shared_out(kind.layer)) continue;
     price.add(parts_.price(without_gather(feed_half_forward(model_, kind.layer, all))), kind.count);
   }
@@ -171,7 +157,7 @@ StepPrice StepPricer::price_shares(Phase phase, std::int64_t rows) const {
 StepPrice StepPricer::price_experts(std::int64_t tokens) const {
   const RankWork all = work(Phase::kMixed, tokens);
   StepPrice price;
-  for (const LayerKind& kind : layers_) {
+  for (const AlikeLayers& kind : layers_) {
     if (!kind.layer.moe) continue;
     const StepList feed = feed_half_forward(model_, kind.layer, all);
     price.add(parts_.price(products_of_experts(feed)), kind.count);
@@ -200,7 +186,7 @@ StepPrice StepPricer::price_adapters(std::int64_t adapters, std::int64_t tokens)
   RankWork all = work(Phase::kMixed, tokens);
   all.lora = lora_work(plan_.lora, adapters);
   StepPrice price;
-  for (const LayerKind& kind : layers_)
+  for (const AlikeLayers& kind : layers_)
     price.add(parts_.price(adapters_forward(model_, kind.layer, all)), kind.count);
   return price;
 }
@@ -221,9 +207,8 @@ std::int64_t StepPricer::mean_on_rank(const BatchShape& shape) const {
 
 bool StepPricer::add_tokens(std::int64_t tokens, bool decodes) {
   const bool known = (decodes ? decode_tokens_ : mixed_tokens_).add(tokens, 1, terms_);
-  const bool shares = std::any_of(layers_.begin(), layers_.end(),
-                                  [this](const LayerKind& kind) { return shared_out(kind.layer); });
-  if (!shares) return known;
+  if (std::ranges::none_of(layers_, [this](const auto& kind) { return shared_out(kind.layer); }))
+    return known;
   const std::int64_t tp = plan_.parallel.tp;
   const std::int64_t rows = (tokens + tp - 1) / tp;
   return (decodes ? decode_shares_ : mixed_shares_).add(rows, 1, terms_) && known;
@@ -240,8 +225,7 @@ bool StepPricer::move_experts(std::int64_t tokens, std::int64_t mean) {
 bool StepPricer::add_turns(const BatchShape& shape) {
   RowTable& rest = shape.chunks.empty() ? decode_rest_ : mixed_rest_;
   bool known = rest.add(shape.tokens() + shape.padding, 1, terms_);
-  const auto dense = std::count_if(model_.layers.begin(), model_.layers.end(),
-                                   [](const LayerConfig& layer) { return !layer.moe; });
+  const auto dense = std::ranges::count(model_.layers, false, &LayerConfig::moe);
   if (dense > 0) {
     const double share = static_cast<double>(dense) / static_cast<double>(model_.layer_count());
     known = attention_.add(shape, share, terms_) && known;
@@ -273,8 +257,7 @@ IterationPrice StepPricer::price(const BatchShape& shape) {
     known = attention_.add(shape, 1, terms_) && known;
   }
   known = add_adapters(shape.adapters, tokens) && known;
-  const auto begun = std::count_if(shape.chunks.begin(), shape.chunks.end(),
-                                   [](const Chunk& chunk) { return chunk.context == 0; });
+  const auto begun = std::ranges::count(shape.chunks, 0, &Chunk::context);
   if (plan_.images > 0 && begun > 0) known = images_.add(begun, 1, terms_) && known;
   std::int64_t sampled = shape.sequences * shape.queries;
   for (const Chunk& chunk : shape.chunks) sampled += chunk.samples ? 1 : 0;
@@ -290,13 +273,25 @@ Program StepPricer::program(const BatchShape& shape) const {
   return build_inference(model_, with_batch(plan_, shape));
 }
 
-std::size_t StepPricer::entries() const {
-  std::size_t more = turns_.entries() + attention_.entries();
-  for (const auto& [adapters, table] : adapters_) more += table.entries();
-  for (const RowTable* table : {&decode_tokens_, &mixed_tokens_, &decode_shares_, &mixed_shares_,
-                                &decode_rest_, &mixed_rest_, &experts_, &head_, &images_})
-    more += table->entries();
-  return more;
+IterationPrice SpeculativePricer::price(const BatchShape& shape) {
+  IterationPrice all = target_.price(shape);
+  if (draft_ == nullptr || shape.tokens() == 0) return all;
+  const auto add = [&](const BatchShape& pass, std::int64_t times) {
+    const IterationPrice price = draft_->price(pass);
+    all.time += static_cast<Picoseconds>(times) * price.time;
+    all.energy += static_cast<double>(times) * price.energy;
+    all.kernels += static_cast<double>(times) * price.kernels;
+  };
+  add(shape, 1);
+  BatchShape next{.sequences = shape.sequences, .longest = shape.longest, .context = shape.context};
+  for (const Chunk& chunk : shape.chunks) {
+    if (!chunk.samples) continue;
+    ++next.sequences;
+    next.context += chunk.context + chunk.tokens;
+    next.longest = std::max(next.longest, chunk.context + chunk.tokens);
+  }
+  if (next.sequences > 0 && draft_tokens_ > 1) add(next, draft_tokens_ - 1);
+  return all;
 }
 
 }  // namespace orrery

@@ -6,7 +6,7 @@
 
 #include "sim/app/pricing/attention_pricer.h"
 #include "sim/app/pricing/part_pricer.h"
-#include "sim/app/pricing/step_clock.h"
+#include "sim/app/pricing/step_price.h"
 #include "sim/app/pricing/step_tables.h"
 #include "sim/app/pricing/two_batch_pricer.h"
 #include "sim/graph/program.h"
@@ -41,17 +41,8 @@ class StepPricer final : public IterationPricer {
   /// Steps that were asked, and those of them that priced something first.
   std::int64_t asked() const { return asked_; }
   std::int64_t missed() const { return missed_; }
-  /// Prices in all tables.
-  std::size_t entries() const;
 
  private:
-  /// Layers of a model that are alike.
-  struct LayerKind {
-    LayerConfig layer;
-    double count = 0;
-  };
-
-  static std::vector<LayerKind> kinds(const LlmConfig& model);
   RankWork work(Phase phase, std::int64_t tokens) const;
   /// Where two batches take turns, without the layers of experts that they do so in.
   StepPrice price_tokens(Phase phase, std::int64_t tokens, bool turns = false) const;
@@ -76,7 +67,7 @@ class StepPricer final : public IterationPricer {
   InferenceConfig plan_;
   PartPricer parts_;
   StepClock clock_;
-  std::vector<LayerKind> layers_;
+  std::vector<AlikeLayers> layers_;
   AttentionPricer attention_;
   RowTable decode_tokens_, mixed_tokens_;  ///< prices of all layers and the embedding by tokens
   RowTable decode_shares_, mixed_shares_;  ///< prices of experts, where tp ranks share the tokens
@@ -89,6 +80,25 @@ class StepPricer final : public IterationPricer {
   StepPrice turned_;                   ///< price of the turns of the step that is asked for
   PriceTerms terms_;
   std::int64_t asked_ = 0, missed_ = 0;
+};
+
+/// Iterations of a model whose decodes verify draft tokens, and of the one that makes them: after
+/// each iteration its first pass takes all new tokens, and gives the first draft token; each
+/// further one takes a token of every sequence that will decode next. Passes follow each other.
+class SpeculativePricer final : public IterationPricer {
+ public:
+  /// @param target outlives it
+  /// @param draft outlives it; null: draft tokens take the devices no time
+  /// @param draft_tokens of each sequence
+  SpeculativePricer(IterationPricer& target, IterationPricer* draft, std::int64_t draft_tokens)
+      : target_(target), draft_(draft), draft_tokens_(draft_tokens) {}
+
+  IterationPrice price(const BatchShape& shape) override;
+
+ private:
+  IterationPricer& target_;
+  IterationPricer* draft_;
+  std::int64_t draft_tokens_;
 };
 
 }  // namespace orrery

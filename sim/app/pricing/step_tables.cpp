@@ -152,10 +152,4 @@ bool ColumnTable::look(std::int64_t rows, const Point& point, double weight, Pri
   return known;
 }
 
-std::size_t ColumnTable::entries() const {
-  std::size_t entries = 0;
-  for (const RowTable& column : columns_) entries += column.entries();
-  return entries;
-}
-
 }  // namespace orrery

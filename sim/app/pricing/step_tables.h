@@ -38,7 +38,6 @@ class RowTable {
 
   /// Appends the price of so many rows. @return whether all of it was there
   bool add(std::int64_t rows, double weight, PriceTerms& terms);
-  std::size_t entries() const { return entries_.size(); }
 
  private:
   enum class Shape : std::uint8_t { kUnknown, kStraight, kRough };
@@ -91,7 +90,6 @@ class ColumnTable {
 
   /// Appends the price at a point. @return whether all of it was there
   bool add(std::int64_t rows, const Point& point, double weight, PriceTerms& terms);
-  std::size_t entries() const;
 
  private:
   bool look(std::int64_t rows, const Point& point, double weight, PriceTerms& terms);

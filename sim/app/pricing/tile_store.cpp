@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/pricing/tile_store.h"
 
+#include <fmt/core.h>
 #include <cstring>
 
 #include "sim/results/identity.h"
@@ -9,19 +10,16 @@ namespace orrery {
 namespace {
 
 std::string shape_of(const Kernel& kernel) {
-  std::string shape = std::to_string(kernel.batch);
-  for (const std::int64_t size : {kernel.m, kernel.n, kernel.k})
-    shape.append(" x ").append(std::to_string(size));
-  return shape;
+  return fmt::format("{} x {} x {} x {}", kernel.batch, kernel.m, kernel.n, kernel.k);
 }
 
 /// The content has all that the configuration of the accelerator and the calibration have to do
 /// with the result; names are there to tell devices and kernels apart for people.
 std::string key_of(const TileQuestion& question) {
   const Kernel& kernel = question.kernel;
-  std::string text = std::string(kEngineVersion) + "/" + question.accelerator.id + "/" +
-                     to_string(kernel.kind) + "/" + to_string(kernel.precision) + "/" +
-                     shape_of(kernel) + "/";
+  std::string text =
+      fmt::format("{}/{}/{}/{}/{}/", kEngineVersion, question.accelerator.id,
+                  to_string(kernel.kind), to_string(kernel.precision), shape_of(kernel));
   for (const double share : {question.contention.units, question.contention.memory})
     text.append(reinterpret_cast<const char*>(&share), sizeof share);
   return sha256_hex(text + question.content);

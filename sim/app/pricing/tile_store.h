@@ -15,7 +15,6 @@ namespace orrery {
 class TileStore final : public TileMemo {
  public:
   TileStore() = default;
-  /// Starts with the rows of a store.
   explicit TileStore(const std::vector<TileRow>& known);
 
   std::optional<TileResult> find(const TileQuestion& question) override;

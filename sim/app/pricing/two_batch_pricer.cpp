@@ -2,7 +2,6 @@
 #include "sim/app/pricing/two_batch_pricer.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "workloads/layers/layers.h"
 #include "workloads/plan/stages.h"
@@ -99,8 +98,7 @@ StepList TwoBatchPricer::steps(Segment segment, const LayerConfig& layer, bool d
   std::size_t dispatch = StepList::kStart;
   for (std::size_t i = 0; i < all.steps().size(); ++i) {
     const Step& step = all.steps()[i];
-    const bool needs_dispatch =
-        std::find(step.after.begin(), step.after.end(), dispatch) != step.after.end();
+    const bool needs_dispatch = std::ranges::find(step.after, dispatch) != step.after.end();
     if (is_exchange(step)) {
       const bool sent = at == Segment::kRoute || at == Segment::kSend;
       at = sent ? Segment::kDispatch : Segment::kCombine;
@@ -122,15 +120,9 @@ StepList TwoBatchPricer::steps(Segment segment, const LayerConfig& layer, bool d
 StepPrice TwoBatchPricer::evaluate(Segment segment, bool decodes, std::int64_t tokens,
                                    const DeviceLoad& taken) const {
   StepPrice mean;
-  std::vector<LayerConfig> seen;
-  for (const LayerConfig& layer : layers_) {
-    const auto alike = [&](const LayerConfig& other) { return layer == other; };
-    if (std::any_of(seen.begin(), seen.end(), alike)) continue;
-    seen.push_back(layer);
-    const auto count = static_cast<double>(std::count_if(layers_.begin(), layers_.end(), alike));
+  for (const auto& [layer, count] : alike_layers(layers_, same_layer))
     mean.add(parts_of(decodes).price(steps(segment, layer, decodes, tokens), taken),
              count / static_cast<double>(layers_.size()));
-  }
   return mean;
 }
 
@@ -241,13 +233,6 @@ StepPrice TwoBatchPricer::price(const MixedBatch& batch, std::int64_t padding,
       price.at.at(i).time += staged ? staged_time(turns, run) : alternating_time(turns, run);
   }
   return price;
-}
-
-std::size_t TwoBatchPricer::entries() const {
-  std::size_t entries = 0;
-  for (const auto& [key, table] : tables_) entries += table.entries();
-  for (const auto& [key, tables] : attention_) entries += tables.entries();
-  return entries;
 }
 
 }  // namespace orrery

@@ -29,9 +29,7 @@ class TwoBatchPricer {
   StepPrice price(const MixedBatch& batch, std::int64_t padding, std::int64_t mean_tokens);
   /// Runs of layers of experts on all stages, each followed by a merge of its two batches.
   std::size_t runs() const { return runs_.size(); }
-  /// Whether the last price was there.
   bool known() const { return known_; }
-  std::size_t entries() const;
 
  private:
   enum class Segment : std::uint8_t {

@@ -86,27 +86,36 @@ bool near(const std::array<double, 2>& a, const std::array<double, 2>& b, double
   return std::abs(a[0] - b[0]) <= kSame * scale && std::abs(a[1] - b[1]) <= kSame * scale;
 }
 
+/// Plays layers until one goes on as the one before it did. The first is another one: there is
+/// nothing to add up, or the second batch lies behind.
+/// @param play of a layer; told whether it is the first
+/// @return time of the layers that were not played
+template <class Play>
+double play_layers(const TwoStreams& streams, std::int64_t layers, const Play& play) {
+  double before = 0;
+  std::array<double, 2> ahead{};
+  for (std::int64_t done = 0; done < layers; ++done) {
+    play(done == 0);
+    const double layer = streams.now() - before;
+    if (done > 1 && near(ahead, streams.ahead(), layer))
+      return layer * static_cast<double>(layers - 1 - done);
+    before = streams.now();
+    ahead = streams.ahead();
+  }
+  return 0;
+}
+
 }  // namespace
 
 double alternating_time(const std::array<TurnLayer, 2>& batches, std::int64_t layers) {
   TwoStreams streams(batches);
-  double before = 0, repeated = 0;
-  std::array<double, 2> ahead{};
-  for (std::int64_t done = 0; done < layers; ++done) {
+  const double repeated = play_layers(streams, layers, [&](bool first) {
     for (const std::size_t batch : {0U, 1U}) {
-      if (done > 0) streams.add_up(batch);
+      if (!first) streams.add_up(batch);  // of the layer before
       streams.dispatch(batch);
     }
     for (const std::size_t batch : {0U, 1U}) streams.combine(batch);
-    const double layer = streams.now() - before;
-    // The first layer has nothing to add up.
-    if (done > 1 && near(ahead, streams.ahead(), layer)) {
-      repeated = layer * static_cast<double>(layers - 1 - done);
-      break;
-    }
-    before = streams.now();
-    ahead = streams.ahead();
-  }
+  });
   for (const std::size_t batch : {0U, 1U}) streams.add_up(batch);
   return streams.now() + repeated;
 }
@@ -114,22 +123,12 @@ double alternating_time(const std::array<TurnLayer, 2>& batches, std::int64_t la
 double staged_time(const std::array<TurnLayer, 2>& batches, std::int64_t layers) {
   constexpr int kStages = 5, kBehind = 2;
   TwoStreams streams(batches);
-  double before = 0, repeated = 0;
-  std::array<double, 2> ahead{};
-  for (std::int64_t done = 0; done < layers; ++done) {
+  const double repeated = play_layers(streams, layers, [&](bool first) {
     for (int stage = 0; stage < kStages; ++stage) {
       streams.stage(0, stage);
-      if (done > 0 || stage >= kBehind) streams.stage(1, (stage + kStages - kBehind) % kStages);
+      if (!first || stage >= kBehind) streams.stage(1, (stage + kStages - kBehind) % kStages);
     }
-    const double layer = streams.now() - before;
-    // In the first layer the second batch lies behind.
-    if (done > 1 && near(ahead, streams.ahead(), layer)) {
-      repeated = layer * static_cast<double>(layers - 1 - done);
-      break;
-    }
-    before = streams.now();
-    ahead = streams.ahead();
-  }
+  });
   for (int stage = kStages - kBehind; stage < kStages; ++stage) streams.stage(1, stage);
   return streams.now() + repeated;
 }

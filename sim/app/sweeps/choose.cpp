@@ -83,14 +83,6 @@ bool better(const ChooseConfig& choice, const RunRecord& candidate, const RunRec
   return less ? a->value < b->value : a->value > b->value;
 }
 
-/// Metrics that are numbers.
-std::vector<std::string> metric_names() {
-  std::vector<std::string> names;
-  for (const auto& [metric_name, metric] : metric_table())
-    if (!metric.unit.empty()) names.push_back(metric.name);
-  return names;
-}
-
 /// Whether experiments of a kind have a metric, by the list of kinds that it is declared with.
 bool has_metric(const std::string& kind, const MetricInfo& metric) {
   if (kind.empty() || metric.experiments == "all") return true;
@@ -101,8 +93,8 @@ bool has_metric(const std::string& kind, const MetricInfo& metric) {
 /// Whether configurations have a path, or a part of the machine or model that has a name there.
 bool has_path(const std::vector<std::string>& paths, const std::string& name) {
   const std::string named = name + "." + name.substr(name.rfind('.') + 1);
-  return std::any_of(paths.begin(), paths.end(),
-                     [&](const std::string& path) { return path == name || path == named; });
+  return std::ranges::any_of(
+      paths, [&](const std::string& path) { return path == name || path == named; });
 }
 
 /// Finds fault with a name. @return whether it is right
@@ -150,6 +142,13 @@ void check_limits(const std::map<std::string, config::Node>& limits, const confi
 
 }  // namespace
 
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const auto& [metric_name, metric] : metric_table())
+    if (!metric.unit.empty()) names.push_back(metric.name);
+  return names;
+}
+
 std::optional<NamedValue> value_of(const RunRecord& record, const std::string& name) {
   if (auto metric = metric_of(record, name)) return metric;
   const std::optional<double> value = record.parameter(name);
@@ -180,14 +179,12 @@ const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunR
 
 void check_choice(const ChooseConfig& choice, const config::Node& written, const PointNames& names,
                   config::Diagnostics& diagnostics) {
-  if (!choice.maximize.empty())
-    check_name(choice.maximize, *written.find("maximize"), names, diagnostics);
-  if (!choice.minimize.empty())
-    check_name(choice.minimize, *written.find("minimize"), names, diagnostics);
-  if (!choice.at_most.empty())
-    check_limits(choice.at_most, *written.find("at_most"), names.kind, diagnostics);
-  if (!choice.at_least.empty())
-    check_limits(choice.at_least, *written.find("at_least"), names.kind, diagnostics);
+  for (const auto& [key, name] :
+       {std::pair("maximize", choice.maximize), std::pair("minimize", choice.minimize)})
+    if (!name.empty()) check_name(name, *written.find(key), names, diagnostics);
+  for (const auto& [key, limits] :
+       {std::pair("at_most", choice.at_most), std::pair("at_least", choice.at_least)})
+    if (!limits.empty()) check_limits(limits, *written.find(key), names.kind, diagnostics);
 }
 
 void check_objectives(const config::Node& written, const PointNames& names,

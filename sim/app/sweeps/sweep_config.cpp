@@ -2,6 +2,7 @@
 #include "sim/app/sweeps/sweep_config.h"
 
 #include <cmath>
+#include <set>
 
 #include "sim/units/text.h"
 
@@ -250,6 +251,30 @@ const Schema<SweepConfig>& SweepConfig::schema() {
           .optional("search", &SweepConfig::search, "how `sweep search` looks for the best points")
           .optional("execution", &SweepConfig::execution,
                     "where points run: {executor: local}, slurm, command"));
+  return schema;
+}
+
+const Schema<SearchConfig>& SearchConfig::schema() {
+  static const auto schema =
+      Schema<SearchConfig>("search", "how `sweep search` looks for the best points")
+          .optional("algorithm", &SearchConfig::algorithm,
+                    "nsga2 (a population that improves from generation to generation), or random "
+                    "(Sobol points alone, to compare with)")
+          .optional("population", &SearchConfig::population,
+                    "points that a generation keeps, and new ones that it tries", between(4, 4096))
+          .optional("evaluations", &SearchConfig::evaluations,
+                    "points that are simulated at the last fidelity", at_least(1))
+          .optional("seed", &SearchConfig::seed, "number that the points tried follow from",
+                    at_least(0))
+          .optional("fidelity", &SearchConfig::fidelity,
+                    "details of the kernel model, cheap to dear: each generation is simulated with "
+                    "the first, the better half of it with the next; only the last one counts")
+          .check(
+              "a fidelity stands there once",
+              [](const SearchConfig& s) {
+                return std::set(s.fidelity.begin(), s.fidelity.end()).size() == s.fidelity.size();
+              },
+              "fidelity");
   return schema;
 }
 

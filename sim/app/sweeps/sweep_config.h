@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/sweeps/base/search_config.h"
+#include "sim/app/experiments/keys/enum_names.h"
 #include "sim/app/sweeps/executors/execution.h"
-#include "sim/app/sweeps/workers/executor.h"
+#include "sim/app/sweeps/workers/outcome.h"
+#include "sim/config/declared.h"
 #include "sim/config/file_path.h"
 #include "sim/config/node.h"
 #include "sim/config/schema.h"
+#include "sim/graph/costs.h"
 #include "sim/results/run_record.h"
 #include "sim/units/units.h"
 
@@ -52,7 +54,6 @@ struct DrawConfig {
   static const config::Schema<DrawConfig>& schema();
 };
 
-/// An axis of `n` drawn points.
 struct RandomConfig {
   std::int64_t n = 0;
   Sampler sampler = Sampler::kSobol;
@@ -84,6 +85,7 @@ struct ObjectiveConfig {
   std::string maximize;
   std::string minimize;
   const std::string& name() const { return maximize.empty() ? minimize : maximize; }
+  bool operator==(const ObjectiveConfig&) const = default;
   static const config::Schema<ObjectiveConfig>& schema();
 };
 
@@ -150,6 +152,20 @@ struct SweepCaseConfig : SweepSpaceConfig {
   static const config::Schema<SweepCaseConfig>& schema();
 };
 
+enum class SearchMethod { kNsga2, kRandom };
+
+/// How `sweep search` looks for the best points of a sweep.
+struct SearchConfig {
+  SearchMethod algorithm = SearchMethod::kNsga2;
+  std::int64_t population = 64;     ///< points that are kept, and new ones in each generation
+  std::int64_t evaluations = 1000;  ///< points at the last fidelity
+  std::int64_t seed = 1;
+  /// Details of the kernel model, each generation thinned from one to the next; empty: points are
+  /// as the sweep says.
+  std::vector<Fidelity> fidelity;
+  static const config::Schema<SearchConfig>& schema();
+};
+
 struct SweepConfig : SweepSpaceConfig {
   std::string name;
   std::vector<SweepCaseConfig> cases;
@@ -171,6 +187,9 @@ struct SweepConfig : SweepSpaceConfig {
 
 /// The record that `choose` picks of one row, or null if none keeps the limits.
 const RunRecord* choose(const ChooseConfig& choice, const std::vector<const RunRecord*>& row);
+
+/// Names of the metrics that are numbers.
+std::vector<std::string> metric_names();
 
 /// What a name stands for in a result.
 struct NamedValue {
@@ -227,6 +246,11 @@ struct EnumNames<Sampler> {
                                                                {Sampler::kUniform, "uniform"}};
 };
 
+template <>
+struct EnumNames<SearchMethod> {
+  static constexpr std::pair<SearchMethod, const char*> values[] = {
+      {SearchMethod::kNsga2, "nsga2"}, {SearchMethod::kRandom, "random"}};
+};
 }  // namespace config
 
 }  // namespace orrery

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/core/exit_codes.h"
 
+#include <cerrno>
+#include <cstring>
 #include <new>
 #include <system_error>
 
@@ -13,14 +15,9 @@ namespace {
 
 /// A file that is not a store of ours is the user's choice; a full disk is not.
 ExitCode code_of(StoreFault fault) {
-  switch (fault) {
-    case StoreFault::kForeign:
-    case StoreFault::kVersion:
-    case StoreFault::kUnreachable:
-      return ExitCode::kUsage;
-    default:
-      return ExitCode::kResource;
-  }
+  const bool chosen = fault == StoreFault::kForeign || fault == StoreFault::kVersion ||
+                      fault == StoreFault::kUnreachable;
+  return chosen ? ExitCode::kUsage : ExitCode::kResource;
 }
 
 /// A path that does not exist or may not be used is the user's input.
@@ -32,6 +29,10 @@ ExitCode code_of(const std::error_code& code) {
 }
 
 }  // namespace
+
+void throw_errno(const std::string& what) {
+  throw ResourceError(what + ": " + std::strerror(errno));
+}
 
 Failure classify(const std::exception_ptr& error) {
   try {

@@ -19,6 +19,9 @@ class ResourceError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// @throws ResourceError with what errno says
+[[noreturn]] void throw_errno(const std::string& what);
+
 struct Failure {
   ExitCode code;
   std::string message;

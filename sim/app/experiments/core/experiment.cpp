@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "sim/app/experiments/core/experiment_identity.h"
 #include "sim/app/experiments/files/known_names.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/leaf.h"
@@ -13,7 +12,9 @@
 #include "sim/config/schema.h"
 #include "sim/machine/doubts.h"
 #include "sim/machine/what_if.h"
+#include "sim/results/identity.h"
 #include "sim/units/comma_separated.h"
+#include "sim/units/sha256.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -62,11 +63,6 @@ void check_and_bind(LoadedExperiment& loaded, config::Diagnostics& diagnostics) 
 
 }  // namespace
 
-void Experiment::complete(config::Node&, config::Diagnostics&) {}
-
-void Experiment::check_names(const config::Node&, config::Diagnostics&) const {}
-void Experiment::check_machine(const config::Node&, config::Diagnostics&) const {}
-void Experiment::strip_names(nlohmann::ordered_json&) const {}
 void strip_system_names(nlohmann::ordered_json& system) {
   erase_keys(system, {"name", "remarks", "installation"});
   erase_keys(system["scale_up"], {"calibration"});
@@ -112,8 +108,6 @@ void MachineExperiment::strip_names(nlohmann::ordered_json& configuration) const
   strip_system_names(configuration["system"]);
 }
 
-void Experiment::explain(const KnownReplay&, nlohmann::ordered_json&) const {}
-
 const config::Choices& Experiment::choices() { return ExperimentKinds::choices(kTag, {}); }
 
 const Experiment* Experiment::view(const std::string& kind, void* object) {
@@ -136,6 +130,16 @@ const config::Record& record_of(const config::Node& node,
                     nearest_name(name, names));
   diagnostics.throw_if_errors();
   throw std::logic_error("unreachable: an error was reported");
+}
+
+std::string identity_text_of(const Experiment& experiment, nlohmann::ordered_json configuration,
+                             const std::vector<InputFile>& files) {
+  // Of calibration and measurement files the content is hashed, not the name.
+  erase_keys(configuration, {"name", "calibration", "measured"});
+  experiment.strip_names(configuration);
+  std::vector<FileHash> hashes;
+  for (const InputFile& file : files) hashes.push_back({file.role, file.sha256});
+  return identity_text(configuration, std::move(hashes));
 }
 
 LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagnostics,
@@ -168,26 +172,53 @@ LoadedExperiment load_point(const config::Node& node, config::Diagnostics& diagn
   for (const config::KeyError& doubt : loaded.experiment->doubts())
     config::report(doubt, loaded.node, diagnostics, config::Diagnostic::Severity::kWarning);
   loaded.files = loaded.experiment->input_files();
-  loaded.identity = identity_of(*loaded.experiment, loaded.configuration, loaded.files);
+  loaded.identity =
+      sha256_hex(identity_text_of(*loaded.experiment, loaded.configuration, loaded.files));
   loaded.warnings = diagnostics.render_warnings();
   return loaded;
+}
+
+SettingList settings_of(const config::Node& map) {
+  SettingList settings;
+  for (const auto& entry : map.entries())
+    settings.push_back({entry.key, entry.value, entry.key_origin});
+  return settings;
+}
+
+namespace {
+
+LoadedExperiment load_with(config::Node node, const SettingList& settings,
+                           config::Diagnostics& diagnostics, const config::Library& library) {
+  diagnostics.throw_if_errors();
+  const config::Record& record = record_of(node, settings, diagnostics);
+  for (const config::Assignment& setting : settings)
+    config::apply_override(node, record, setting, diagnostics, library);
+  diagnostics.throw_if_errors();
+  return load_point(node, diagnostics, library);
+}
+
+}  // namespace
+
+LoadedExperiment load_point_with_settings(const config::Node& experiment,
+                                          const SettingList& settings,
+                                          config::Diagnostics& diagnostics,
+                                          const config::Library& library) {
+  config::Node node =
+      experiment.is_scalar()
+          ? config::load_referenced(experiment, diagnostics, library)
+          : config::resolve_extends(experiment, "experiments", diagnostics, library);
+  return load_with(std::move(node), settings, diagnostics, library);
 }
 
 LoadedExperiment load_experiment(config::Node node, const std::vector<std::string>& overrides,
                                  config::Diagnostics& diagnostics, const config::Library& library) {
   node = config::resolve_extends(std::move(node), {}, diagnostics, library);
   diagnostics.throw_if_errors();
-  std::vector<config::Assignment> settings;
-  for (const std::string& text : overrides) {
+  SettingList settings;
+  for (const std::string& text : overrides)
     if (auto setting = config::parse_assignment(text, diagnostics))
       settings.push_back(std::move(*setting));
-  }
-  diagnostics.throw_if_errors();
-  const config::Record& record = record_of(node, settings, diagnostics);
-  for (const config::Assignment& setting : settings)
-    config::apply_override(node, record, setting, diagnostics, library);
-  diagnostics.throw_if_errors();
-  LoadedExperiment loaded = load_point(node, diagnostics, library);
+  LoadedExperiment loaded = load_with(std::move(node), settings, diagnostics, library);
   diagnostics.throw_if_errors();
   return loaded;
 }

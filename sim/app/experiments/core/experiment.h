@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/app/experiments/files/input_file.h"
@@ -54,20 +52,20 @@ struct Experiment {
 
   /// What comes from files that keys name, where nobody wrote it: done before anything is checked.
   /// `node`, the completed configuration, gets it too.
-  virtual void complete(config::Node& node, config::Diagnostics& diagnostics);
+  virtual void complete(config::Node& /*node*/, config::Diagnostics& /*diagnostics*/) {}
   /// Complains about names that nothing has, which no other value mends: of routers, schedules,
   /// algorithms. Comes before everything else.
-  virtual void check_names(const config::Node& node, config::Diagnostics& diagnostics) const;
+  virtual void check_names(const config::Node&, config::Diagnostics&) const {}
   /// Complains about what keys say together and must not. There are no machines yet.
   virtual void check(const config::Node& node, config::Diagnostics& diagnostics) const = 0;
   /// Checks what needs the machines: links that faults name.
-  virtual void check_machine(const config::Node& node, config::Diagnostics& diagnostics) const;
+  virtual void check_machine(const config::Node&, config::Diagnostics&) const {}
   /// The files that a result rests on beside the configuration, read and hashed; those that it does
   /// not use stay unread.
   /// @throws config::ConfigError for what is wrong with one
   virtual std::vector<InputFile> input_files() const = 0;
   /// Takes what only names things, or stands in a hashed file, out of its canonical configuration.
-  virtual void strip_names(nlohmann::ordered_json& configuration) const;
+  virtual void strip_names(nlohmann::ordered_json& /*configuration*/) const {}
 
   /// Whether what is asked for can run, short of simulating it; warnings go to `diagnostics`.
   /// @throws config::KeyError for what cannot be
@@ -80,7 +78,7 @@ struct Experiment {
   virtual void run(const SimulateOptions& options, RunRecord& record) const = 0;
   /// Adds what the experiment is made of to an explanation: sizes, kernels, transfers, energy.
   /// @param replay of the experiment; not begun where it has none
-  virtual void explain(const KnownReplay& replay, nlohmann::ordered_json& explanation) const;
+  virtual void explain(const KnownReplay&, nlohmann::ordered_json&) const {}
 
   /// Whether it takes milliseconds, so that `explain` may try it with every value changed.
   virtual bool is_quick() const { return true; }
@@ -134,7 +132,6 @@ using ExperimentKinds = config::Registered<Experiment>;
 template <class T>
 using RegisterExperiment = ExperimentKinds::Add<T>;
 
-/// A schema with the keys that all kinds have.
 template <class T>
 config::Schema<T> experiment_schema(const std::string& kind, const std::string& help) {
   config::Schema<T> schema("experiment " + kind, help);
@@ -200,6 +197,26 @@ LoadedExperiment load_experiment(const std::string& path, const std::vector<std:
 LoadedExperiment load_experiment(config::Node node, const std::vector<std::string>& overrides,
                                  config::Diagnostics& diagnostics,
                                  const config::Library& library = config::default_library());
+
+/// What a sweep or a published row lays over its experiment.
+using SettingList = std::vector<config::Assignment>;
+
+/// The entries of a map `{path: value, ...}`.
+SettingList settings_of(const config::Node& map);
+
+/// Loads an experiment (a scalar: a path from the file that it stands in; a map: inline) and lays
+/// settings over it. Values that cannot stand together are the `contradiction` of the result.
+/// @param diagnostics that know the text of that file, to quote it
+/// @throws config::ConfigError for other mistakes
+LoadedExperiment load_point_with_settings(const config::Node& experiment,
+                                          const SettingList& settings,
+                                          config::Diagnostics& diagnostics,
+                                          const config::Library& library);
+
+/// What the point identity is the SHA-256 of: the configuration without what only names things,
+/// `files`, and the engine.
+std::string identity_text_of(const Experiment& experiment, nlohmann::ordered_json configuration,
+                             const std::vector<InputFile>& files);
 
 /// The keys of the kind that a configuration and assignments over it name, the last one of them.
 /// @throws config::ConfigError where they name none, or one that does not exist

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/core/intervals.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -17,20 +20,31 @@
 namespace orrery {
 namespace {
 
+double total(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
 const Role& last_role(const Program& program, const StepOutcome& outcome) {
   return program.roles[static_cast<std::size_t>(outcome.replay.last_role)];
+}
+
+/// Seconds of all runs of each kernel, or transfer.
+/// @param time of one run
+template <class Time>
+std::vector<double> seconds_of(const std::vector<std::uint64_t>& counts, const Time& time) {
+  std::vector<double> seconds(counts.size());
+  each_run(counts, [&](std::size_t id, std::uint64_t runs) {
+    seconds[id] = static_cast<double>(runs) * time(id).base();
+  });
+  return seconds;
 }
 
 /// Seconds of each kernel in the given calls of blocks.
 std::vector<double> kernel_seconds(const Program& program, const StepOutcome& outcome,
                                    const Role& role) {
-  const ExecutionCounts counts = count_executions(program, role);
-  std::vector<double> seconds(counts.kernels.size());
-  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
-    seconds[id] =
-        static_cast<double>(runs) * to_seconds(outcome.priced.costs.kernels[id].duration).base();
+  return seconds_of(count_executions(program, role).kernels, [&](std::size_t id) {
+    return to_seconds(outcome.priced.costs.kernels[id].duration);
   });
-  return seconds;
 }
 
 /// Seconds that the kernels take longer, by draw.
@@ -48,37 +62,22 @@ std::vector<double> longer(const StepSource& source, const std::vector<double>& 
 
 /// Seconds of all kernels of a role at the rates of the device, nothing lost.
 double least_seconds(const StepSource& source, const Role& role) {
-  const ExecutionCounts counts = count_executions(source.program, role);
-  const AcceleratorConfig accelerator = source.machine.accelerator();
-  double seconds = 0;
-  each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
-    seconds +=
-        static_cast<double>(runs) * least_time(source.program.kernels[id], accelerator).base();
-  });
-  return seconds;
+  const AcceleratorConfig& accelerator = source.machine.accelerator();
+  return total(seconds_of(count_executions(source.program, role).kernels, [&](std::size_t id) {
+    return least_time(source.program.kernels[id], accelerator);
+  }));
 }
 
 /// Seconds of each transfer in the given calls of blocks, alone.
 std::vector<double> transfer_seconds(const Program& program, const StepOutcome& outcome,
                                      const Role& role) {
-  const ExecutionCounts counts = count_executions(program, role);
-  std::vector<double> seconds(counts.transfers.size());
-  each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
-    seconds[id] = static_cast<double>(runs) * outcome.priced.transfers[id].isolated_time.base();
-  });
-  return seconds;
-}
-
-double total(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum;
+  return seconds_of(count_executions(program, role).transfers,
+                    [&](std::size_t id) { return outcome.priced.transfers[id].isolated_time; });
 }
 
 /// How much of the transfers of the rank that ends last its kernels do not hide.
 double exposure(const Program& program, const StepOutcome& outcome) {
-  const auto& breakdown =
-      outcome.replay.roles[static_cast<std::size_t>(outcome.replay.last_role)].breakdown;
+  const TimeBreakdown& breakdown = outcome.last_role().breakdown;
   const double all = total(transfer_seconds(program, outcome, last_role(program, outcome)));
   const double exposed = to_seconds(breakdown.exposed_communication).base();
   return all > 0 ? std::min(1.0, exposed / all) : 0;
@@ -111,32 +110,35 @@ std::vector<double> relative(std::vector<double> kernels, double busy,
   return kernels;
 }
 
-}  // namespace
-
-void ProvenanceTime::add(Provenance provenance, double time) {
-  switch (provenance) {
-    case Provenance::kMeasured:
-      measured += time;
-      break;
-    case Provenance::kCalibrated:
-      calibrated += time;
-      break;
-    case Provenance::kAnalytic:
-      analytic += time;
-      break;
-    case Provenance::kExtrapolated:
-      extrapolated += time;
-      break;
+/// Where the time of the rank that ends last comes from: its kernels and its waits for transfers,
+/// by provenance.
+ProvenanceTime step_provenance(const StepSource& source) {
+  const Program& program = source.program;
+  const StepOutcome& outcome = source.outcome;
+  const Role& role = last_role(program, outcome);
+  const std::vector<double> kernels = kernel_seconds(program, outcome, role);
+  ProvenanceTime time;
+  for (std::size_t id = 0; id < kernels.size(); ++id)
+    time.add(outcome.priced.costs.kernels[id].provenance, kernels[id]);
+  const bool fitted = time.fitted();
+  const double exposed = exposure(program, outcome);
+  const std::vector<double> transfers = transfer_seconds(program, outcome, role);
+  for (std::size_t id = 0; id < transfers.size(); ++id) {
+    time.add(fitted ? source.machine.provenance(program.transfers[id]) : Provenance::kAnalytic,
+             exposed * transfers[id]);
   }
+  return time;
 }
+
+}  // namespace
 
 nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::string& calibration) {
   const double total = time.total();
-  const auto share = [total](double part) { return total > 0 ? part / total : 0; };
-  return {{"measured", share(time.measured)},
-          {"calibrated", share(time.calibrated)},
-          {"analytic", total > 0 ? share(time.analytic) : 1.0},
-          {"extrapolated", share(time.extrapolated)},
+  const auto share = [&](Provenance of) { return total > 0 ? time.of(of) / total : 0; };
+  return {{"measured", share(Provenance::kMeasured)},
+          {"calibrated", share(Provenance::kCalibrated)},
+          {"analytic", total > 0 ? share(Provenance::kAnalytic) : 1.0},
+          {"extrapolated", share(Provenance::kExtrapolated)},
           {"calibration", calibration.empty() ? nlohmann::ordered_json(nullptr)
                                               : nlohmann::ordered_json(calibration)},
           {"note", time.fitted() ? "intervals cover what rests on measurements"
@@ -145,9 +147,11 @@ nlohmann::ordered_json provenance_json(const ProvenanceTime& time, const std::st
 }
 
 std::string assumed_start(const SystemConfig& system) {
-  return "collectives start in " + format_si(system.scale_up.launch.value.base(), "s") +
-         ", a kernel's launch and a message: nothing is published of their library on " +
-         system.name + ", others take up to " + format_si(kLongestStart.base(), "s");
+  return fmt::format(
+      "collectives start in {}, a kernel's launch and a message: nothing is published of their "
+      "library on {}, others take up to {}",
+      format_si(system.scale_up.launch.value.base(), "s"), system.name,
+      format_si(kLongestStart.base(), "s"));
 }
 
 StepDraws step_draws(const StepSource& source) {
@@ -155,8 +159,7 @@ StepDraws step_draws(const StepSource& source) {
   const StepOutcome& outcome = source.outcome;
   const std::vector<double> seconds = kernel_seconds(program, outcome, last_role(program, outcome));
   const std::vector<double> sum = longer(source, seconds);
-  const TimeBreakdown& time =
-      outcome.replay.roles[static_cast<std::size_t>(outcome.replay.last_role)].breakdown;
+  const TimeBreakdown& time = outcome.last_role().breakdown;
   const double busy =
       to_seconds(time.compute + time.contention + time.optimizer + time.host).base();
   const double working = busy + to_seconds(time.exposed_communication).base();
@@ -174,31 +177,13 @@ std::vector<double> block_draws(const StepSource& source, const std::vector<Bloc
   const Program& program = source.program;
   const StepOutcome& outcome = source.outcome;
   Role part;
-  for (const BlockId call : last_role(program, outcome).calls)
-    if (std::find(blocks.begin(), blocks.end(), call) != blocks.end()) part.calls.push_back(call);
+  std::ranges::copy_if(last_role(program, outcome).calls, std::back_inserter(part.calls),
+                       [&](BlockId call) { return std::ranges::count(blocks, call) > 0; });
   const std::vector<double> seconds = kernel_seconds(program, outcome, part);
   const double all = total(seconds);
   const double overlap = std::max(1.0, all / time.base());
   return relative(longer(source, seconds), time.base() * overlap, waits_longer(source, part),
                   time.base());
-}
-
-ProvenanceTime step_provenance(const StepSource& source) {
-  const Program& program = source.program;
-  const StepOutcome& outcome = source.outcome;
-  const Role& role = last_role(program, outcome);
-  const std::vector<double> kernels = kernel_seconds(program, outcome, role);
-  ProvenanceTime time;
-  for (std::size_t id = 0; id < kernels.size(); ++id)
-    time.add(outcome.priced.costs.kernels[id].provenance, kernels[id]);
-  const bool fitted = time.fitted();
-  const double exposed = exposure(program, outcome);
-  const std::vector<double> transfers = transfer_seconds(program, outcome, role);
-  for (std::size_t id = 0; id < transfers.size(); ++id) {
-    time.add(fitted ? source.machine.provenance(program.transfers[id]) : Provenance::kAnalytic,
-             exposed * transfers[id]);
-  }
-  return time;
 }
 
 std::vector<double> spread_draws(std::int64_t seed, const std::string& name, double deviation) {
@@ -245,7 +230,7 @@ void add_step_intervals(const StepSource& source, RunRecord& record,
   for (double& factor : draws.step) factor = std::max(factor, draws.least);
   add_time_intervals(record, draws.step);
   const std::vector<KernelCost>& kernels = source.outcome.priced.costs.kernels;
-  if (!std::all_of(kernels.begin(), kernels.end(), [](const KernelCost& k) { return k.fixed; }))
+  if (!std::ranges::all_of(kernels, &KernelCost::fixed))
     add_interval(record, "breakdown.compute_s", draws.compute);
   const EnergyUse energy =
       step_energy(source.program, source.outcome.priced, source.machine.accelerator(),

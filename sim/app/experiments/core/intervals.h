@@ -1,25 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "sim/app/experiments/core/step_outcome.h"
+#include "sim/app/experiments/core/play.h"
+#include "sim/graph/costs.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
 
 /// How much of a time rests on what: seconds, or any unit, by provenance.
-struct ProvenanceTime {
-  double measured = 0, calibrated = 0, analytic = 0, extrapolated = 0;
-
-  void add(Provenance provenance, double time);
-  double total() const { return measured + calibrated + analytic + extrapolated; }
+class ProvenanceTime {
+ public:
+  void add(Provenance provenance, double time) { parts_.at(index(provenance)) += time; }
+  /// Adds a time that rests on the same in the same shares.
+  void add(const ProvenanceTime& shares, double time) {
+    const double all = shares.total();
+    for (std::size_t i = 0; i < parts_.size(); ++i) parts_[i] += time * shares.parts_[i] / all;
+  }
+  double of(Provenance provenance) const { return parts_.at(index(provenance)); }
+  double total() const { return std::accumulate(parts_.begin(), parts_.end(), 0.0); }
   /// Whether any of it rests on a fit.
-  bool fitted() const { return measured + calibrated + extrapolated > 0; }
+  bool fitted() const {
+    return of(Provenance::kMeasured) + of(Provenance::kCalibrated) + of(Provenance::kExtrapolated) >
+           0;
+  }
+
+ private:
+  static std::size_t index(Provenance provenance) { return static_cast<std::size_t>(provenance); }
+  std::array<double, 4> parts_{};
 };
 
 /// What a result says of collectives whose start nobody published (sim/machine/collective_start.h).
@@ -56,10 +72,6 @@ StepDraws step_draws(const StepSource& source);
 /// The same for the time `total` that the rank which ends last spends on some blocks.
 std::vector<double> block_draws(const StepSource& source, const std::vector<BlockId>& blocks,
                                 Seconds total);
-
-/// Where the time of the rank that ends last comes from: its kernels and its waits for transfers,
-/// by provenance.
-ProvenanceTime step_provenance(const StepSource& source);
 
 /// Adds what the metrics of a step rest on, and the intervals of those that are there. Comes last.
 /// @param beyond how many times longer the step takes by what its graph leaves out, by draw; empty:

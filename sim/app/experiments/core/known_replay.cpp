@@ -5,7 +5,6 @@
 #include <boost/range/iterator_range.hpp>
 #include <optional>
 
-#include "sim/app/pricing/pricing.h"
 #include "sim/graph/executions.h"
 #include "sim/graph/operator_graph_boost.h"
 
@@ -27,9 +26,9 @@ bool same_block(const OperatorGraph& a, const OperatorGraph& b) {
   const auto& y = b.graph();
   for (const auto vertex : boost::make_iterator_range(vertices(x))) {
     if (!same_operator(x[vertex], y[vertex])) return false;
-    const auto of_x = boost::make_iterator_range(adjacent_vertices(vertex, x));
-    const auto of_y = boost::make_iterator_range(adjacent_vertices(vertex, y));
-    if (!std::equal(of_x.begin(), of_x.end(), of_y.begin(), of_y.end())) return false;
+    if (boost::make_iterator_range(adjacent_vertices(vertex, x)) !=
+        boost::make_iterator_range(adjacent_vertices(vertex, y)))
+      return false;
   }
   return true;
 }
@@ -43,10 +42,9 @@ bool same_transfer(const Transfer& a, const Transfer& b) {
 
 bool same_program(const Program& a, const Program& b) {
   return a.ranks == b.ranks && a.streams.size() == b.streams.size() &&
-         std::equal(a.roles.begin(), a.roles.end(), b.roles.begin(), b.roles.end(), same_role) &&
-         std::equal(a.transfers.begin(), a.transfers.end(), b.transfers.begin(), b.transfers.end(),
-                    same_transfer) &&
-         std::equal(a.blocks.begin(), a.blocks.end(), b.blocks.begin(), b.blocks.end(), same_block);
+         std::ranges::equal(a.roles, b.roles, same_role) &&
+         std::ranges::equal(a.transfers, b.transfers, same_transfer) &&
+         std::ranges::equal(a.blocks, b.blocks, same_block);
 }
 
 bool same_loads(const LinkLoads& a, const LinkLoads& b) {
@@ -67,11 +65,9 @@ bool same_kernel_cost(const KernelCost& a, const KernelCost& b) {
 
 bool same_event(const LinkEvent& a, const LinkEvent& b) {
   return a.time == b.time && a.link == b.link && a.capacity == b.capacity &&
-         std::equal(a.reroutes.begin(), a.reroutes.end(), b.reroutes.begin(), b.reroutes.end(),
-                    [](const LinkEvent::Reroute& x, const LinkEvent::Reroute& y) {
-                      return x.transfer == y.transfer && x.image == y.image &&
-                             same_loads(x.loads, y.loads);
-                    });
+         std::ranges::equal(a.reroutes, b.reroutes, [](const auto& x, const auto& y) {
+           return x.transfer == y.transfer && x.image == y.image && same_loads(x.loads, y.loads);
+         });
 }
 
 /// Links that transfers put something on at any time.
@@ -91,7 +87,7 @@ std::vector<std::string> nodes_of(const Topology& topology) {
   std::vector<std::string> nodes;
   for (int rank = 0; rank < topology.ranks(); ++rank) {
     const std::string& name = topology.rank_name(rank);
-    nodes.push_back(name.substr(0, name.find('/', name.find('/') + 1)));
+    nodes.emplace_back(node_of(name));
   }
   return nodes;
 }
@@ -148,17 +144,13 @@ bool KnownReplay::same(const ReplayInputs& inputs) const {
   if (power_ != inputs.power || ranks_ != inputs.ranks ||
       has_slowdowns_ != (inputs.slowdowns != nullptr) || costs_.enqueue != costs.enqueue ||
       costs_.links.size() != costs.links.size() || !same_program(program_, inputs.program) ||
-      !std::equal(costs_.kernels.begin(), costs_.kernels.end(), costs.kernels.begin(),
-                  costs.kernels.end(), same_kernel_cost) ||
-      !std::equal(costs_.transfers.begin(), costs_.transfers.end(), costs.transfers.begin(),
-                  costs.transfers.end(), same_transfer_cost) ||
-      !std::equal(costs_.link_events.begin(), costs_.link_events.end(), costs.link_events.begin(),
-                  costs.link_events.end(), same_event)) {
+      !std::ranges::equal(costs_.kernels, costs.kernels, same_kernel_cost) ||
+      !std::ranges::equal(costs_.transfers, costs.transfers, same_transfer_cost) ||
+      !std::ranges::equal(costs_.link_events, costs.link_events, same_event))
     return false;
-  }
   for (std::size_t link = 0; link < costs.links.size(); ++link)
     if (loaded_[link] && costs_.links[link] != costs.links[link]) return false;
-  return std::all_of(slowdowns_.begin(), slowdowns_.end(), [&inputs](const Slowdown& told) {
+  return std::ranges::all_of(slowdowns_, [&inputs](const Slowdown& told) {
     return inputs.slowdowns->slowdown(told.kernel, told.taken) == told.factor;
   });
 }

@@ -18,7 +18,6 @@ namespace {
 std::vector<std::uint32_t> end_classes(const NamePool& names) {
   std::map<std::string_view, std::uint32_t> known;
   std::vector<std::uint32_t> classes;
-  classes.reserve(names.size());
   for (NameId id = 0; id < names.size(); ++id) {
     const auto next = static_cast<std::uint32_t>(known.size());
     classes.push_back(known.try_emplace(end_class(names.at(id)), next).first->second);
@@ -33,8 +32,7 @@ std::vector<LinkUse> by_name(
     uses.push_back(use);
     if (use.links > 0) uses.back().busy_share /= static_cast<double>(use.links);
   }
-  std::sort(uses.begin(), uses.end(),
-            [](const LinkUse& a, const LinkUse& b) { return a.name < b.name; });
+  std::ranges::sort(uses, {}, &LinkUse::name);
   return uses;
 }
 

@@ -12,7 +12,6 @@
 
 namespace orrery {
 
-/// What the links of a machine carried.
 struct MachineLinkUse {
   std::vector<LinkUse> classes;
   std::vector<LinkUse> links;  ///< links that carried something; where they are recorded

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 #include <vector>
 
+#include "sim/app/experiments/core/link_use.h"
+#include "sim/app/pricing/pricing.h"
 #include "sim/app/pricing/step_power.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/program.h"
@@ -47,9 +50,29 @@ struct Played {
   std::vector<ComponentUse> components;  ///< none where something stood in for the replay
 };
 
+/// "system0/node1" of "system0/node1/accelerator3/die0".
+std::string_view node_of(std::string_view rank);
+
 /// Replays the program and reads what the nodes did.
 /// @param stand_in may be null
 /// @throws as replay()
 Played play(const ReplayInputs& inputs, const ReplayFunction& replayer, ReplayStandIn* stand_in);
+
+/// A step that was priced and replayed.
+struct StepOutcome {
+  PricedProgram priced;  ///< kernels at the clock of the power state
+  ReplayResult replay;
+  PowerUse power;
+  std::vector<ComponentUse> components;
+  MachineLinkUse links;
+  std::vector<Picoseconds> steps;  ///< times of all steps, where ranks are not folded
+
+  const RoleResult& last_role() const {
+    return replay.roles[static_cast<std::size_t>(replay.last_role)];
+  }
+};
+
+/// Adds the times of the rank that ends last by activity (breakdown.*).
+void add_breakdown(const TimeBreakdown& time, RunRecord& record);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/core/simulate.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
@@ -17,8 +18,13 @@ namespace orrery {
 void close_timeline(Timeline& timeline, const SimulateOptions& options) {
   timeline.close();
   if (timeline.left_out() == 0 || !options.warn) return;
-  options.warn(options.trace + ": the last " + std::to_string(timeline.left_out()) +
-               " spans are left out, a viewer takes no more");
+  options.warn(fmt::format("{}: the last {} spans are left out, a viewer takes no more",
+                           options.trace, timeline.left_out()));
+}
+
+void set_infeasible(RunRecord& record, std::string reason) {
+  record.status = RunStatus::kInfeasible;
+  record.reason = std::move(reason);
 }
 
 void add_metric(RunRecord& record, const DeclaredMetric& metric, double value) {
@@ -56,11 +62,9 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
   } catch (const config::KeyError& error) {
     config::throw_located(error, loaded.node);
   } catch (const LinkDownError& error) {
-    record.status = RunStatus::kInfeasible;
-    record.reason = error.what();
+    set_infeasible(record, error.what());
   } catch (const std::overflow_error& error) {  // what is asked for is too large, not wrong
-    record.status = RunStatus::kInfeasible;
-    record.reason = error.what();
+    set_infeasible(record, error.what());
   }
   if (const std::vector<std::string> errors = experiment.known_errors(); !errors.empty())
     record.provenance["known_errors"] = errors;

@@ -40,6 +40,9 @@ RunRecord simulate(const LoadedExperiment& loaded, const SimulateOptions& option
 /// Writes a timeline, and warns where it lacks what a viewer would not take.
 void close_timeline(Timeline& timeline, const SimulateOptions& options);
 
+/// Says of a result why there is none: it does not fit, or a dead link holds it up.
+void set_infeasible(RunRecord& record, std::string reason);
+
 /// Adds a number, several, or a word, to a result.
 void add_metric(RunRecord& record, const DeclaredMetric& metric, double value);
 void add_list(RunRecord& record, const DeclaredMetric& metric, std::vector<double> values);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 
+#include "workloads/software/engine_switches.h"
+
 namespace orrery {
 namespace {
 
@@ -11,8 +13,7 @@ bool has_states(const LlmConfig& llm) {
   constexpr std::array kRecurrent = {
       MixerKind::kMamba1,  MixerKind::kMamba2,     MixerKind::kDeltaNet,      MixerKind::kKimiDelta,
       MixerKind::kTimeMix, MixerKind::kChannelMix, MixerKind::kMambaAttention};
-  return std::any_of(kRecurrent.begin(), kRecurrent.end(),
-                     [&](MixerKind mixer) { return llm.has(mixer); });
+  return std::ranges::any_of(kRecurrent, [&](MixerKind mixer) { return llm.has(mixer); });
 }
 
 bool built(const ModelConfig& model, bool (*is)(const LlmConfig&)) {
@@ -49,6 +50,25 @@ EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfi
     return built(model, [](const LlmConfig& llm) { return llm.has_moe(); });
   };
   return site;
+}
+
+void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
+  config.all_reduce_experts = true;
+  config.kernels = engine.kernels;
+  // SGLang runs TensorRT-LLM's experts where tensor cores scale blocks, with no shared one among
+  // them (server_args.py).
+  if (config.mx_products) {
+    config.kernels.set(kSharesAsRouted, false);
+    if (config.kernels.experts != ExpertKernels::kMarlin)
+      config.kernels.experts = ExpertKernels::kMeasured;
+  }
+  if (engine.kernels.on(kAllReduceNorm)) config.normed_all_reduce = engine.all_reduce.fused;
+}
+
+EngineAllReduce all_reduce_rules(const SchedulerConfig& engine, const InferenceConfig& config) {
+  EngineAllReduce rules = engine.all_reduce;
+  rules.fused = config.normed_all_reduce;
+  return rules;
 }
 
 }  // namespace orrery

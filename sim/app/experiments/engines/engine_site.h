@@ -3,10 +3,12 @@
 
 #include <optional>
 
-#include "sim/app/experiments/keys/speculative_config.h"
+#include "sim/app/experiments/keys/inference_keys.h"
 #include "sim/machine/accelerator_config.h"
 #include "sim/serving/engine_release.h"
+#include "sim/serving/scheduler.h"
 #include "workloads/plan/parallel_config.h"
+#include "workloads/steps/inference/inference.h"
 
 namespace orrery {
 
@@ -20,5 +22,12 @@ EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfi
 EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel,
                        const ModelConfig& model,
                        const std::optional<SpeculativeConfig>& speculative);
+
+/// The kernels that an engine runs.
+/// @param config its formats and its plan have to be there
+void use_kernels(const SchedulerConfig& engine, InferenceConfig& config);
+/// The kernels of its all-reduces.
+/// @param config has its kernels
+EngineAllReduce all_reduce_rules(const SchedulerConfig& engine, const InferenceConfig& config);
 
 }  // namespace orrery

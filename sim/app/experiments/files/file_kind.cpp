@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/files/file_kind.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "sim/config/input_files.h"
-#include "sim/config/leaf.h"
 #include "sim/config/load.h"
 #include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
@@ -50,13 +49,10 @@ void refuse_other_json(const std::string& path) {
   const config::Node node = own_keys(path, diagnostics);
   if (diagnostics.has_errors() || !node.is_map())
     return;  // the check of a model says what is wrong
-  const std::vector<std::string> telling = {"model_type", "architectures"};
-  for (const std::string& key : telling)
-    if (node.find(key) != nullptr) return;
+  if (node.find("model_type") != nullptr || node.find("architectures") != nullptr) return;
   const std::string message =
       "cannot tell what this is: a model's config.json has the key model_type, an execution plan "
-      "of "
-      "MSCCL++ has collective and gpus";
+      "of MSCCL++ has collective and gpus";
   for (const config::Node::Entry& entry : node.entries()) {
     const std::string meant = nearest_name(entry.key, {"model_type", "collective", "gpus"});
     if (meant.empty()) continue;
@@ -103,7 +99,7 @@ std::string base_file(const config::Node& base, const std::string& from,
   std::vector<std::string> telling;
   for (const auto& [name, item] : FileKinds::items())
     for (const std::string& key : item.entry.telling)
-      if (std::find(telling.begin(), telling.end(), key) == telling.end()) telling.push_back(key);
+      if (std::ranges::find(telling, key) == telling.end()) telling.push_back(key);
   const std::string message = "cannot tell what this is: expected one of the top-level keys " +
                               comma_joined(telling) + ", or a list of published rows";
   const config::Node node = own_keys(path, diagnostics);
@@ -125,8 +121,8 @@ void expect_kind(const std::string& path, const std::string& expected) {
   const std::string name = file_kind(path);
   if (name == expected) return;
   const FileKind& kind = *FileKinds::find(name);
-  throw config::ConfigError(path + ": this is " + kind.what + "; try: orrery " + kind.command +
-                            " " + path);
+  throw config::ConfigError(
+      fmt::format("{0}: this is {1}; try: orrery {2} {0}", path, kind.what, kind.command));
 }
 
 std::string file_kind(const std::string& path) {

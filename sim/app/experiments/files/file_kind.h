@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/config/node.h"
+#include "sim/config/output.h"
 #include "sim/config/registry.h"
 
 namespace orrery {
@@ -23,7 +24,7 @@ struct FileKind {
   /// Everything short of simulating; gives warnings as text.
   /// @throws config::ConfigError with everything that is wrong
   std::function<std::string(const std::string& path)> check;
-  std::string ending;  ///< ".json": whatever is in it; may be empty
+  std::string ending = {};  ///< ".json": whatever is in it; may be empty
   /// The JSON Schema of such files, for editors; none given where the form is not ours.
   std::function<nlohmann::ordered_json()> schema = {};
 };
@@ -33,6 +34,22 @@ using FileKinds = Registry<FileKind>;
 struct RegisterFileKind : FileKinds::Register {
   RegisterFileKind(const std::string& name, FileKind kind) : Register(name, "", std::move(kind)) {}
 };
+
+/// A kind of file that is read as a `T`: with its schema.
+template <class T>
+FileKind schema_kind(FileKind kind) {
+  kind.schema = [] { return config::json_schema(T::schema().record()); };
+  return kind;
+}
+
+/// A check that has nothing to warn of.
+inline std::function<std::string(const std::string&)> no_warnings(
+    std::function<void(const std::string& path)> check) {
+  return [check = std::move(check)](const std::string& path) {
+    check(path);
+    return std::string();
+  };
+}
 
 /// The name of the kind that a file is of. Follows `extends:` where the file alone does not tell.
 /// @throws config::ConfigError when the file cannot be read or is of no kind.

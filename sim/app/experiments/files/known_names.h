@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/config/diagnostics.h"
@@ -9,6 +10,22 @@
 #include "sim/machine/system_config.h"
 
 namespace orrery {
+
+/// Finds fault with what was written of the keys, or with what holds them.
+void complain(config::Diagnostics& diagnostics, const config::Node& node,
+              const std::vector<std::string>& keys, std::string message,
+              config::Advice advice = {});
+
+/// Complains of a key that an experiment needs and does not have.
+void miss_key(config::Diagnostics& diagnostics, const config::Node& node, const std::string& key,
+              std::vector<std::string> notes = {});
+
+/// Whether a user wrote a value of the key.
+bool is_written(const config::Node& node, std::string_view key);
+
+/// A note for who has to name a model.
+inline constexpr const char* kModelNote =
+    "a name of `orrery describe models`, a path, or {hf: path of a config.json}";
 
 /// A key whose value is one of a list of names.
 struct NamedKey {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that experiments rest on: machines, models, what was fitted and what was measured.
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "models/collectives/plans/user_algorithm.h"
 #include "models/kernels/calibrated_model.h"
@@ -24,18 +24,13 @@ namespace {
 
 using config::Node;
 
-bool has_all(const Node& own, std::initializer_list<const char*> keys) {
-  for (const char* key : keys)
-    if (own.find(key) == nullptr) return false;
-  return true;
+bool has_all(const Node& own, const std::vector<const char*>& keys) {
+  return std::ranges::all_of(keys, [&](const char* key) { return own.find(key) != nullptr; });
 }
 
-bool has_any(const Node& own, std::initializer_list<const char*> keys) {
-  for (const char* key : keys)
-    if (own.find(key) != nullptr) return true;
-  return false;
+bool has_any(const Node& own, const std::vector<const char*>& keys) {
+  return std::ranges::any_of(keys, [&](const char* key) { return own.find(key) != nullptr; });
 }
-
 /// Warnings about figures of a device that can hardly be true together.
 std::string warnings_of(const AcceleratorConfig& device, const Node& node,
                         const std::string& within, config::Diagnostics& diagnostics) {
@@ -44,7 +39,7 @@ std::string warnings_of(const AcceleratorConfig& device, const Node& node,
   return diagnostics.render_warnings();
 }
 
-/// A file of the library's folder `kind`, with its node, from which messages have their places.
+/// A file with its node, from which messages have their places.
 template <class T>
 struct ReadFile {
   Node node;
@@ -62,7 +57,6 @@ ReadFile<T> read_file(const std::string& file, const std::string& kind,
   return {node, std::move(value)};
 }
 
-/// One accelerator.
 std::string check_accelerator(const std::string& file) {
   config::Diagnostics diagnostics;
   const auto device = read_file<AcceleratorConfig>(file, "accelerators", diagnostics);
@@ -102,6 +96,45 @@ std::string warnings_of(const LlmConfig& model) {
   return text;
 }
 
+/// A file of the library's folder `kind`.
+template <class T>
+T loaded(const std::string& file, const std::string& kind) {
+  return config::load<T>(file, config::default_library(), kind);
+}
+
+/// A check that such a file can be read.
+template <class T>
+std::function<std::string(const std::string&)> reads(const std::string& kind) {
+  return no_warnings([kind](const std::string& file) { loaded<T>(file, kind); });
+}
+
+/// Files that have all of these keys.
+std::function<int(const Node&)> told_by(const std::vector<const char*>& keys, int certainty) {
+  return [=](const Node& own) { return has_all(own, keys) ? certainty : 0; };
+}
+int is_system(const Node& own) {
+  if (has_all(own, {"scale_out", "accelerator", "accelerators"})) return 45;
+  if (!has_all(own, {"system"})) return 0;
+  const bool tells =
+      has_any(own, {"scale_up", "scale_out", "host", "accelerators", "all_in_power"});
+  return tells ? 30 : 15;
+}
+
+int is_accelerator(const Node& own) {
+  if (has_any(own, {"compute", "kernel", "energy", "architecture"})) return 40;
+  return has_all(own, {"accelerator"}) ? 10 : 0;
+}
+
+int is_model(const Node& own) {
+  if (has_any(own, {"hf", "dimensions"})) return 35;
+  return has_all(own, {"model"}) ? 5 : 0;
+}
+
+int is_layer_model(const Node& own) {
+  if (own.find("experiment") != nullptr) return 0;
+  return has_any(own, {"layers", "input"}) && has_all(own, {"layer_model"}) ? 70 : 0;
+}
+
 /// An experiment has the key too; it has none of the switches beside it.
 int is_software(const Node& own) {
   if (!has_all(own, {"software"})) return 0;
@@ -111,153 +144,85 @@ int is_software(const Node& own) {
   return own.find("extends") == nullptr ? 3 : 0;
 }
 
+int is_engine_release(const Node& own) {
+  return has_all(own, {"rules"}) && has_any(own, {"engine", "extends"}) ? 80 : 0;
+}
+
+int is_algorithm(const Node& own) {
+  const bool plan = has_all(own, {"collective", "gpus"});  // of MSCCL++
+  return plan || has_all(own, {"collective", "steps"}) ? 70 : 0;
+}
+
+std::string check_huggingface(const std::string& file) {
+  return warnings_of(load_huggingface(file));
+}
+
+std::string check_model(const std::string& file) {
+  return warnings_of(loaded<ModelConfig>(file, "models").build());
+}
+
 const RegisterFileKind registered_system(
-    "system",
-    {"a system",
-     "describe system",
-     {"system"},
-     [](const Node& own) {
-       if (has_all(own, {"scale_out", "accelerator", "accelerators"})) return 45;
-       if (!has_all(own, {"system"})) return 0;
-       return has_any(own, {"scale_up", "scale_out", "host", "accelerators", "all_in_power"}) ? 30
-                                                                                              : 15;
-     },
-     check_system,
-     {},
-     [] { return config::json_schema(SystemConfig::schema().record()); }});
-
+    "system", schema_kind<SystemConfig>(
+                  {"a system", "describe system", {"system"}, is_system, check_system}));
 const RegisterFileKind registered_accelerator(
-    "accelerator", {"an accelerator",
-                    "describe accelerator",
-                    {"accelerator"},
-                    [](const Node& own) {
-                      if (has_any(own, {"compute", "kernel", "energy", "architecture"})) return 40;
-                      return has_all(own, {"accelerator"}) ? 10 : 0;
-                    },
-                    check_accelerator,
-                    {},
-                    [] { return config::json_schema(AcceleratorConfig::schema().record()); }});
-
+    "accelerator", schema_kind<AcceleratorConfig>({"an accelerator",
+                                                   "describe accelerator",
+                                                   {"accelerator"},
+                                                   is_accelerator,
+                                                   check_accelerator}));
 const RegisterFileKind registered_model(
-    "model", {"a model",
-              "describe model",
-              {"model"},
-              [](const Node& own) {
-                if (has_any(own, {"hf", "dimensions"})) return 35;
-                return has_all(own, {"model"}) ? 5 : 0;
-              },
-              [](const std::string& file) {
-                return warnings_of(
-                    config::load<ModelConfig>(file, config::default_library(), "models").build());
-              },
-              {},
-              [] { return config::json_schema(ModelConfig::schema().record()); }});
-
-const RegisterFileKind registered_layer_model(
-    "layer_model",
-    {"a list of layers",
-     "describe layer_model",
-     {"layer_model"},
-     [](const Node& own) {
-       if (own.find("experiment") != nullptr) return 0;
-       return has_any(own, {"layers", "input"}) && has_all(own, {"layer_model"}) ? 70 : 0;
-     },
-     check_layer_model,
-     {},
-     [] { return config::json_schema(LayerModelConfig::schema().record()); }});
-
-const RegisterFileKind registered_huggingface("huggingface",
-                                              {"a model",
-                                               "describe model",
-                                               {},
-                                               nullptr,
-                                               [](const std::string& file) {
-                                                 return warnings_of(load_huggingface(file));
-                                               },
-                                               ".json"});
-
+    "model",
+    schema_kind<ModelConfig>({"a model", "describe model", {"model"}, is_model, check_model}));
+const RegisterFileKind registered_layer_model("layer_model",
+                                              schema_kind<LayerModelConfig>({"a list of layers",
+                                                                             "describe layer_model",
+                                                                             {"layer_model"},
+                                                                             is_layer_model,
+                                                                             check_layer_model}));
+const RegisterFileKind registered_huggingface(
+    "huggingface", {"a model", "describe model", {}, nullptr, check_huggingface, ".json"});
 const RegisterFileKind registered_calibration(
-    "calibration", {"a calibration",
-                    "describe calibration",
-                    {"calibration"},
-                    [](const Node& own) {
-                      return has_all(own, {"calibration", "fits"}) ? 90 : 0;
-                    },
-                    [](const std::string& file) {
-                      const CalibratedModel model(load_calibration(file));
-                      return std::string();
-                    },
-                    {},
-                    [] { return config::json_schema(Calibration::schema().record()); }});
-
+    "calibration", schema_kind<Calibration>({"a calibration",
+                                             "describe calibration",
+                                             {"calibration"},
+                                             told_by({"calibration", "fits"}, 90),
+                                             no_warnings([](const std::string& file) {
+                                               CalibratedModel{load_calibration(file)};
+                                             })}));
 const RegisterFileKind registered_network_calibration(
     "network_calibration",
-    {"a network calibration",
-     "check",
-     {"network_calibration"},
-     [](const Node& own) { return has_all(own, {"network_calibration"}) ? 80 : 0; },
-     [](const std::string& file) {
-       load_network_calibration(file);
-       return std::string();
-     },
-     {},
-     [] { return config::json_schema(NetworkCalibration::schema().record()); }});
-
+    schema_kind<NetworkCalibration>({"a network calibration",
+                                     "check",
+                                     {"network_calibration"},
+                                     told_by({"network_calibration"}, 80),
+                                     no_warnings(load_network_calibration)}));
 const RegisterFileKind registered_protocols(
-    "protocols", {"protocols of a collective library",
-                  "check",
-                  {"protocols"},
-                  [](const Node& own) { return has_all(own, {"protocols"}) ? 75 : 0; },
-                  [](const std::string& file) {
-                    config::load<ProtocolsConfig>(file, config::default_library(), "protocols");
-                    return std::string();
-                  },
-                  {},
-                  [] { return config::json_schema(ProtocolsConfig::schema().record()); }});
-
+    "protocols", schema_kind<ProtocolsConfig>({"protocols of a collective library",
+                                               "check",
+                                               {"protocols"},
+                                               told_by({"protocols"}, 75),
+                                               reads<ProtocolsConfig>("protocols")}));
 const RegisterFileKind registered_software(
-    "software", {"software of training runs",
-                 "describe software",
-                 {"software"},
-                 is_software,
-                 [](const std::string& file) {
-                   config::load<TrainingSoftware>(file, config::default_library(), "software");
-                   return std::string();
-                 },
-                 {},
-                 [] { return config::json_schema(TrainingSoftware::schema().record()); }});
-
+    "software", schema_kind<TrainingSoftware>({"software of training runs",
+                                               "describe software",
+                                               {"software"},
+                                               is_software,
+                                               reads<TrainingSoftware>("software")}));
 const RegisterFileKind registered_engine_release(
     "engine_release",
-    {"defaults of a serving engine",
-     "describe software",
-     {"software"},
-     [](const Node& own) {
-       return has_all(own, {"rules"}) && has_any(own, {"engine", "extends"}) ? 80 : 0;
-     },
-     [](const std::string& file) {
-       const auto release =
-           config::load<EngineRelease>(file, config::default_library(), "software");
-       require_rules(release);
-       return std::string();
-     },
-     {},
-     [] { return config::json_schema(EngineRelease::schema().record()); }});
-
+    schema_kind<EngineRelease>({"defaults of a serving engine",
+                                "describe software",
+                                {"software"},
+                                is_engine_release,
+                                no_warnings([](const std::string& file) {
+                                  require_rules(loaded<EngineRelease>(file, "software"));
+                                })}));
 const RegisterFileKind registered_algorithm(
-    "algorithm", {"a collective algorithm",
-                  "check",
-                  {"collective"},
-                  [](const Node& own) {
-                    const bool plan = has_all(own, {"collective", "gpus"});  // of MSCCL++
-                    return plan || has_all(own, {"collective", "steps"}) ? 70 : 0;
-                  },
-                  [](const std::string& file) {
-                    find_algorithm(file);
-                    return std::string();
-                  },
-                  {},
-                  [] { return config::json_schema(UserAlgorithm::schema().record()); }});
+    "algorithm", schema_kind<UserAlgorithm>({"a collective algorithm",
+                                             "check",
+                                             {"collective"},
+                                             is_algorithm,
+                                             no_warnings(find_algorithm)}));
 
 }  // namespace
 }  // namespace orrery

@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/config/load.h"
-#include "sim/config/output.h"
 #include "sim/units/spelling.h"
 
 namespace orrery {
@@ -33,9 +31,7 @@ const config::Schema<PriceList>& PriceList::schema() {
 }
 
 std::optional<double> PriceList::of(const std::string& accelerator) const {
-  const auto found =
-      std::find_if(usd_per_hour.begin(), usd_per_hour.end(),
-                   [&](const AcceleratorPrice& p) { return p.accelerator == accelerator; });
+  const auto found = std::ranges::find(usd_per_hour, accelerator, &AcceleratorPrice::accelerator);
   if (found == usd_per_hour.end()) return std::nullopt;
   return found->usd;
 }
@@ -65,17 +61,15 @@ void require_prices(const std::string& prices, const std::string& key, const con
 
 namespace {
 
+int is_price_list(const config::Node& own) { return own.find("usd_per_hour") != nullptr ? 90 : 0; }
+
+std::string check_prices(const std::string& file) {
+  config::load<PriceList>(file, config::default_library(), "prices");
+  return {};
+}
+
 const RegisterFileKind registered_prices(
-    "prices", {"prices",
-               "check",
-               {"prices"},
-               [](const config::Node& own) { return own.find("usd_per_hour") != nullptr ? 90 : 0; },
-               [](const std::string& file) {
-                 config::load<PriceList>(file, config::default_library(), "prices");
-                 return std::string();
-               },
-               {},
-               [] { return config::json_schema(PriceList::schema().record()); }});
+    "prices", schema_kind<PriceList>({"prices", "check", {"prices"}, is_price_list, check_prices}));
 
 }  // namespace
 

@@ -145,7 +145,6 @@ class GraphTimes::KernelTable {
     sums_[id].first += static_cast<double>(time) * static_cast<double>(runs);
     sums_[id].second += runs;
   }
-  /// Mean of all runs that were added.
   Picoseconds mean_time(KernelId id) const {
     const auto& [sum, runs] = sums_[id];
     return runs > 0 ? static_cast<Picoseconds>(std::llround(sum / static_cast<double>(runs))) : 0;
@@ -261,7 +260,7 @@ GraphTimes::Summary GraphTimes::summary(const ImportedGraph& graph,
     const bool recorded = is_recorded(graph, node);
     const Provenance provenance =
         recorded ? Provenance::kMeasured : cost(graph, graph.works[node.work].kernel).provenance;
-    summary.seconds[provenance] += seconds;
+    summary.seconds.add(provenance, seconds);
     if (recorded) summary.recorded_s += seconds;
     if (const std::uint32_t number = graph.works[node.work].kernel; number != NodeWork::kNoKernel) {
       const Kernel& kernel = graph.kernels[number];
@@ -273,9 +272,7 @@ GraphTimes::Summary GraphTimes::summary(const ImportedGraph& graph,
     row.name = name;
     summary.classes.push_back(std::move(row));
   }
-  std::stable_sort(
-      summary.classes.begin(), summary.classes.end(),
-      [](const ClassBreakdown& a, const ClassBreakdown& b) { return a.time_s > b.time_s; });
+  std::ranges::stable_sort(summary.classes, std::greater(), &ClassBreakdown::time_s);
   return summary;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/app/experiments/core/intervals.h"
 #include "sim/config/declared.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/imported_graph.h"
@@ -81,7 +82,7 @@ class GraphTimes {
   /// What kernels and host operators of a graph do, by class; and what their time rests on.
   struct Summary {
     std::vector<ClassBreakdown> classes;
-    std::map<Provenance, double> seconds;
+    ProvenanceTime seconds;
     double recorded_s = 0;  ///< the part of the time that the file has recorded
   };
   /// @param times as times() gives them

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/graphs/replay.h"
 
+#include <fmt/core.h>
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -19,12 +21,49 @@
 #include "sim/app/experiments/steps/plan_check.h"
 #include "sim/app/pricing/pricing.h"
 #include "sim/config/input_files.h"
-#include "sim/config/leaf.h"
-#include "sim/config/place.h"
+#include "sim/config/schema.h"
 #include "sim/replay/graph_replay.h"
-#include "sim/units/spelling.h"
 
 namespace orrery {
+
+const config::Schema<GraphConfig>& GraphConfig::schema() {
+  using G = GraphConfig;
+  static const auto schema =
+      config::Schema<G>("graph", "operator graphs of a run, from another program")
+          .required("path", &G::path,
+                    "a file; a folder with one file for each rank; or a prefix, which stands for "
+                    "PREFIX.<rank>.et and the like")
+          .optional("groups", &G::groups, "JSON file of communicators: {\"name\": [ranks], ...}")
+          .optional("repair", &G::repair,
+                    "drops dependencies on nodes that are not there, and those that close cycles; "
+                    "a collective of Chakra without comm_type takes that of its name")
+          .optional("dimensions", &G::dimensions, "sizes of symbolic dimensions",
+                    config::between(1, 1e12))
+          .optional("host", &G::host,
+                    "host operators: keep (they take the time that is recorded), drop (none)")
+          .optional("precision", &G::precision,
+                    "what floating-point numbers of a model run in; file: what it says (ONNX)")
+          .optional("fuse", &G::fuse,
+                    "whether a model's operators run in kernels with their neighbours (ONNX)")
+          .optional("fuse_kernels", &G::fuse_kernels,
+                    "whether kernels run with the ones behind them: attention, epilogues of "
+                    "products, elementwise kernels, where files say who reads what they write "
+                    "(Chakra; durations: model)");
+  return schema;
+}
+
+GraphFiles GraphConfig::files() const {
+  GraphFiles files{path, groups.path, repair, dimensions, std::nullopt, fuse, fuse_kernels};
+  constexpr std::pair<GraphPrecision, Precision> kFormats[] = {
+      {GraphPrecision::kFp32, Precision::kFp32},
+      {GraphPrecision::kTf32, Precision::kTf32},
+      {GraphPrecision::kBf16, Precision::kBf16},
+      {GraphPrecision::kFp16, Precision::kFp16},
+      {GraphPrecision::kFp8, Precision::kFp8}};
+  for (const auto& [named, format] : kFormats)
+    if (named == precision) files.precision = format;
+  return files;
+}
 
 const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
   using E = ReplayExperiment;
@@ -32,15 +71,15 @@ const config::Schema<ReplayExperiment>& ReplayExperiment::schema() {
       with_link_keys(
           machine_schema<E>("replay", "an operator graph of another program on a machine"))
           .required("graph", &E::graph, "what is replayed")
-          .optional("durations", &E::durations,
-                    "times of nodes: recorded (those of the files, and of the model where a file "
-                    "has none), model (where a node says what it computes; transfers by their "
-                    "bytes)")
-          .optional("scale", &E::scale,
-                    "times of classes of nodes over what they would be (gemm: 0.5 is twice as "
-                    "fast): classes of kernels, attention, mla, collective (messages too), host, "
-                    "all",
-                    config::between(0, 1e6))
+          .optional(
+              "durations", &E::durations,
+              "times of nodes: recorded (those of the files, and of the model where a file has "
+              "none), model (where a node says what it computes; transfers by their bytes)")
+          .optional(
+              "scale", &E::scale,
+              "times of classes of nodes over what they would be (gemm: 0.5 is twice as fast): "
+              "classes of kernels, attention, mla, collective (messages too), host, all",
+              config::between(0, 1e6))
           .optional("algorithm", &E::algorithm,
                     "how collectives are carried out that it serves: a name (`describe "
                     "collectives`) or a path of a file; auto: as a library would choose")
@@ -121,8 +160,8 @@ std::size_t nodes_of(const ImportedRun& run) {
 /// Ranks of a run are the first of the machine.
 void check_room(const ImportedRun& run, const Machine& machine) {
   if (run.ranks() <= machine.ranks()) return;
-  throw config::KeyError("nodes", "the graph has " + std::to_string(run.ranks()) +
-                                      " ranks, the machine " + std::to_string(machine.ranks()));
+  throw config::KeyError(
+      "nodes", fmt::format("the graph has {} ranks, the machine {}", run.ranks(), machine.ranks()));
 }
 
 void add_chain(const ChainTimes& chain, RunRecord& record) {
@@ -150,17 +189,10 @@ void add_transfers(const GraphReplayResult& result, const Machine& machine,
     transfer.bytes = Bytes(time.bytes / static_cast<double>(time.count));
     transfer.groups = {ranks};
     summary.classes.push_back({to_string(transfer.kind), time.count, seconds, 0, time.bytes});
-    summary.seconds[Provenance::kMeasured] += from_file;
-    if (seconds > from_file) summary.seconds[machine.provenance(transfer)] += seconds - from_file;
+    summary.seconds.add(Provenance::kMeasured, from_file);
+    if (seconds > from_file) summary.seconds.add(machine.provenance(transfer), seconds - from_file);
     summary.recorded_s += from_file;
   }
-}
-
-/// Whether files have not recorded all of the time.
-bool rests_on_models(const GraphTimes::Summary& summary) {
-  double seconds = 0;
-  for (const auto& [provenance, of_it] : summary.seconds) seconds += of_it;
-  return seconds > summary.recorded_s;
 }
 
 /// Share of the time of kernels on all ranks of which files tell what they compute or move.
@@ -181,14 +213,13 @@ double told_share(const Program& program, const std::vector<KernelCost>& costs) 
 
 void add_trust(const GraphTimes::Summary& summary, const std::string& calibration,
                RunRecord& record) {
-  ProvenanceTime rests;
-  for (const auto& [provenance, seconds] : summary.seconds) rests.add(provenance, seconds);
-  record.provenance = provenance_json(rests, calibration);
-  add_metric(record, kRecordedShare, rests.total() > 0 ? summary.recorded_s / rests.total() : 1);
+  const double all = summary.seconds.total();
+  record.provenance = provenance_json(summary.seconds, calibration);
+  add_metric(record, kRecordedShare, all > 0 ? summary.recorded_s / all : 1);
   double unknown = 0;
   for (const ClassBreakdown& row : summary.classes)
     if (row.name == GraphTimes::kUnknownClass) unknown += row.time_s;
-  add_metric(record, kUnknownShare, rests.total() > 0 ? unknown / rests.total() : 0);
+  add_metric(record, kUnknownShare, all > 0 ? unknown / all : 0);
 }
 
 }  // namespace
@@ -208,7 +239,7 @@ void ReplayExperiment::report_energy(const ReplayedGraphs& all, RunRecord& recor
   if (power) add_metric(record, kSystemPower, power->base());
   report_carbon(carbon_intensity, record);
   const auto follows_clock = [](const KernelCost& cost) { return !cost.fixed; };
-  if (std::none_of(priced.costs.kernels.begin(), priced.costs.kernels.end(), follows_clock)) return;
+  if (std::ranges::none_of(priced.costs.kernels, follows_clock)) return;
   add_metric(record, kClock, all.outcome.power.clock.base());
   add_label(record, kPowerState, to_string(machine().power_state(PowerState::kSteady)));
 }
@@ -233,8 +264,7 @@ void ReplayExperiment::check(const config::Node& node, config::Diagnostics& diag
   try {
     find_rank_files(graph.path);
   } catch (const config::ConfigError& error) {
-    const config::Place place = config::place_of(node, {"graph.path"});
-    diagnostics.error(place.where, place.length, error.what());
+    complain(diagnostics, node, {"graph.path"}, error.what());
   }
 }
 
@@ -296,7 +326,7 @@ void ReplayExperiment::run(const SimulateOptions& simulate, RunRecord& record) c
   add_metric(record, kSimulatedTime, time);
   add_metric(record, kEvents, static_cast<double>(result.events));
   add_link_use(all.outcome.links, record);
-  if (rests_on_models(all.summary))
+  if (all.summary.seconds.total() > all.summary.recorded_s)  // files have not recorded all
     add_step_intervals({machine(), *model, all.program, all.outcome, seed, &all.shapes.kernels},
                        record);
 }
@@ -305,9 +335,7 @@ std::optional<Table> replayed_class_table(const RunRecord& record) {
   if (record.experiment != "replay" || record.classes.empty()) return std::nullopt;
   double all = 0;
   std::vector<ClassBreakdown> rows = record.classes;
-  std::stable_sort(rows.begin(), rows.end(), [](const ClassBreakdown& a, const ClassBreakdown& b) {
-    return a.time_s > b.time_s;
-  });
+  std::ranges::stable_sort(rows, std::greater(), &ClassBreakdown::time_s);
   for (const ClassBreakdown& row : rows) all += row.time_s;
   Table table =
       Table::titled("work of the last rank | >count | >time | >share | >rate | >bytes a second");
@@ -323,19 +351,15 @@ std::optional<Table> replayed_class_table(const RunRecord& record) {
 }
 
 TableView ReplayExperiment::table() const {
-  constexpr Table::Align kRight = Table::Align::kRight;
-  using R = RunRecord;
-  return {
-      {{{"graph"}, [this](const R&) { return graph.path; }, true},
-       {{"time", kRight}, [](const R& r) { return time_cell(r, "time_s"); }},
-       {{"compute", kRight}, [](const R& r) { return metric_cell(r, "breakdown.compute_s", "s"); }},
-       {{"exposed", kRight},
-        [](const R& r) { return metric_cell(r, "breakdown.exposed_communication_s", "s"); }},
-       {{"bubble", kRight}, [](const R& r) { return metric_cell(r, "breakdown.bubble_s", "s"); }},
-       {{"recorded", kRight}, [](const R& r) { return percent_cell(r, "recorded_share"); }}},
-      "time_s, breakdown.exposed_communication_s",
-      "scale.gemm=0.5",
-      {}};
+  return {{{{"graph"}, [this](const RunRecord&) { return graph.path; }, true},
+           time_column("time", "time_s"),
+           metric_column("compute", "breakdown.compute_s", "s"),
+           metric_column("exposed", "breakdown.exposed_communication_s", "s"),
+           metric_column("bubble", "breakdown.bubble_s", "s"),
+           percent_column("recorded", "recorded_share")},
+          "time_s, breakdown.exposed_communication_s",
+          "scale.gemm=0.5",
+          {}};
 }
 
 }  // namespace orrery

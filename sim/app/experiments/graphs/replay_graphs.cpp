@@ -30,15 +30,15 @@ void ChainTimes::add(const ImportedGraph& graph, NodeId id, Picoseconds time) {
 namespace {
 
 bool communicates(const ImportedRun& run) {
-  return std::any_of(run.graphs.begin(), run.graphs.end(),
-                     [](const ImportedGraph& graph) { return !graph.messages.empty(); });
+  return std::ranges::any_of(run.graphs,
+                             [](const ImportedGraph& graph) { return !graph.messages.empty(); });
 }
 
 /// Whether files say what transfers took.
 bool records_transfers(const ImportedRun& run) {
-  return std::any_of(run.graphs.begin(), run.graphs.end(), [](const ImportedGraph& graph) {
-    return std::any_of(graph.messages.begin(), graph.messages.end(),
-                       [](const ImportedMessage& message) { return message.recorded > 0; });
+  return std::ranges::any_of(run.graphs, [](const ImportedGraph& graph) {
+    return std::ranges::any_of(graph.messages,
+                               [](const ImportedMessage& message) { return message.recorded > 0; });
   });
 }
 

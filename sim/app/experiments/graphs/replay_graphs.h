@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <vector>
-
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/graphs/graph_times.h"
 #include "sim/app/experiments/graphs/replay.h"

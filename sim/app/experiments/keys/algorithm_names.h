@@ -11,13 +11,10 @@
 
 namespace orrery {
 
-/// Help of the key `algorithms`.
 inline constexpr const char* kAlgorithmsHelp =
     "collective algorithms in order of preference: names of `orrery describe collectives`, or "
-    "paths "
-    "of files of one's own and of execution plans of MSCCL++. Each carries out the collectives "
-    "that "
-    "it serves; the rest is auto";
+    "paths of files of one's own and of execution plans of MSCCL++. Each carries out the "
+    "collectives that it serves; the rest is auto";
 
 /// Completes the name of a collective algorithm: a path is relative to the file that names it.
 /// Warns of what the file of the path has that has no equal here.

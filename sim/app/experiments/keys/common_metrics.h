@@ -67,26 +67,6 @@ inline const DeclaredMetric kPeakMemoryBytes{
     {"peak_memory_bytes", "B",
      "device memory of the fullest rank; of serving: all blocks of its cache included",
      "training, inference, serving, layers"}};
-inline const DeclaredMetric kBreakdownCompute{{"breakdown.compute_s", "s",
-                                               "kernels, on the rank that ends last",
-                                               "training, inference, layers, replay"}};
-inline const DeclaredMetric kBreakdownContention{
-    {"breakdown.contention_s", "s", "time that transfers beside kernels slow them down by",
-     "training, inference, layers, replay"}};
-inline const DeclaredMetric kBreakdownExposedCommunication{{"breakdown.exposed_communication_s",
-                                                            "s", "waiting for transfers in flight",
-                                                            "training, inference, layers, replay"}};
-inline const DeclaredMetric kBreakdownBubble{{"breakdown.bubble_s", "s",
-                                              "waiting for other ranks to start a transfer",
-                                              "training, inference, layers, replay"}};
-inline const DeclaredMetric kBreakdownOptimizer{{"breakdown.optimizer_s", "s",
-                                                 "kernels of the optimizer",
-                                                 "training, inference, layers, replay"}};
-inline const DeclaredMetric kBreakdownHost{{"breakdown.host_s", "s",
-                                            "launches of kernels, and waits for the host",
-                                            "training, inference, layers, replay"}};
-inline const DeclaredMetric kBreakdownIdle{{"breakdown.idle_s", "s", "time after the last operator",
-                                            "training, inference, layers, replay"}};
 inline const DeclaredMetric kSimulatedTime{
     {"simulated_time_s", "s", "simulated time", "all", Follows::kTime}};
 inline const DeclaredMetric kEvents{{"events", "1", "events of the simulation", "all"}};

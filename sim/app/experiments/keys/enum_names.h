@@ -16,12 +16,16 @@ namespace orrery {
 /// What of the links a result has: their classes, or each link that carried something as well.
 enum class Recorded : std::uint8_t { kClasses, kLinks };
 
+inline constexpr const char* kFidelityHelp =
+    "detail of the kernel model: closed form, tile (thread blocks as discrete events: products, "
+    "experts, attention and latent attention; others in closed form), or auto, whichever predicts "
+    "a kernel better";
+
 /// Whether ranks that do the same are replayed as one.
 enum class Folding : std::uint8_t { kAuto, kOff };
 
 }  // namespace orrery
 
-/// The names of the enumerations of experiments in YAML.
 namespace orrery::config {
 
 template <>

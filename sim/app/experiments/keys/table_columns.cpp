@@ -5,26 +5,13 @@
 
 namespace orrery {
 
+namespace {
+
+constexpr Table::Align kRight = Table::Align::kRight;
+
 std::string metric_cell(const RunRecord& record, const char* name, const char* unit) {
   const Metric* m = record.find(name);
   return m != nullptr ? format_si(m->value, unit) : "-";
-}
-
-std::string percent_cell(const RunRecord& record, const char* name) {
-  const Metric* m = record.find(name);
-  return m != nullptr ? format_percent(m->value) : "-";
-}
-
-std::string label_cell(const RunRecord& record, const char* name) {
-  const auto named = [name](const Label& l) { return l.name == name; };
-  const auto found = std::find_if(record.labels.begin(), record.labels.end(), named);
-  return found != record.labels.end() ? found->value : "-";
-}
-
-std::string interval_cell(const RunRecord& record, const char* name) {
-  const Metric* m = record.find(name);
-  if (m == nullptr || !m->interval) return "-";
-  return format_si(m->interval->first, "s") + " to " + format_si(m->interval->second, "s");
 }
 
 std::string time_cell(const RunRecord& record, const char* name, const char* unit) {
@@ -33,6 +20,43 @@ std::string time_cell(const RunRecord& record, const char* name, const char* uni
   const Metric* shortfall = record.find("memory_shortfall_bytes");
   if (shortfall != nullptr) return "does not fit, " + format_si(shortfall->value, "B") + " short";
   return record.reason.starts_with(kCannotBe) ? kCannotBe : "infeasible";
+}
+
+}  // namespace
+
+SweepColumn metric_column(const char* title, const char* metric, const char* unit) {
+  return {{title, kRight}, [=](const RunRecord& r) { return metric_cell(r, metric, unit); }};
+}
+
+SweepColumn percent_column(const char* title, const char* metric) {
+  return {{title, kRight}, [metric](const RunRecord& record) {
+            const Metric* m = record.find(metric);
+            return m != nullptr ? format_percent(m->value) : "-";
+          }};
+}
+
+SweepColumn label_column(const char* title, const char* label) {
+  return {{title}, [label](const RunRecord& record) {
+            const auto found = std::ranges::find(record.labels, label, &Label::name);
+            return found != record.labels.end() ? found->value : "-";
+          }};
+}
+
+SweepColumn interval_column(const char* metric) {
+  return {{"p10 to p90", kRight}, [metric](const RunRecord& record) -> std::string {
+            const Metric* m = record.find(metric);
+            if (m == nullptr || !m->interval) return "-";
+            return format_si(m->interval->first, "s") + " to " +
+                   format_si(m->interval->second, "s");
+          }};
+}
+
+SweepColumn time_column(const char* title, const char* metric, const char* unit) {
+  return {{title, kRight}, [=](const RunRecord& r) { return time_cell(r, metric, unit); }};
+}
+
+SweepColumn precision_column(const char* precision) {
+  return {{"precision"}, [=](const RunRecord&) { return precision; }, true, {"precision"}};
 }
 
 }  // namespace orrery

@@ -32,14 +32,16 @@ struct TableView {
   std::string remark;   ///< what has to be known to read the table; may be empty
 };
 
-/// A metric with its unit, a share in percent, a label, a metric's interval; "-" without.
-std::string metric_cell(const RunRecord& record, const char* name, const char* unit);
-std::string percent_cell(const RunRecord& record, const char* name);
-std::string label_cell(const RunRecord& record, const char* name);
-std::string interval_cell(const RunRecord& record, const char* name);
+/// A column with a metric and its unit, a share in percent, a label; "-" where there is none.
+SweepColumn metric_column(const char* title, const char* metric, const char* unit);
+SweepColumn percent_column(const char* title, const char* metric);
+SweepColumn label_column(const char* title, const char* label);
+/// The interval of a time.
+SweepColumn interval_column(const char* metric);
 /// The time of a result, or in few words why there is none.
-std::string time_cell(const RunRecord& record, const char* name, const char* unit = "s");
-
+SweepColumn time_column(const char* title, const char* metric, const char* unit = "s");
+/// The number format of what was run.
+SweepColumn precision_column(const char* precision);
 /// How the reason of a point begins whose values cannot stand together.
 inline constexpr const char* kCannotBe = "cannot be";
 

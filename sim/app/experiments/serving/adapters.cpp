@@ -28,7 +28,7 @@ void require_adapters(const ServingConfig& serving) {
   const bool asked = serving.workload->adapters.has_value();
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
-    const std::string path = "serving.fleet." + std::to_string(i);
+    const std::string path = group_path(i);
     require(!asked || group.lora, {"serving.workload.adapters", path},
             "requests ask for adapters, and '" + group.name + "' has no slots for any",
             {{}, {path + ".lora: {max_loras: 8, max_lora_rank: 16}"}});
@@ -47,7 +47,7 @@ void warn_of_idle_slots(const ServingConfig& serving, const config::Node& node,
   if (serving.workload->adapters) return;
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     if (!serving.fleet[i].lora) continue;
-    const config::KeyError idle("serving.fleet." + std::to_string(i) + ".lora",
+    const config::KeyError idle(group_path(i, "lora"),
                                 "slots for adapters, which no request asks for",
                                 {{}, {"serving.workload.adapters: {count: 8}"}});
     config::report(idle, node, diagnostics, config::Diagnostic::Severity::kWarning);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/serving/config.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 
 #include "sim/app/experiments/core/carbon.h"
 #include "sim/app/experiments/keys/algorithm_names.h"
 #include "sim/app/experiments/keys/enum_names.h"
-#include "sim/serving/router.h"
 
 namespace orrery {
 
@@ -30,17 +30,11 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
           .optional("precision", &G::precision,
                     "number format of weights and matrix operands; where none is given, that of "
                     "the checkpoint")
-          .optional("kv_precision", &G::kv_precision,
-                    "number format of the KV cache; where none is given, that of the checkpoint, "
-                    "which may bring scales for fp8")
+          .optional("kv_precision", &G::kv_precision, kKvPrecisionHelp)
           .required("engine", &G::engine, "the scheduler: {kind: vllm}")
-          .optional("expert_routing", &G::expert_routing,
-                    "how often tokens pick each expert and where experts lie; without it every "
-                    "rank gets the mean number of tokens")
+          .optional("expert_routing", &G::expert_routing, kExpertRoutingHelp)
           .optional("algorithms", &G::algorithms, kAlgorithmsHelp)
-          .optional("two_batch_overlap", &G::two_batch_overlap,
-                    "whether layers of experts work on two halves of the batch in turn, one half's "
-                    "exchanges beside the kernels of the other (vLLM: dual batch overlap)")
+          .optional("two_batch_overlap", &G::two_batch_overlap, kTwoBatchHelp)
           .optional("speculative", &G::speculative, "draft tokens, which the step verifies")
           .optional("lora", &G::lora,
                     "adapters that devices hold beside the model, for requests that ask for one "
@@ -49,15 +43,14 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
                     "replicas that start and end with the requests that there are")
           .optional(
               "unused", &G::unused,
-              "accelerators of servers (`nodes` systems) that no replica uses. Replicas of a "
-              "group share servers, as many as fit; other groups have servers of their own. A "
-              "server is held while any of its replicas is. idle: a held server draws idle "
-              "power of unused accelerators and all of its host power, and all accelerators "
-              "are paid for. absent: replicas are charged their share of host power and price "
-              "alone, while they are held")
-          .optional("kv_tiers", &G::kv_tiers,
-                    "where pieces of prompts go that the cache has no room for, from the nearest "
-                    "on")
+              "accelerators of servers (`nodes` systems) that no replica uses. Replicas of a group "
+              "share servers, as many as fit; other groups have servers of their own. A server is "
+              "held while any of its replicas is. idle: a held server draws idle power of unused "
+              "accelerators and all of its host power, and all accelerators are paid for. absent: "
+              "replicas are charged their share of host power and price alone, while they are held")
+          .optional(
+              "kv_tiers", &G::kv_tiers,
+              "where pieces of prompts go that the cache has no room for, from the nearest on")
           .optional("usd_per_hour", &G::usd_per_hour,
                     "USD an hour of an accelerator, in place of what serving.prices says; `unused` "
                     "says which accelerators are paid for",
@@ -69,6 +62,10 @@ const config::Schema<ServingGroup>& ServingGroup::schema() {
                  [](const G& g) { return !g.autoscale || g.role == InstanceRole::kBoth; },
                  {"autoscale", "role"});
   return schema;
+}
+
+std::string group_path(std::size_t group, const std::string& key) {
+  return fmt::format("serving.fleet.{}{}{}", group, key.empty() ? "" : ".", key);
 }
 
 const config::Schema<ServingSlo>& ServingSlo::schema() {
@@ -102,11 +99,10 @@ const config::Schema<AutoscaleConfig>& AutoscaleConfig::schema() {
           .optional("interval", &A::interval,
                     "time between two looks; 15 s is that of Kubernetes' autoscaler",
                     config::positive())
-          .optional(
-              "start", &A::start,
-              "time until a new replica takes requests: a machine, weights, graphs (estimate: "
-              "two minutes)",
-              config::at_least(0))
+          .optional("start", &A::start,
+                    "time until a new replica takes requests: a machine, weights, graphs "
+                    "(estimate: two minutes)",
+                    config::at_least(0))
           .optional("cool_down", &A::cool_down,
                     "time for which fewer replicas must do before one ends; 300 s is the "
                     "stabilisation window of Kubernetes' autoscaler",
@@ -145,21 +141,19 @@ const config::Schema<KvTransferConfig>& KvTransferConfig::schema() {
           .optional("over", &K::over,
                     "links that they take: the NICs of the ranks that hold them, or the links "
                     "inside one system, whose parts all replicas then are")
-          .optional("start", &K::start,
-                    "time before a cache begins to move: connectors agree and read descriptors. "
-                    "1 ms: Mooncake's connector took 0.5 ms in vLLM between H800 nodes and 1.6 ms "
-                    "in SGLang between H20 nodes (its docs/source/performance, lines through all "
-                    "sizes)",
-                    config::at_least(0))
+          .optional(
+              "start", &K::start,
+              "time before a cache begins to move: connectors agree and read descriptors. 1 ms: "
+              "Mooncake's connector took 0.5 ms in vLLM between H800 nodes and 1.6 ms in SGLang "
+              "between H20 nodes (its docs/source/performance, lines through all sizes)",
+              config::at_least(0))
           .optional("router", &K::router,
-                    "which decode replica gets a request; one of `orrery "
-                    "describe routers`");
+                    "which decode replica gets a request; one of `orrery describe routers`");
   return schema;
 }
 
 bool ServingConfig::autoscaled() const {
-  return std::any_of(fleet.begin(), fleet.end(),
-                     [](const ServingGroup& group) { return group.autoscale.has_value(); });
+  return std::ranges::any_of(fleet, [](const auto& group) { return group.autoscale.has_value(); });
 }
 
 double ServingConfig::accelerators() const {
@@ -168,10 +162,8 @@ double ServingConfig::accelerators() const {
   return all;
 }
 
-bool ServingConfig::disaggregated() const {
-  return std::any_of(fleet.begin(), fleet.end(), [](const ServingGroup& group) {
-    return group.role == InstanceRole::kPrefill;
-  });
+bool ServingConfig::has_role(InstanceRole role) const {
+  return std::ranges::count(fleet, role, &ServingGroup::role) > 0;
 }
 
 const config::Schema<ServingConfig>& ServingConfig::schema() {
@@ -184,16 +176,15 @@ const config::Schema<ServingConfig>& ServingConfig::schema() {
                     "works on them with the first piece of the prompt, and the tokens that stand "
                     "for them are added to those of the workload, which are text",
                     between(0, 1e5))
-          .optional("image", &S::image,
-                    "size of each image; models that resize all images alike need none")
+          .optional("image", &S::image, kImageHelp)
           .required("fleet", &S::fleet, "groups of replicas")
-          .optional("router", &S::router,
-                    "which replica takes a request; one of `orrery describe routers`. A router "
-                    "counts a request from the moment it sends it, and sees at once which "
-                    "prefixes replicas keep")
+          .optional(
+              "router", &S::router,
+              "which replica takes a request; one of `orrery describe routers`. A router counts a "
+              "request from the moment it sends it, and sees at once which prefixes replicas keep")
           .optional("report_interval", &S::report_interval,
-                    "time between two load reports of replicas to the router; 0 s: at once. "
-                    "vLLM's data parallel coordinator reports every 0.1 s",
+                    "time between two load reports of replicas to the router; 0 s: at once. vLLM's "
+                    "data parallel coordinator reports every 0.1 s",
                     config::at_least(0))
           .optional("kv_transfer", &S::kv_transfer,
                     "how KV caches go from prefill to decode replicas")

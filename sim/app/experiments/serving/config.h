@@ -7,8 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/app/experiments/keys/image_config.h"
-#include "sim/app/experiments/keys/speculative_config.h"
+#include "sim/app/experiments/keys/inference_keys.h"
 #include "sim/app/pricing/machine.h"
 #include "sim/machine/system_config.h"
 #include "sim/serving/instance.h"
@@ -37,23 +36,6 @@ struct KvTransferConfig {
   static const config::Schema<KvTransferConfig>& schema();
 };
 
-namespace config {
-
-template <>
-struct EnumNames<InstanceRole> {
-  static constexpr std::pair<InstanceRole, const char*> values[] = {
-      {InstanceRole::kBoth, "both"},
-      {InstanceRole::kPrefill, "prefill"},
-      {InstanceRole::kDecode, "decode"}};
-};
-template <>
-struct EnumNames<KvLinks> {
-  static constexpr std::pair<KvLinks, const char*> values[] = {{KvLinks::kScaleOut, "scale_out"},
-                                                               {KvLinks::kScaleUp, "scale_up"}};
-};
-
-}  // namespace config
-
 /// Where pieces of prompts go that device memory has no room for.
 enum class KvTierKind : std::uint8_t {
   kHost,    ///< memory of the hosts, over the links of the accelerators to them
@@ -68,16 +50,6 @@ struct KvTierConfig {
   std::optional<Seconds> latency;
   static const config::Schema<KvTierConfig>& schema();
 };
-
-namespace config {
-
-template <>
-struct EnumNames<KvTierKind> {
-  static constexpr std::pair<KvTierKind, const char*> values[] = {
-      {KvTierKind::kHost, "host"}, {KvTierKind::kPooled, "pooled"}, {KvTierKind::kSsd, "ssd"}};
-};
-
-}  // namespace config
 
 /// Replicas that start and end with the requests that there are.
 struct AutoscaleConfig {
@@ -120,6 +92,9 @@ struct ServingGroup {
   static const config::Schema<ServingGroup>& schema();
 };
 
+/// The path of a group, or of a key of it: "serving.fleet.0", "serving.fleet.0.lora".
+std::string group_path(std::size_t group, const std::string& key = {});
+
 /// What users were promised: times that a share of all requests must keep.
 struct ServingSlo {
   std::optional<Seconds> ttft, tpot, e2el;  ///< bounds of each request, for goodput
@@ -140,17 +115,6 @@ enum class ServingRecord : std::uint8_t {
   kRequests  ///< a row a request, and queues and caches over time, as well
 };
 
-namespace config {
-
-template <>
-struct EnumNames<ServingRecord> {
-  static constexpr std::pair<ServingRecord, const char*> values[] = {
-      {ServingRecord::kMetrics, "metrics"}, {ServingRecord::kRequests, "requests"}};
-};
-
-}  // namespace config
-
-/// Everything under `serving`.
 struct ServingConfig {
   config::OneOf<RequestSourceConfig> workload;
   std::int64_t images = 0;  ///< images in front of each prompt, besides its tokens of text
@@ -165,12 +129,41 @@ struct ServingConfig {
   std::string prices = "neocloud";                  ///< a name of the library, or a path; "none"
   std::optional<CarbonIntensity> carbon_intensity;  ///< none: no CO2 is reported
 
+  bool has_role(InstanceRole role) const;
   /// Whether prompts and answers are the work of different instances.
-  bool disaggregated() const;
+  bool disaggregated() const { return has_role(InstanceRole::kPrefill); }
   bool autoscaled() const;
-  /// Accelerators of all replicas.
   double accelerators() const;
   static const config::Schema<ServingConfig>& schema();
 };
+
+namespace config {
+
+template <>
+struct EnumNames<InstanceRole> {
+  static constexpr std::pair<InstanceRole, const char*> values[] = {
+      {InstanceRole::kBoth, "both"},
+      {InstanceRole::kPrefill, "prefill"},
+      {InstanceRole::kDecode, "decode"}};
+};
+template <>
+struct EnumNames<KvLinks> {
+  static constexpr std::pair<KvLinks, const char*> values[] = {{KvLinks::kScaleOut, "scale_out"},
+                                                               {KvLinks::kScaleUp, "scale_up"}};
+};
+
+template <>
+struct EnumNames<KvTierKind> {
+  static constexpr std::pair<KvTierKind, const char*> values[] = {
+      {KvTierKind::kHost, "host"}, {KvTierKind::kPooled, "pooled"}, {KvTierKind::kSsd, "ssd"}};
+};
+
+template <>
+struct EnumNames<ServingRecord> {
+  static constexpr std::pair<ServingRecord, const char*> values[] = {
+      {ServingRecord::kMetrics, "metrics"}, {ServingRecord::kRequests, "requests"}};
+};
+
+}  // namespace config
 
 }  // namespace orrery

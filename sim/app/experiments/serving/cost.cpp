@@ -2,11 +2,13 @@
 #include "sim/app/experiments/serving/cost.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/files/price_list.h"
 #include "sim/app/experiments/keys/common_metrics.h"
+#include "sim/app/experiments/serving/request_times.h"
 #include "sim/app/experiments/serving/steady.h"
 #include "sim/machine/kernel_model.h"
 #include "workloads/layers/closed_forms.h"
@@ -16,38 +18,34 @@ namespace {
 
 constexpr double kMillion = 1e6;
 
-const DeclaredMetric kTokenCost{
-    {"usd_per_million_output_tokens", "USD",
-     "price of the accelerators that are charged, for 10^6 output tokens: over the steady window "
-     "of requests that arrive over time, otherwise over the duration",
-     "serving", Follows::kTime}};
-const DeclaredMetric kSteadyPower{{"steady_average_power_w", "W",
-                                   "average power of the accelerators in the steady window",
-                                   "serving"}};
-const DeclaredMetric kSteadyTokensPerJoule{{"steady_tokens_per_joule", "1/J",
-                                            "output tokens per joule of the accelerators in the "
-                                            "steady window",
-                                            "serving"}};
-const DeclaredMetric kSteadySystemPower{
-    {"steady_system_power_w", "W", "average power of the systems in the steady window", "serving"}};
-const DeclaredMetric kSteadySystemTokensPerJoule{
-    {"steady_system_tokens_per_joule", "1/J",
-     "output tokens per joule of the systems in the steady window", "serving"}};
-const DeclaredMetric kSteadyUsdPerHour{{"steady_usd_per_hour", "USD/h",
-                                        "price of the accelerators that are charged in the steady "
-                                        "window, per hour",
-                                        "serving"}};
-const DeclaredMetric kSteadyTokenCost{
-    {"steady_usd_per_million_output_tokens", "USD",
-     "price of the accelerators that are charged in the steady window, for its 10^6 output tokens",
-     "serving", Follows::kTime}};
-const DeclaredMetric kReplicas{
-    {"mean_replicas", "1", "replicas that are held, on average over the duration", "serving"}};
-const DeclaredMetric kServers{{"mean_servers", "1",
-                               "systems whose power and price are charged, on average over the "
-                               "duration: those that are held, "
-                               "or the shares of them that replicas use (`unused: absent`)",
-                               "serving"}};
+const DeclaredMetric kTokenCost =
+    served_metric("usd_per_million_output_tokens", "USD",
+                  "price of the accelerators that are charged, for 10^6 output tokens: over the "
+                  "steady window of requests that arrive over time, otherwise over the duration",
+                  Follows::kTime);
+const DeclaredMetric kSteadyPower = served_metric(
+    "steady_average_power_w", "W", "average power of the accelerators in the steady window");
+const DeclaredMetric kSteadyTokensPerJoule =
+    served_metric("steady_tokens_per_joule", "1/J",
+                  "output tokens per joule of the accelerators in the steady window");
+const DeclaredMetric kSteadySystemPower = served_metric(
+    "steady_system_power_w", "W", "average power of the systems in the steady window");
+const DeclaredMetric kSteadySystemTokensPerJoule =
+    served_metric("steady_system_tokens_per_joule", "1/J",
+                  "output tokens per joule of the systems in the steady window");
+const DeclaredMetric kSteadyUsdPerHour =
+    served_metric("steady_usd_per_hour", "USD/h",
+                  "price of the accelerators that are charged in the steady window, per hour");
+const DeclaredMetric kSteadyTokenCost = served_metric(
+    "steady_usd_per_million_output_tokens", "USD",
+    "price of the accelerators that are charged in the steady window, for its 10^6 output tokens",
+    Follows::kTime);
+const DeclaredMetric kReplicas =
+    served_metric("mean_replicas", "1", "replicas that are held, on average over the duration");
+const DeclaredMetric kServers =
+    served_metric("mean_servers", "1",
+                  "systems whose power and price are charged, on average over the duration: those "
+                  "that are held, or the shares of them that replicas use (`unused: absent`)");
 
 /// When each instance was held within a time.
 std::vector<std::vector<HeldPeriod>> held_periods(const ServingConfig& serving,
@@ -74,11 +72,7 @@ ServedWork held_work(const ServingConfig& serving, const HeldPeriod& within,
   ServedWork work;
   work.duration = to_seconds(within.end - within.begin);
   const std::vector<std::vector<HeldPeriod>> held = held_periods(serving, within, autoscaler);
-  for (const std::vector<HeldPeriod>& periods : held) {
-    Picoseconds all = 0;
-    for (const HeldPeriod& period : periods) all += period.end - period.begin;
-    work.held.push_back(to_seconds(all));
-  }
+  std::ranges::transform(held, std::back_inserter(work.held), held_time);
   work.accelerators = held_accelerators(serving, held);
   return work;
 }
@@ -195,8 +189,8 @@ void report_serving_cost(const ServingConfig& serving, const ServedWork& work,
   add_metric(record, kUsdPerHour, *cost / work.duration.base() * kSecondsAnHour);
   add_metric(record, kTokenCost,
              *cost_of(serving, per_token, list) / per_token.output_tokens * kMillion);
-  if (std::any_of(serving.fleet.begin(), serving.fleet.end(),
-                  [](const ServingGroup& group) { return !group.usd_per_hour; }))
+  if (std::ranges::any_of(serving.fleet,
+                          [](const ServingGroup& group) { return !group.usd_per_hour; }))
     add_label(record, kPrices, list->text());
 }
 

@@ -6,10 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "sim/app/experiments/engines/engine_kernels.h"
+#include "sim/app/experiments/engines/engine_site.h"
 #include "sim/app/experiments/serving/adapters.h"
 #include "sim/app/experiments/serving/transfer.h"
-#include "sim/machine/limits.h"
 #include "workloads/base/require.h"
 #include "workloads/ops/kernels.h"
 #include "workloads/steps/figures/memory.h"
@@ -211,8 +210,7 @@ void require_group(const LlmConfig& llm, const ServingGroup& group) {
 /// An error of a group as one of the experiment.
 config::KeyError within(const config::KeyError& error, std::size_t group) {
   std::vector<std::string> paths;
-  for (const std::string& path : error.paths())
-    paths.push_back("serving.fleet." + std::to_string(group) + "." + path);
+  for (const std::string& path : error.paths()) paths.push_back(group_path(group, path));
   return {std::move(paths), error.message(), error.advice()};
 }
 
@@ -220,6 +218,17 @@ config::KeyError within(const config::KeyError& error, std::size_t group) {
 Precision cache_precision(const ServingGroup& group) {
   if (group.kv_precision == CacheFormat::kFp8) return Precision::kFp8;
   return group.precision == Precision::kFp32 ? Precision::kFp32 : Precision::kBf16;
+}
+
+/// Blocks that a rank has for keys and values.
+ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
+                             const ServingGroup& group) {
+  ServingMemory least = stage_memory(machine, llm, group, 0);
+  for (int stage = 1; stage < group.parallel.pp; ++stage) {
+    const ServingMemory other = stage_memory(machine, llm, group, static_cast<std::size_t>(stage));
+    if (other.blocks < least.blocks) least = other;
+  }
+  return least;
 }
 
 }  // namespace
@@ -255,16 +264,6 @@ double ServingMemory::requests(std::int64_t tokens) const {
     taken += std::min(length, kept) / static_cast<double>(window_tokens) * (window / block);
   }
   return static_cast<double>(blocks) / taken;
-}
-
-ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
-                             const ServingGroup& group) {
-  ServingMemory least = stage_memory(machine, llm, group, 0);
-  for (int stage = 1; stage < group.parallel.pp; ++stage) {
-    const ServingMemory other = stage_memory(machine, llm, group, static_cast<std::size_t>(stage));
-    if (other.blocks < least.blocks) least = other;
-  }
-  return least;
 }
 
 std::vector<ScaleRules> scale_rules(const std::vector<ServingGroup>& groups) {
@@ -376,11 +375,6 @@ std::vector<Instance> ServingFleet::instances(const std::vector<ServingGroup>& g
       instances.emplace_back(*groups[i].engine.object, *prices, rules);
   }
   return instances;
-}
-
-StepTrust ServingFleet::trust(std::size_t group, const BatchShape& shape, std::int64_t seed) const {
-  const StepPricer& pricer = *pricers_[group];
-  return step_trust(pricer.machine(), pricer.program(shape), seed);
 }
 
 }  // namespace orrery

@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "sim/app/experiments/serving/config.h"
-#include "sim/app/pricing/speculative_pricer.h"
 #include "sim/app/pricing/step_pricer.h"
-#include "sim/app/pricing/step_trust.h"
 #include "sim/serving/autoscaler.h"
 #include "sim/serving/instance.h"
 
@@ -60,10 +58,6 @@ struct ServingMemory {
   Bytes taken() const { return weights + overheads() + block * static_cast<double>(blocks); }
 };
 
-/// Blocks that a rank has for keys and values.
-ServingMemory serving_memory(const Machine& machine, const LlmConfig& llm,
-                             const ServingGroup& group);
-
 /// The step of inference that a group's plan gives; its batch does not count.
 InferenceConfig serving_step(const ServingGroup& group);
 /// @throws config::KeyError for images that the model or the workload cannot have
@@ -92,9 +86,8 @@ class ServingFleet {
                                   IterationPricer* pricer = nullptr,
                                   const std::optional<HostCosts>& host = std::nullopt,
                                   const std::vector<Slowness>& slowness = {}) const;
-  /// Kernels and collectives that the step time of a group rests on, without those of a draft
-  /// model.
-  StepTrust trust(std::size_t group, const BatchShape& shape, std::int64_t seed) const;
+  /// Prices of a group's steps, without those of a draft model.
+  const StepPricer& pricer(std::size_t group) const { return *pricers_[group]; }
   const Machine& machine(std::size_t group) const { return *machines_[group]; }
   const LlmConfig& model() const { return llm_; }
 
@@ -106,7 +99,6 @@ class ServingFleet {
   std::vector<std::unique_ptr<SpeculativePricer>> speculative_;  ///< null: no draft tokens
 };
 
-/// How the replicas of all groups start and end.
 std::vector<ScaleRules> scale_rules(const std::vector<ServingGroup>& groups);
 
 /// @throws config::KeyError for what serving cannot run, below "serving.fleet.<i>"

@@ -45,7 +45,7 @@ void require_images(const LlmConfig& llm, const ServingConfig& serving) {
           "how many tokens '" + llm.name + "' has for an image depends on its size: say 'image'",
           {{}, {"image: {height: 1024, width: 1024}"}});
   const std::string& arrival = serving.workload->arrival;
-  require(std::find(kPlain.begin(), kPlain.end(), arrival) != kPlain.end(), "serving.images",
+  require(std::ranges::find(kPlain, arrival) != kPlain.end(), "serving.images",
           "images in prompts of arrival '" + arrival + "' are not modelled",
           {"0", {"arrival: poisson, gamma, weibull or closed_loop"}});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/serving/metrics.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,94 +17,66 @@
 namespace orrery {
 namespace {
 
-constexpr const char* kServing = "serving";
+const DeclaredMetric kCompleted = served_metric("completed", "1", "requests that were answered");
+const DeclaredMetric kDuration = served_metric(
+    "duration_s", "s", "time from the first arrival to the last token", Follows::kTime);
+const DeclaredMetric kSloAttainment = served_metric(
+    "slo_attainment", "1", "share of the requests that kept all that serving.slo promises");
+const DeclaredMetric kSloMet = served_metric(
+    "slo_met", "", "whether the 99th percentiles keep what serving.slo promises of them");
+const DeclaredMetric kIterations = served_metric("iterations", "1", "iterations of all instances");
+const DeclaredMetric kPreemptions =
+    served_metric("preemptions", "1", "times that the cache of a request was dropped");
+const DeclaredMetric kStopped =
+    served_metric("stopped", "", "yes where the run was ended before all requests were answered");
+const DeclaredMetric kPrefixHits = served_metric(
+    "prefix_hit_share", "1", "share of the tokens of prompts that were kept from earlier ones");
+const DeclaredMetric kLoaded =
+    served_metric("kv_loaded_tokens", "1",
+                  "tokens of prompts that were brought back from memory below that of the devices");
+const DeclaredMetric kAdapterLoads =
+    served_metric("adapter_loads", "1", "adapters that were brought from host memory into slots");
+const DeclaredMetric kBusyShare =
+    served_metric("busy_share", "1", "share of the duration in which instances ran iterations");
+const DeclaredMetric kKvBlocks =
+    served_metric("kv_blocks", "1", "blocks of the KV cache of a rank, least of all groups");
+const DeclaredMetric kKvTokens = served_metric(
+    "kv_tokens", "1", "tokens that the KV cache of a rank has room for, least of all groups");
+const DeclaredMetric kKvBytes =
+    served_metric("kv_bytes", "B", "memory of a rank for the KV cache, least of all groups");
+const DeclaredMetric kKvRequests =
+    served_metric("kv_requests", "1",
+                  "requests of max_model_len tokens that the KV cache of a rank has room for at "
+                  "once, least of all groups");
+const DeclaredMetric kLoad = served_metric(
+    "load", "",
+    "stable: the queue returns to its level of the first quarter, or gains at most 2 % of the "
+    "arrivals; saturated: it gains more, with 95 % confidence; undecided: too few arrivals");
+const DeclaredMetric kDeciding = served_metric(
+    "deciding_requests", "1", "requests that would decide an undecided load (estimate)");
+const DeclaredMetric kSaturated =
+    served_metric("saturated", "", "yes if the load is saturated; no if it is stable or undecided");
+const DeclaredMetric kSaturatedSince =
+    served_metric("saturated_since_s", "s",
+                  "time from the first arrival at which the growth of those that wait begins: a "
+                  "level and, from there on, a line fit them best; where saturated is yes");
+const DeclaredMetric kQueueSlope =
+    served_metric("queue_slope", "1/s", "growth of the requests that wait, after the warm-up");
+const DeclaredMetric kMeanWaiting =
+    served_metric("mean_waiting", "1", "requests that wait at a time, after the warm-up");
+const DeclaredMetric kWarmUp =
+    served_metric("warm_up_s", "s", "time from the first arrival that queue figures leave out");
+const DeclaredMetric kShortfall = served_metric(
+    "kv_memory_shortfall_bytes", "B", "memory that a rank lacks for one block of its KV cache");
 
-const DeclaredMetric kCompleted{{"completed", "1", "requests that were answered", kServing}};
-const DeclaredMetric kDuration{
-    {"duration_s", "s", "time from the first arrival to the last token", kServing, Follows::kTime}};
-const DeclaredMetric kRequestThroughput{
-    {"request_throughput", "1/s", "requests answered over the duration", kServing, Follows::kRate}};
-const DeclaredMetric kRequestGoodput{
-    {"request_goodput", "1/s",
-     "requests over the duration that kept all that serving.slo promises (ttft, tpot, e2el; where "
-     "only that is given, the bound of the 99th percentile)",
-     kServing}};
-const DeclaredMetric kSloAttainment{
-    {"slo_attainment", "1", "share of the requests that kept all that serving.slo promises",
-     kServing}};
-const DeclaredMetric kSloMet{{"slo_met", "",
-                              "whether the 99th percentiles keep what serving.slo promises of them",
-                              kServing}};
-const DeclaredMetric kOutputThroughput{
-    {"output_throughput", "1/s", "output tokens over the duration", kServing, Follows::kRate}};
-const DeclaredMetric kTotalThroughput{{"total_token_throughput", "1/s",
-                                       "prompt and output tokens over the duration", kServing,
-                                       Follows::kRate}};
-const DeclaredMetric kOutputPerAccelerator{{"output_throughput_per_accelerator", "1/s",
-                                            "output tokens over the duration, for each accelerator",
-                                            kServing, Follows::kRate}};
-const DeclaredMetric kTotalPerAccelerator{
-    {"total_throughput_per_accelerator", "1/s",
-     "prompt and output tokens over the duration, for each accelerator", kServing, Follows::kRate}};
-const DeclaredMetric kOutputPerUser{{"output_throughput_per_user", "1/s",
-                                     "1 over the mean time per further token of a request",
-                                     kServing, Follows::kRate}};
-const DeclaredMetric kIterations{{"iterations", "1", "iterations of all instances", kServing}};
-const DeclaredMetric kPreemptions{
-    {"preemptions", "1", "times that the cache of a request was dropped", kServing}};
-const DeclaredMetric kStopped{
-    {"stopped", "", "yes where the run was ended before all requests were answered", kServing}};
-const DeclaredMetric kPrefixHits{{"prefix_hit_share", "1",
-                                  "share of the tokens of prompts that were kept from earlier ones",
-                                  kServing}};
-const DeclaredMetric kLoaded{{"kv_loaded_tokens", "1",
-                              "tokens of prompts that were brought back from memory below that of "
-                              "the devices",
-                              kServing}};
-const DeclaredMetric kAdapterLoads{
-    {"adapter_loads", "1", "adapters that were brought from host memory into slots", kServing}};
-const DeclaredMetric kBusyShare{
-    {"busy_share", "1", "share of the duration in which instances ran iterations", kServing}};
-const DeclaredMetric kKvBlocks{
-    {"kv_blocks", "1", "blocks of the KV cache of a rank, least of all groups", kServing}};
-const DeclaredMetric kKvTokens{
-    {"kv_tokens", "1", "tokens that the KV cache of a rank has room for, least of all groups",
-     kServing}};
-const DeclaredMetric kKvBytes{
-    {"kv_bytes", "B", "memory of a rank for the KV cache, least of all groups", kServing}};
-const DeclaredMetric kKvRequests{
-    {"kv_requests", "1",
-     "requests of max_model_len tokens that the KV cache of a rank has room for at once, least of "
-     "all groups",
-     kServing}};
-const DeclaredMetric kLoad{
-    {"load", "",
-     "stable: the queue returns to its level of the first quarter, or gains at most 2 % of the "
-     "arrivals; saturated: it gains more, with 95 % confidence; undecided: too few arrivals",
-     kServing}};
-const DeclaredMetric kDeciding{{"deciding_requests", "1",
-                                "requests that would decide an undecided load (estimate)",
-                                kServing}};
-const DeclaredMetric kSaturated{
-    {"saturated", "", "yes if the load is saturated; no if it is stable or undecided", kServing}};
-const DeclaredMetric kSaturatedSince{
-    {"saturated_since_s", "s",
-     "time from the first arrival at which the growth of those that wait begins: a level and, from "
-     "there on, a line fit them best; where saturated is yes",
-     kServing}};
-const DeclaredMetric kQueueSlope{
-    {"queue_slope", "1/s", "growth of the requests that wait, after the warm-up", kServing}};
-const DeclaredMetric kMeanWaiting{
-    {"mean_waiting", "1", "requests that wait at a time, after the warm-up", kServing}};
-const DeclaredMetric kWarmUp{
-    {"warm_up_s", "s", "time from the first arrival that queue figures leave out", kServing}};
-const DeclaredMetric kShortfall{{"kv_memory_shortfall_bytes", "B",
-                                 "memory that a rank lacks for one block of its KV cache",
-                                 kServing}};
+const DeclaredMetric kMoved = served_metric(
+    "kv_transferred_bytes", "B", "keys and values that went from one instance to another");
 
-const DeclaredMetric kMoved{{"kv_transferred_bytes", "B",
-                             "keys and values that went from one instance to another", kServing}};
-
+const RateMetrics kRates("", "over the duration", ", for each accelerator",
+                         "requests over the duration that kept all that serving.slo promises "
+                         "(ttft, tpot, e2el; where only that is given, the bound of the 99th "
+                         "percentile)",
+                         "a request");
 const UserTimeMetrics kUserTimes("");
 const TimeMetrics kUrgentTtft("urgent_ttft",
                               "time from arrival to the first token of requests of priority 0");
@@ -138,51 +111,45 @@ void keep(RunRecord& record, const DeclaredMetric& metric, double value,
   add_metric(record, metric, value);
 }
 
-void keep_least(RunRecord& record, const DeclaredMetric& metric, double value) {
-  keep(record, metric, value, std::min<double>);
-}
-
-void keep_most(RunRecord& record, const DeclaredMetric& metric, double value) {
-  keep(record, metric, value, std::max<double>);
-}
-
 }  // namespace
 
 bool report_memory(const ServingGroup& group, const ServingMemory& memory, RunRecord& record) {
-  keep_least(record, kKvBlocks, static_cast<double>(memory.blocks));
-  keep_least(record, kKvTokens, static_cast<double>(memory.blocks * memory.block_tokens));
-  keep_least(record, kKvBytes, (memory.block * static_cast<double>(memory.blocks)).base());
-  keep_most(record, kPeakMemoryBytes, memory.taken().base());
+  keep(record, kKvBlocks, static_cast<double>(memory.blocks), std::min<double>);
+  keep(record, kKvTokens, static_cast<double>(memory.blocks * memory.block_tokens),
+       std::min<double>);
+  keep(record, kKvBytes, (memory.block * static_cast<double>(memory.blocks)).base(),
+       std::min<double>);
+  keep(record, kPeakMemoryBytes, memory.taken().base(), std::max<double>);
   // Blocks that are given may be more than the share of an engine has room for, not more than the
   // device has.
   if (group.engine->memory().blocks > 0 && memory.taken() > memory.device) {
-    record.status = RunStatus::kInfeasible;
     add_metric(record, kShortfall, (memory.taken() - memory.device).base());
-    record.reason = "does not fit: a rank of '" + group.name + "' takes " +
-                    format_si(memory.taken().base(), "B") + " with its " +
-                    std::to_string(memory.blocks) + " blocks, of " +
-                    format_si(memory.device.base(), "B") + " of device memory";
+    set_infeasible(record,
+                   fmt::format("does not fit: a rank of '{}' takes {} with its {} blocks, of {} of "
+                               "device memory",
+                               group.name, format_si(memory.taken().base(), "B"), memory.blocks,
+                               format_si(memory.device.base(), "B")));
     return false;
   }
   const std::int64_t longest = group.engine->max_model_len;
   if (longest > 0 && memory.blocks > 0) {
     const double requests = memory.requests(longest);
-    keep_least(record, kKvRequests, requests);
+    keep(record, kKvRequests, requests, std::min<double>);
     if (requests >= 1) return true;
-    record.status = RunStatus::kInfeasible;
-    record.reason = "does not fit: the cache of a rank of '" + group.name + "' holds " +
-                    std::to_string(memory.blocks * memory.block_tokens) +
-                    " tokens, and max_model_len is " + std::to_string(longest);
+    set_infeasible(record, fmt::format("does not fit: the cache of a rank of '{}' holds {} tokens, "
+                                       "and max_model_len is {}",
+                                       group.name, memory.blocks * memory.block_tokens, longest));
     return false;
   }
   if (memory.blocks > 0) return true;
   const Bytes taken = memory.weights + memory.overheads() + memory.block;
-  record.status = RunStatus::kInfeasible;
   add_metric(record, kShortfall, (taken - memory.usable).base());
-  record.reason = "does not fit: a rank of '" + group.name + "' needs " +
-                  format_si(memory.weights.base(), "B") + " of weights and " +
-                  format_si(memory.overheads().base(), "B") + " to work, of " +
-                  format_si(memory.usable.base(), "B") + " that the engine may use";
+  set_infeasible(
+      record,
+      fmt::format("does not fit: a rank of '{}' needs {} of weights and {} to work, of {} that the "
+                  "engine may use",
+                  group.name, format_si(memory.weights.base(), "B"),
+                  format_si(memory.overheads().base(), "B"), format_si(memory.usable.base(), "B")));
   return false;
 }
 
@@ -191,7 +158,7 @@ void report_engines(const std::vector<ServingGroup>& groups, RunRecord& record) 
   std::string text;
   for (const ServingGroup& group : groups) {
     const std::string& defaults = group.engine_defaults;
-    if (defaults.empty() || std::find(said.begin(), said.end(), defaults) != said.end()) continue;
+    if (defaults.empty() || std::ranges::find(said, defaults) != said.end()) continue;
     text += (said.empty() ? "" : "; ") + defaults;
     said.push_back(defaults);
   }
@@ -204,41 +171,35 @@ void report_handover(const Handover& handover, RunRecord& record) {
 }
 
 bool was_stopped(const RunRecord& record) {
-  return std::any_of(record.labels.begin(), record.labels.end(),
-                     [](const Label& label) { return label.name == kStopped.info().name; });
+  return std::ranges::count(record.labels, kStopped.info().name, &Label::name) > 0;
 }
 
 void report_serving(const ServingConfig& serving, const Service& service, const ServingLog& log,
                     const std::vector<Instance>& instances, RunRecord& record) {
   if (service.stopped()) add_label(record, kStopped, "yes");
   if (log.served().empty()) {
-    record.status = RunStatus::kInfeasible;
-    record.reason = "no request was answered";
+    set_infeasible(record, "no request was answered");
     return;
   }
   const double duration = to_seconds(service.now() - service.first_arrival()).base();
-  const double accelerators = serving.accelerators();
-  double busy = 0, iterations = 0;
+  double busy = 0, iterations = 0, loaded = 0, adapters = 0;
   for (const Instance& instance : instances) {
     busy += to_seconds(instance.busy_time()).base();
     iterations += static_cast<double>(instance.iterations());
+    loaded += static_cast<double>(instance.loaded_tokens());
+    adapters += static_cast<double>(instance.adapter_loads());
   }
   RequestTimes times(log, serving.slo);
   const auto completed = static_cast<double>(log.served().size());
   const auto output = static_cast<double>(times.output);
-  const double total = output + static_cast<double>(times.prompt);
+  const Rates rates{completed, static_cast<double>(times.good), output,
+                    output + static_cast<double>(times.prompt), duration};
   add_metric(record, kCompleted, completed);
   add_metric(record, kDuration, duration);
-  add_metric(record, kRequestThroughput, completed / duration);
-  add_metric(record, kRequestGoodput, static_cast<double>(times.good) / duration);
-  add_metric(record, kOutputThroughput, output / duration);
-  add_metric(record, kTotalThroughput, total / duration);
+  kRates.report(rates, record);
   times.report(kUserTimes, log.gaps(), record);
   if (times.urgent.values.size() < log.served().size()) times.urgent.report(kUrgentTtft, record);
-  add_metric(record, kOutputPerAccelerator, output / duration / accelerators);
-  add_metric(record, kTotalPerAccelerator, total / duration / accelerators);
-  if (const Metric* tpot = record.find("mean_tpot_ms"); tpot != nullptr && tpot->value > 0)
-    add_metric(record, kOutputPerUser, kMs / tpot->value);
+  kRates.report_shares(rates, serving.accelerators(), record);
   if (!serving.slo.empty()) {
     add_metric(record, kSloAttainment, static_cast<double>(times.good) / completed);
     add_label(record, kSloMet, times.meets(serving.slo) ? "yes" : "no");
@@ -248,11 +209,6 @@ void report_serving(const ServingConfig& serving, const Service& service, const 
   if (times.found > 0)
     add_metric(record, kPrefixHits,
                static_cast<double>(times.found) / static_cast<double>(times.prompt));
-  double loaded = 0, adapters = 0;
-  for (const Instance& instance : instances) {
-    loaded += static_cast<double>(instance.loaded_tokens());
-    adapters += static_cast<double>(instance.adapter_loads());
-  }
   if (loaded > 0) add_metric(record, kLoaded, loaded);
   if (adapters > 0) add_metric(record, kAdapterLoads, adapters);
   add_metric(record, kPreemptions, static_cast<double>(times.preemptions));

@@ -68,8 +68,8 @@ ResultRows FleetSamples::rows() const {
   std::vector<std::pair<std::size_t, const Sample*>> all;
   for (std::size_t i = 0; i < of_.size(); ++i)
     for (const Sample& sample : of_[i].kept) all.emplace_back(i, &sample);
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return a.second->time < b.second->time; });
+  std::ranges::stable_sort(
+      all, [](const auto& a, const auto& b) { return a.second->time < b.second->time; });
   ResultRows rows{"samples", {}};
   for (const auto& [instance, sample] : all)
     for (const double value : {to_seconds(sample->time).base(), static_cast<double>(instance),
@@ -117,8 +117,8 @@ void ServingTimeline::begun(std::size_t index, const Instance& instance,
 void ServingTimeline::moved(std::int64_t request, std::size_t from, std::size_t to,
                             Picoseconds begin, Picoseconds end) {
   const auto role = static_cast<std::uint32_t>(names_.size());
-  const auto free = std::find_if(lane_ends_.begin(), lane_ends_.end(),
-                                 [begin](Picoseconds last) { return last <= begin; });
+  const auto free =
+      std::ranges::find_if(lane_ends_, [begin](Picoseconds last) { return last <= begin; });
   const auto lane = static_cast<std::uint32_t>(free - lane_ends_.begin());
   if (free == lane_ends_.end()) lane_ends_.push_back(0);
   lane_ends_[lane] = end;

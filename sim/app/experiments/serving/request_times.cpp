@@ -13,6 +13,10 @@ DeclaredMetric declare(const std::string& name, const std::string& meaning) {
   return DeclaredMetric{{name + "_ms", "ms", meaning, "serving"}};
 }
 
+DeclaredMetric rate(const std::string& name, const std::string& meaning) {
+  return DeclaredMetric{{name, "1/s", meaning, "serving", Follows::kRate}};
+}
+
 double ms(Picoseconds begin, Picoseconds end) { return to_seconds(end - begin).base() * kMs; }
 
 /// Within a bound that may not be there.
@@ -27,7 +31,19 @@ double tpot_of(const ServedRequest& a) {
   return a.output > 1 ? ms(a.first_token, a.last_token) / (a.output - 1) : 0;
 }
 
+/// Whether a request keeps all bounds of requests.
+bool is_good(const ServedRequest& answer, const ServingSlo& slo) {
+  return keeps(ServingSlo::bound(slo.ttft, slo.ttft_p99), ttft_of(answer)) &&
+         keeps(ServingSlo::bound(slo.tpot, slo.tpot_p99), tpot_of(answer)) &&
+         keeps(ServingSlo::bound(slo.e2el, slo.e2el_p99), e2el_of(answer));
+}
+
 }  // namespace
+
+DeclaredMetric served_metric(const char* name, const char* unit, const char* meaning,
+                             Follows follows) {
+  return DeclaredMetric{{name, unit, meaning, "serving", follows}};
+}
 
 TimeMetrics::TimeMetrics(const std::string& name, const std::string& what,
                          const std::string& prefix)
@@ -57,7 +73,36 @@ UserTimeMetrics::UserTimeMetrics(const std::string& prefix)
       itl("itl", "time between two tokens that follow each other", prefix),
       e2el("e2el", "time from arrival to the last token", prefix) {}
 
-void Times::sort() { std::sort(values.begin(), values.end()); }
+RateMetrics::RateMetrics(const std::string& prefix, const std::string& over,
+                         const std::string& each, const std::string& good,
+                         const std::string& request)
+    : mean_tpot_(prefix + "mean_tpot_ms"),
+      requests_(rate(prefix + "request_throughput", "requests answered " + over)),
+      good_({prefix + "request_goodput", "1/s", good, "serving"}),
+      output_(rate(prefix + "output_throughput", "output tokens " + over)),
+      tokens_(rate(prefix + "total_token_throughput", "prompt and output tokens " + over)),
+      output_each_(
+          rate(prefix + "output_throughput_per_accelerator", "output tokens " + over + each)),
+      tokens_each_(rate(prefix + "total_throughput_per_accelerator",
+                        "prompt and output tokens " + over + each)),
+      output_per_user_(rate(prefix + "output_throughput_per_user",
+                            "1 over the mean time per further token of " + request)) {}
+
+void RateMetrics::report(const Rates& rates, RunRecord& record) const {
+  add_metric(record, requests_, rates.requests / rates.seconds);
+  add_metric(record, good_, rates.good / rates.seconds);
+  add_metric(record, output_, rates.output / rates.seconds);
+  add_metric(record, tokens_, rates.tokens / rates.seconds);
+}
+
+void RateMetrics::report_shares(const Rates& rates, double accelerators, RunRecord& record) const {
+  add_metric(record, output_each_, rates.output / rates.seconds / accelerators);
+  add_metric(record, tokens_each_, rates.tokens / rates.seconds / accelerators);
+  if (const Metric* tpot = record.find(mean_tpot_); tpot != nullptr && tpot->value > 0)
+    add_metric(record, output_per_user_, kMs / tpot->value);
+}
+
+void Times::sort() { std::ranges::sort(values); }
 
 void Times::report(const TimeMetrics& metrics, RunRecord& record) const {
   if (values.empty()) return;
@@ -66,12 +111,6 @@ void Times::report(const TimeMetrics& metrics, RunRecord& record) const {
   metrics.report(
       sum / static_cast<double>(values.size()),
       [this](double share) { return quantile(values, share); }, record);
-}
-
-bool is_good(const ServedRequest& answer, const ServingSlo& slo) {
-  return keeps(ServingSlo::bound(slo.ttft, slo.ttft_p99), ttft_of(answer)) &&
-         keeps(ServingSlo::bound(slo.tpot, slo.tpot_p99), tpot_of(answer)) &&
-         keeps(ServingSlo::bound(slo.e2el, slo.e2el_p99), e2el_of(answer));
 }
 
 RequestTimes::RequestTimes(const ServingLog& log, const ServingSlo& slo,

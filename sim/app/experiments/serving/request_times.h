@@ -14,8 +14,11 @@
 
 namespace orrery {
 
-/// Milliseconds in a second.
 inline constexpr double kMs = 1e3;
+
+/// Declares a metric of serving alone.
+DeclaredMetric served_metric(const char* name, const char* unit, const char* meaning,
+                             Follows follows = Follows::kNothing);
 
 /// Metrics for the mean and the percentiles of a time, in ms.
 class TimeMetrics {
@@ -41,6 +44,32 @@ struct UserTimeMetrics {
   TimeMetrics ttft, tpot, itl, e2el;
 };
 
+/// What was answered in some time.
+struct Rates {
+  double requests = 0, good = 0;  ///< good: those that kept all bounds
+  double output = 0, tokens = 0;  ///< tokens: of prompts too
+  double seconds = 0;
+};
+
+/// Metrics of requests and tokens per time, of a whole run or of a part of it.
+class RateMetrics {
+ public:
+  /// @param prefix of all names: "steady_"
+  /// @param over the time: "over the duration"
+  /// @param each what follows of figures of an accelerator
+  /// @param good meaning of the goodput
+  /// @param request whose mean time per token counts
+  RateMetrics(const std::string& prefix, const std::string& over, const std::string& each,
+              const std::string& good, const std::string& request);
+  void report(const Rates& rates, RunRecord& record) const;
+  /// For each accelerator, and for each user by the mean time per further token, which is there.
+  void report_shares(const Rates& rates, double accelerators, RunRecord& record) const;
+
+ private:
+  std::string mean_tpot_;
+  DeclaredMetric requests_, good_, output_, tokens_, output_each_, tokens_each_, output_per_user_;
+};
+
 /// A time of every request, in ms.
 struct Times {
   std::vector<double> values;
@@ -63,8 +92,5 @@ struct RequestTimes {
   bool meets(const ServingSlo& slo) const;
   void report(const UserTimeMetrics& metrics, const Histogram& gaps, RunRecord& record) const;
 };
-
-/// Whether a request keeps all bounds of requests.
-bool is_good(const ServedRequest& answer, const ServingSlo& slo);
 
 }  // namespace orrery

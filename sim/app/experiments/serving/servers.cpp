@@ -12,16 +12,9 @@ namespace {
 
 using Periods = std::vector<HeldPeriod>;
 
-Seconds sum(const Periods& periods) {
-  Picoseconds all = 0;
-  for (const HeldPeriod& period : periods) all += period.end - period.begin;
-  return to_seconds(all);
-}
-
 /// Time in which any of the periods is.
 Seconds length_of_union(Periods periods) {
-  std::sort(periods.begin(), periods.end(),
-            [](const HeldPeriod& a, const HeldPeriod& b) { return a.begin < b.begin; });
+  std::ranges::sort(periods, {}, &HeldPeriod::begin);
   Picoseconds all = 0, covered = 0;
   for (const HeldPeriod& period : periods) {
     const Picoseconds begin = std::max(period.begin, covered);
@@ -31,7 +24,6 @@ Seconds length_of_union(Periods periods) {
   return to_seconds(all);
 }
 
-/// Whether all replicas are parts of one system.
 bool share_one_system(const ServingConfig& serving) {
   return serving.disaggregated() && serving.kv_transfer.over == KvLinks::kScaleUp;
 }
@@ -59,9 +51,7 @@ Seconds servers_held(const ServingGroup& group, const std::vector<Periods>& held
 /// Adds the accelerators of the system that all groups share and nobody uses.
 void charge_rest_of_system(const ServingConfig& serving, const std::vector<Periods>& held,
                            std::vector<HeldAccelerators>& groups) {
-  const bool idle = std::any_of(serving.fleet.begin(), serving.fleet.end(),
-                                [](const ServingGroup& g) { return g.unused == Unused::kIdle; });
-  if (!idle) return;
+  if (std::ranges::count(serving.fleet, Unused::kIdle, &ServingGroup::unused) == 0) return;
   Periods all;
   for (const Periods& periods : held) all.insert(all.end(), periods.begin(), periods.end());
   Seconds rest = length_of_union(std::move(all)) * accelerators_of_server(serving.fleet.front());
@@ -70,6 +60,12 @@ void charge_rest_of_system(const ServingConfig& serving, const std::vector<Perio
 }
 
 }  // namespace
+
+Seconds held_time(const std::vector<HeldPeriod>& periods) {
+  Picoseconds all = 0;
+  for (const HeldPeriod& period : periods) all += period.end - period.begin;
+  return to_seconds(all);
+}
 
 int replicas_per_server(const ServingGroup& group) {
   const int ranks = group.parallel.ranks(), of_system = group.system.ranks();
@@ -86,7 +82,7 @@ std::vector<HeldAccelerators> held_accelerators(const ServingConfig& serving,
   for (const ServingGroup& group : serving.fleet) {
     HeldAccelerators of_group;
     for (int i = 0; i < group.replicas; ++i)
-      of_group.used += sum(held[first + static_cast<std::size_t>(i)]) * group.accelerators();
+      of_group.used += held_time(held[first + static_cast<std::size_t>(i)]) * group.accelerators();
     of_group.charged = of_group.used;
     if (!together && group.unused == Unused::kIdle) {
       const Seconds servers = servers_held(group, held, first);

@@ -12,6 +12,9 @@ namespace orrery {
 /// that fits in one system does not straddle two.
 int replicas_per_server(const ServingGroup& group);
 
+/// The time of all periods, which do not overlap.
+Seconds held_time(const std::vector<HeldPeriod>& periods);
+
 /// Accelerators of a group times the time for which they are held.
 struct HeldAccelerators {
   Seconds used;     ///< accelerators of replicas, while the replica is held

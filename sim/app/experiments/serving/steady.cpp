@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/serving/steady.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 
 #include "sim/app/experiments/core/simulate.h"
@@ -11,47 +12,22 @@
 namespace orrery {
 namespace {
 
-const DeclaredMetric kIsSteady{
-    {"steady", "",
-     "yes if requests arrive for at least three mean lifetimes of a request (from its start to its "
-     "last token), 20 of them in the steady window; otherwise no, and why: there are no steady_*",
-     "serving"}};
-const DeclaredMetric kSteadyDuration{
-    {"steady_duration_s", "s",
-     "time from one lifetime of a request after the first arrival until the last arrival, which "
-     "steady_* are taken over",
-     "serving", Follows::kTime}};
-const DeclaredMetric kSteadyRequests{{"steady_request_throughput", "1/s",
-                                      "requests answered in the steady window, over its length",
-                                      "serving", Follows::kRate}};
-const DeclaredMetric kSteadyGoodput{{"steady_request_goodput", "1/s",
-                                     "requests that arrive in the steady window and keep all "
-                                     "bounds of serving.slo, over its length",
-                                     "serving"}};
-const DeclaredMetric kSteadyAttainment{
-    {"steady_slo_attainment", "1",
-     "share of the requests that arrive in the steady window and keep all bounds of serving.slo",
-     "serving"}};
-const DeclaredMetric kSteadyOutput{{"steady_output_throughput", "1/s",
-                                    "output tokens in the steady window, over its length",
-                                    "serving", Follows::kRate}};
-const DeclaredMetric kSteadyTotal{{"steady_total_token_throughput", "1/s",
-                                   "prompt and output tokens in the steady window, over its length",
-                                   "serving", Follows::kRate}};
-const DeclaredMetric kSteadyOutputPerAccelerator{
-    {"steady_output_throughput_per_accelerator", "1/s",
-     "output tokens in the steady window, over its length and for each accelerator", "serving",
-     Follows::kRate}};
-const DeclaredMetric kSteadyTotalPerAccelerator{
-    {"steady_total_throughput_per_accelerator", "1/s",
-     "prompt and output tokens in the steady window, over its length and for each accelerator",
-     "serving", Follows::kRate}};
-const DeclaredMetric kSteadyOutputPerUser{
-    {"steady_output_throughput_per_user", "1/s",
-     "1 over the mean time per further token of a request that "
-     "arrives in the steady window",
-     "serving", Follows::kRate}};
-
+const DeclaredMetric kIsSteady = served_metric(
+    "steady", "",
+    "yes if requests arrive for at least three mean lifetimes of a request (from its start to its "
+    "last token), 20 of them in the steady window; otherwise no, and why: there are no steady_*");
+const DeclaredMetric kSteadyDuration =
+    served_metric("steady_duration_s", "s",
+                  "time from one lifetime of a request after the first arrival until the last "
+                  "arrival, which steady_* are taken over",
+                  Follows::kTime);
+const DeclaredMetric kSteadyAttainment = served_metric(
+    "steady_slo_attainment", "1",
+    "share of the requests that arrive in the steady window and keep all bounds of serving.slo");
+const RateMetrics kSteadyRates(
+    "steady_", "in the steady window, over its length", " and for each accelerator",
+    "requests that arrive in the steady window and keep all bounds of serving.slo, over its length",
+    "a request that arrives in the steady window");
 const UserTimeMetrics kSteadyTimes("steady_");
 
 /// The window of a run, computed once.
@@ -85,8 +61,8 @@ constexpr std::int64_t kFewestArrivals = 20;
 std::int64_t arrivals_in(const SteadyWindow& steady, const ServingLog& log) {
   if (steady.empty()) return 0;
   const Window window(steady);
-  return std::count_if(log.served().begin(), log.served().end(),
-                       [&](const ServedRequest& a) { return inside(window, a.arrival); });
+  return std::ranges::count_if(log.served(),
+                               [&](const ServedRequest& a) { return inside(window, a.arrival); });
 }
 
 bool is_long(const SteadyWindow& window, const ServingLog& log) {
@@ -95,10 +71,11 @@ bool is_long(const SteadyWindow& window, const ServingLog& log) {
 
 std::string why_not(const SteadyWindow& window, const ServingLog& log) {
   if (is_long(window, log))
-    return "no: " + std::to_string(arrivals_in(window, log)) + " requests arrive in it, " +
-           std::to_string(kFewestArrivals) + " are needed";
-  return "no: requests arrive for " + format_si(window.horizon().base(), "s") +
-         ", three lifetimes are " + format_si(mean_lifetime(log.served()).base() * kLifetimes, "s");
+    return fmt::format("no: {} requests arrive in it, {} are needed", arrivals_in(window, log),
+                       kFewestArrivals);
+  return fmt::format("no: requests arrive for {}, three lifetimes are {}",
+                     format_si(window.horizon().base(), "s"),
+                     format_si(mean_lifetime(log.served()).base() * kLifetimes, "s"));
 }
 
 }  // namespace
@@ -125,25 +102,18 @@ void report_steady(const ServingConfig& serving, const SteadyWindow& steady, con
   const Window window(steady);
   add_label(record, kIsSteady, "yes");
   const double length = steady.length().base();
-  const auto answered =
-      std::count_if(log.served().begin(), log.served().end(),
-                    [&](const ServedRequest& a) { return inside(window, a.last_token); });
+  const auto answered = std::ranges::count_if(
+      log.served(), [&](const ServedRequest& a) { return inside(window, a.last_token); });
   const double output = steady_output_tokens(steady, log);
-  const double total = output + steady_prompt_tokens(window, log);
-  const double accelerators = serving.accelerators();
   const RequestTimes times(log, serving.slo, [&](const ServedRequest& a) {
     return a.arrival >= window.from && a.arrival <= window.until;
   });
   add_metric(record, kSteadyDuration, length);
-  add_metric(record, kSteadyRequests, static_cast<double>(answered) / length);
-  add_metric(record, kSteadyGoodput, static_cast<double>(times.good) / length);
-  add_metric(record, kSteadyOutput, output / length);
-  add_metric(record, kSteadyTotal, total / length);
+  const Rates rates{static_cast<double>(answered), static_cast<double>(times.good), output,
+                    output + steady_prompt_tokens(window, log), length};
+  kSteadyRates.report(rates, record);
   times.report(kSteadyTimes, log.steady_gaps(), record);
-  add_metric(record, kSteadyOutputPerAccelerator, output / length / accelerators);
-  add_metric(record, kSteadyTotalPerAccelerator, total / length / accelerators);
-  if (const Metric* tpot = record.find("steady_mean_tpot_ms"); tpot != nullptr && tpot->value > 0)
-    add_metric(record, kSteadyOutputPerUser, kMs / tpot->value);
+  kSteadyRates.report_shares(rates, serving.accelerators(), record);
   if (!serving.slo.empty())
     add_metric(record, kSteadyAttainment,
                static_cast<double>(times.good) / static_cast<double>(times.ttft.values.size()));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/serving/transfer.h"
 
-#include <algorithm>
-#include <string>
+#include <fmt/core.h>
 
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/mixer.h"
@@ -71,22 +70,18 @@ Seconds tier_latency(const ServingGroup& group, const KvTierConfig& tier) {
   return Seconds(tier.kind == KvTierKind::kHost ? kHostLatency : kDriveLatency);
 }
 
-std::string group_key(std::size_t i, const char* key) {
-  return "serving.fleet." + std::to_string(i) + "." + key;
-}
-
 void require_group_transfers(const ServingConfig& serving, std::size_t i) {
   const ServingGroup& group = serving.fleet[i];
   const bool scale_up = serving.kv_transfer.over == KvLinks::kScaleUp;
-  require(group.kv_precision == serving.fleet.front().kv_precision, {group_key(i, "kv_precision")},
+  require(group.kv_precision == serving.fleet.front().kv_precision, {group_path(i, "kv_precision")},
           "caches go from one group to another as they are: all need the same format");
   require(rank_bandwidth(group.system, serving.kv_transfer.over).base() > 0,
-          {group_key(i, "system")},
-          group.system.name + " has no " + (scale_up ? "links inside" : "NICs") +
-              " that caches could take",
+          {group_path(i, "system")},
+          fmt::format("{} has no {} that caches could take", group.system.name,
+                      scale_up ? "links inside" : "NICs"),
           {{}, {"see serving.kv_transfer.over"}});
   require(!scale_up || (group.system.id == serving.fleet.front().system.id && group.nodes == 1),
-          {group_key(i, "system")},
+          {group_path(i, "system")},
           "kv_transfer.over: scale_up means that all replicas are parts of one system");
 }
 
@@ -122,20 +117,16 @@ std::vector<KvTierRules> kv_tiers(const ServingGroup& group, const ServingMemory
 }
 
 void require_transfers(const ServingConfig& serving) {
-  const auto of_role = [&](InstanceRole role) {
-    return std::find_if(serving.fleet.begin(), serving.fleet.end(),
-                        [&](const ServingGroup& g) { return g.role == role; });
-  };
-  const bool has_prefill = serving.disaggregated();
-  const bool has_both = of_role(InstanceRole::kBoth) != serving.fleet.end();
-  const bool has_decode = of_role(InstanceRole::kDecode) != serving.fleet.end();
-  require(has_prefill || has_both, {group_key(0, "role")}, "no group takes prompts",
+  const bool has_prefill = serving.has_role(InstanceRole::kPrefill);
+  const bool has_both = serving.has_role(InstanceRole::kBoth);
+  const bool has_decode = serving.has_role(InstanceRole::kDecode);
+  require(has_prefill || has_both, {group_path(0, "role")}, "no group takes prompts",
           {"prefill", {}});
-  require(!has_decode || has_prefill, {group_key(0, "role")},
+  require(!has_decode || has_prefill, {group_path(0, "role")},
           "groups of role decode take requests from groups of role prefill: there is none",
           {"prefill", {}});
   if (!has_prefill) return;
-  require(has_decode || has_both, {group_key(0, "role")}, "no group has the role decode",
+  require(has_decode || has_both, {group_path(0, "role")}, "no group has the role decode",
           {"both", {}});
   int ranks = 0;
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
@@ -145,19 +136,19 @@ void require_transfers(const ServingConfig& serving) {
   const SystemConfig& system = serving.fleet.front().system;
   require(serving.kv_transfer.over == KvLinks::kScaleOut || ranks <= system.ranks(),
           "serving.kv_transfer.over",
-          "replicas of " + std::to_string(ranks) + " ranks together are no parts of one " +
-              system.name + ", which has " + std::to_string(system.ranks()));
+          fmt::format("replicas of {} ranks together are no parts of one {}, which has {}", ranks,
+                      system.name, system.ranks()));
 }
 
 void require_tiers(const ServingConfig& serving) {
   for (std::size_t i = 0; i < serving.fleet.size(); ++i) {
     const ServingGroup& group = serving.fleet[i];
     if (group.kv_tiers.empty()) continue;
-    require(group.engine->memory().prefix_caching, {group_key(i, "kv_tiers")},
+    require(group.engine->memory().prefix_caching, {group_path(i, "kv_tiers")},
             "only pieces of prompts that are kept go to other memory: the engine keeps none",
             {{}, {"see prefix_caching, or what the engine calls it"}});
     for (const KvTierConfig& tier : group.kv_tiers)
-      require(tier_bandwidth(group, tier).base() > 0, {group_key(i, "kv_tiers")},
+      require(tier_bandwidth(group, tier).base() > 0, {group_path(i, "kv_tiers")},
               group.system.name + " does not tell the bandwidth to this memory",
               {{}, {"bandwidth: 20 GB/s"}});
   }

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/app/pricing/pricing.h"
+#include "sim/graph/executions.h"
 #include "sim/machine/draws.h"
 
 namespace orrery {
@@ -17,6 +19,44 @@ IterationKinds kinds_of(const std::vector<Instance>& instances, std::size_t firs
   for (std::size_t i = first; i < first + static_cast<std::size_t>(replicas); ++i)
     all.add(instances[i].iteration_kinds());
   return all;
+}
+
+/// What the time of a step rests on, and how much longer it may take.
+struct StepTrust {
+  ProvenanceTime seconds;       ///< seconds of kernels and transfers
+  std::vector<double> factors;  ///< how many times longer it takes, by draw (draws.h)
+};
+
+/// The trust of a step whose kernels and collectives follow each other, as those of inference do on
+/// each rank.
+StepTrust step_trust(const StepMachine& machine, const Program& program, std::int64_t seed) {
+  const AcceleratorConfig accelerator = machine.accelerator();
+  const auto prices = machine.kernels->on(accelerator);
+  const PricedProgram priced = price(program, accelerator, *machine.kernels, *machine.network);
+  StepTrust trust;
+  double total = 0;
+  std::vector<double> longer(kDraws);
+  const auto add = [&](Provenance provenance, double seconds, const std::vector<double>& draws) {
+    trust.seconds.add(provenance, seconds);
+    total += seconds;
+    for (std::size_t i = 0; i < draws.size(); ++i) longer[i] += seconds * (draws[i] - 1);
+  };
+  for (const Role& role : program.roles) {
+    const ExecutionCounts counts = count_executions(program, role);
+    each_run(counts.kernels, [&](std::size_t id, std::uint64_t runs) {
+      const KernelCost& cost = priced.costs.kernels[id];
+      add(cost.provenance, static_cast<double>(runs) * to_seconds(cost.duration).base(),
+          prices->draws(program.kernels[id], seed));
+    });
+    each_run(counts.transfers, [&](std::size_t id, std::uint64_t runs) {
+      const Seconds time = priced.transfers[id].isolated_time;
+      const Transfer& transfer = program.transfers[id];
+      add(machine.machine->provenance(transfer), static_cast<double>(runs) * time.base(),
+          machine.machine->draws(transfer, time, seed));
+    });
+  }
+  for (const double each : longer) trust.factors.push_back(1 + (total > 0 ? each / total : 0));
+  return trust;
 }
 
 }  // namespace
@@ -32,25 +72,20 @@ ServingTrust::ServingTrust(const ServingFleet& fleet, const std::vector<ServingG
     const double slower = slowest_of(groups[group].system.accelerator.known_errors, "serving",
                                      groups[group].precision);
     const std::vector<double> beyond = some_slower(left_out, slower);
-    for (auto& bound : bounds_) bound.emplace_back();
+    for (auto& bound : bounds) bound.emplace_back();
     const auto look = [&](const IterationMeans& means, double Slowness::*figure) {
       if (means.seconds() <= 0) return;
-      const StepTrust trust = fleet.trust(group, means.shape(chunks), seed);
-      add(means, trust);
+      const StepPricer& pricer = fleet.pricer(group);
+      const StepTrust trust =
+          step_trust(pricer.machine(), pricer.program(means.shape(chunks)), seed);
+      time.add(trust.seconds, means.seconds());
       const auto [p10, p90] = p10_p90(times(trust.factors, beyond));
-      bounds_[0].back().*figure = p10;
-      bounds_[1].back().*figure = p90;
+      bounds[0].back().*figure = p10;
+      bounds[1].back().*figure = p90;
     };
     look(kinds.decodes, &Slowness::decodes);
     look(kinds.prompts, &Slowness::prompts);
   }
-}
-
-void ServingTrust::add(const IterationMeans& means, const StepTrust& trust) {
-  double all = 0;
-  for (const auto& [provenance, seconds] : trust.seconds) all += seconds;
-  for (const auto& [provenance, seconds] : trust.seconds)
-    time_.add(provenance, means.seconds() * seconds / all);
 }
 
 void add_bounds(RunRecord& record, const std::array<RunRecord, 2>& bounds) {
@@ -113,7 +148,7 @@ std::vector<std::string> known_errors(const std::vector<ServingGroup>& groups,
     const AcceleratorConfig& device = group.system.accelerator;
     for (std::string& line :
          lines_of(device.known_errors, device.name, experiment, group.precision))
-      if (std::find(all.begin(), all.end(), line) == all.end()) all.push_back(std::move(line));
+      if (std::ranges::find(all, line) == all.end()) all.push_back(std::move(line));
   }
   return all;
 }

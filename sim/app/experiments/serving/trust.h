@@ -17,23 +17,14 @@ namespace orrery {
 /// is what their mean shapes do by the draws of their kernels and collectives, and of what steps
 /// have beside them. Requests are served again with all of them at their p10, and at their p90: as
 /// if all erred together, which is the widest that they can. The work of hosts does not vary.
-class ServingTrust {
- public:
+struct ServingTrust {
+  ProvenanceTime time;
+  std::array<std::vector<Slowness>, 2> bounds;  ///< slowness of each group, at p10 and at p90
+
   /// @param instances those that have served, of all groups in their order
   ServingTrust(const ServingFleet& fleet, const std::vector<ServingGroup>& groups,
                const std::vector<Instance>& instances, std::int64_t seed);
-
-  const ProvenanceTime& time() const { return time_; }
-  /// Slowness of each group, at p10 and at p90.
-  const std::array<std::vector<Slowness>, 2>& bounds() const { return bounds_; }
-
- private:
-  void add(const IterationMeans& means, const StepTrust& trust);
-
-  ProvenanceTime time_;
-  std::array<std::vector<Slowness>, 2> bounds_;
 };
-
 /// Gives to the metrics of a run that those of the runs at its bounds differ from an interval that
 /// has all three.
 void add_bounds(RunRecord& record, const std::array<RunRecord, 2>& bounds);

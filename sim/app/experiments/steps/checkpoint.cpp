@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 
+#include "sim/config/diagnostics.h"
 #include "sim/machine/precision_names.h"
 #include "workloads/models/huggingface/checkpoint_format.h"
 
@@ -66,6 +68,20 @@ void add_model_files(const ModelConfig& model, std::vector<InputFile>& files) {
   if (!beside.empty()) files.push_back(file_read_now("quantization", beside.string()));
 }
 
+void add_routing_file(const std::optional<ExpertRoutingConfig>& routing,
+                      std::vector<InputFile>& files) {
+  if (routing && !routing->loads_file.empty())
+    files.push_back(file_read_now("expert_loads", routing->loads_file.path));
+}
+
+void add_draft_files(const std::optional<SpeculativeConfig>& speculative,
+                     std::vector<InputFile>& files) {
+  if (!speculative) return;
+  if (!speculative->acceptance_table.path.empty())
+    files.push_back(file_read_now("acceptance", speculative->acceptance_table.path));
+  add_model_files(speculative->model, files);
+}
+
 std::int64_t take_checkpoint_precisions(const ModelConfig& model,
                                         const AcceleratorConfig& accelerator, Precision& precision,
                                         CacheFormat& kv_precision, config::Node& node) {
@@ -89,6 +105,38 @@ std::int64_t take_checkpoint_precisions(const ModelConfig& model,
   } catch (const config::ConfigError&) {
     return 0;
   }
+}
+
+namespace {
+
+/// Whether the model has experts whose matrices so many ranks can share.
+bool can_share(const ModelConfig& model, int ranks) {
+  try {
+    const LlmConfig llm = model.build();
+    return llm.has_moe() && llm.moe.intermediate % ranks == 0;
+  } catch (const config::ConfigError&) {
+    return false;  // reported where it is built
+  }
+}
+
+}  // namespace
+
+bool has_experts(const ModelConfig& model) {
+  constexpr int kOne = 1;
+  return can_share(model, kOne);
+}
+
+void take_expert_ranks(const ModelConfig& model, ExpertSharing sharing, ParallelConfig& parallel,
+                       config::Node& node) {
+  const int ranks =
+      sharing == ExpertSharing::kTensor ? parallel.tp : parallel.tp * parallel.cp * parallel.dp;
+  config::Node* written = node.find("parallel");
+  const config::Node* etp = written == nullptr ? nullptr : written->find("etp");
+  const bool open = etp != nullptr && etp->origin().kind == config::Origin::Kind::kDefault;
+  if (!open || ranks == 1 || parallel.ep > 1 || !can_share(model, ranks)) return;
+  parallel.etp = ranks;
+  const config::Origin origin = etp->origin();
+  written->set("etp", config::Node::scalar(std::to_string(ranks), origin), origin);
 }
 
 }  // namespace orrery

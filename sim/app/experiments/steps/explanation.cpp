@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/app/experiments/core/known_replay.h"
-#include "sim/app/experiments/steps/step_network.h"
+#include "sim/app/experiments/steps/model_step.h"
 #include "sim/graph/executions.h"
 #include "sim/machine/clock.h"
 #include "sim/machine/limits.h"
@@ -32,8 +32,8 @@ class PathSums {
   }
   ordered_json rows(const char* key) const {
     std::vector<std::pair<std::string, Sum>> sorted(sums_.begin(), sums_.end());
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
+    std::ranges::stable_sort(
+        sorted, [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
     ordered_json rows = ordered_json::array();
     for (const auto& [name, sum] : sorted)
       rows.push_back(

@@ -24,13 +24,11 @@ nlohmann::ordered_json explain_kernel(const Kernel& kernel, const KernelCost& co
 void explain_program(const StepExperiment& experiment, const Program& program,
                      const KnownReplay& replay, nlohmann::ordered_json& explanation);
 
-/// What a step is made of, whatever its model is.
 struct StepSizes {
   std::int64_t parameters = 0, active_parameters = 0;  ///< active: used by one token or sample
   Flops model_flops;
   MemoryUse memory;  ///< memory of the fullest rank
 };
-/// Parameters, FLOPs, bytes and the memory of a rank.
 nlohmann::ordered_json explain_sizes(const StepExperiment& experiment, const StepSizes& sizes,
                                      const Program& program);
 

@@ -4,9 +4,7 @@
 #include <algorithm>
 
 #include "sim/app/experiments/core/intervals.h"
-#include "sim/app/experiments/engines/engine_kernels.h"
 #include "sim/app/experiments/engines/engine_site.h"
-#include "sim/app/experiments/engines/expert_ranks.h"
 #include "sim/app/experiments/keys/common_metrics.h"
 #include "sim/app/experiments/steps/checkpoint.h"
 #include "sim/app/experiments/steps/model_step.h"
@@ -31,56 +29,41 @@ const config::Schema<InferenceExperiment>& InferenceExperiment::schema() {
                     "works on them before the prompt, and the tokens that stand for them are added "
                     "to batch.sequence, which counts text",
                     config::between(0, 1e5))
-          .optional("image", &E::image,
-                    "size of each image; models that resize all images alike need none")
-          .optional(
-              "mixed", &E::mixed,
-              "what a data-parallel rank does in a step of phase mixed, in the place of batch "
-              "and kv_length")
-          .optional("kv_precision", &E::kv_precision,
-                    "number format of the KV cache; where none is given, that of the checkpoint, "
-                    "which may bring "
-                    "scales for fp8")
-          .optional("expert_routing", &E::expert_routing,
-                    "how often tokens pick each expert and where experts lie; without it every "
-                    "rank gets the mean number of tokens")
+          .optional("image", &E::image, kImageHelp)
+          .optional("mixed", &E::mixed,
+                    "what a data-parallel rank does in a step of phase mixed, in the place of "
+                    "batch and kv_length")
+          .optional("kv_precision", &E::kv_precision, kKvPrecisionHelp)
+          .optional("expert_routing", &E::expert_routing, kExpertRoutingHelp)
           .optional("lora", &E::lora, "adapters that devices hold beside the model")
           .optional("adapters", &E::adapters,
                     "different adapters among the tokens of a data-parallel rank, each of which "
                     "has one; 0: lora.max_loras",
                     config::between(0, 1e5))
-          .optional("two_batch_overlap", &E::two_batch_overlap,
-                    "whether layers of experts work on two halves of the batch in turn, one half's "
-                    "exchanges beside the kernels of the other (vLLM: dual batch overlap)")
+          .optional("two_batch_overlap", &E::two_batch_overlap, kTwoBatchHelp)
           .optional("engine", &E::engine,
-                    "the engine whose kernels run the step, by its keys of a served group "
-                    "({kind: vllm, version: 0.27}); without it norms quantise, and experts and "
-                    "all-reduces up to 8 MiB are the measured kernels of TensorRT-LLM. It fills a "
-                    "batch up as it would to run it; what it schedules "
-                    "and its host have no part in a step")
+                    "the engine whose kernels run the step, by its keys of a served group ({kind: "
+                    "vllm, version: 0.27}); without it norms quantise, and experts and all-reduces "
+                    "up to 8 MiB are the measured kernels of TensorRT-LLM. It fills a batch up as "
+                    "it would to run it; what it schedules and its host have no part in a step")
           .optional("speculative", &E::speculative,
-                    "draft tokens: decodes verify them with the next one, then the "
-                    "passes that make the next ones");
+                    "draft tokens: decodes verify them with the next one, then the passes that "
+                    "make the next ones");
   return schema;
 }
 
 namespace {
 
-const DeclaredMetric kExpertSkew{
-    {"expert_skew", "1",
-     "token copies that the experts of the heaviest rank get over the mean of all ranks, where "
-     "expert_routing is given",
-     "inference"}};
+const DeclaredMetric kExpertSkew{{"expert_skew", "1",
+                                  "token copies that the experts of the heaviest rank get over the "
+                                  "mean of all ranks, where expert_routing is given",
+                                  "inference"}};
 const DeclaredMetric kTokensPerSPerUser{{"tokens_per_s_per_user", "1/s",
                                          "output tokens of one sequence over time", "inference",
                                          Follows::kRate}};
 
 const RegisterExperiment<InferenceExperiment> registered_inference(
     "inference", "one step of a fixed batch: prefill, decode or mixed");
-
-}  // namespace
-
-namespace {
 
 /// With the weights and the cache of the draft model, on the last stage.
 std::vector<MemoryUse> memory_with_drafts(const LlmConfig& llm, const InferenceConfig& config) {
@@ -174,11 +157,8 @@ double InferenceExperiment::tokens_given(const InferenceConfig& config) const {
 
 std::vector<InputFile> InferenceExperiment::input_files() const {
   std::vector<InputFile> files = ModelExperiment::input_files();
-  if (expert_routing && !expert_routing->loads_file.empty())
-    files.push_back(file_read_now("expert_loads", expert_routing->loads_file.path));
-  if (speculative && !speculative->acceptance_table.path.empty())
-    files.push_back(file_read_now("acceptance", speculative->acceptance_table.path));
-  if (speculative) add_model_files(speculative->model, files);
+  add_routing_file(expert_routing, files);
+  add_draft_files(speculative, files);
   return files;
 }
 

@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/app/experiments/keys/image_config.h"
-#include "sim/app/experiments/keys/speculative_config.h"
+#include "sim/app/experiments/keys/inference_keys.h"
 #include "sim/app/experiments/steps/model_experiment.h"
 #include "sim/serving/scheduler.h"
 #include "workloads/operators/cache_format.h"

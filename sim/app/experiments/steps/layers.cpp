@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/steps/layers.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "models/kernels/device/array_time.h"
@@ -21,11 +22,11 @@ const config::Schema<LayersExperiment>& LayersExperiment::schema() {
           .optional_reference("layer_model", &E::model, "layer_models", "the list of layers")
           .optional("phase", &E::phase, "a forward pass, or a training step")
           .optional("batch", &E::batch, "samples of a rank", between(1, 1e6))
-          .optional("dp", &E::dp,
-                    "replicas, each with samples of its own; those of training add up their "
-                    "gradients beside the backward pass, in buckets of 25 MiB (PyTorch's "
-                    "DistributedDataParallel)",
-                    between(1, 100000))
+          .optional(
+              "dp", &E::dp,
+              "replicas, each with samples of its own; those of training add up their gradients "
+              "beside the backward pass, in buckets of 25 MiB (PyTorch's DistributedDataParallel)",
+              between(1, 100000))
           .optional("fused", &E::fused,
                     "inference does norms of batches, functions and sums in the kernels of the "
                     "product before them; training never does")
@@ -48,8 +49,7 @@ const RegisterExperiment<LayersExperiment> registered_layers(
     "layers", "steps of models that are lists of layers: vision, diffusion, small networks");
 
 std::string batch_cell(const LayersExperiment& e) {
-  return e.dp > 1 ? std::to_string(e.batch) + " x " + std::to_string(e.dp)
-                  : std::to_string(e.batch);
+  return e.dp > 1 ? fmt::format("{} x {}", e.batch, e.dp) : std::to_string(e.batch);
 }
 
 }  // namespace
@@ -88,14 +88,12 @@ MemoryUse LayersExperiment::memory(const LayerGraph& graph) const {
 
 void LayersExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
   if (!is_written(node, "layer_model"))
-    return complain(diagnostics, node, {"experiment"},
-                    "this experiment needs the key 'layer_model'",
-                    {{}, {"a name of `orrery describe layer_models`, or a path"}});
+    return miss_key(diagnostics, node, "layer_model",
+                    {"a name of `orrery describe layer_models`, or a path"});
   if (ranks() > system.ranks() * nodes)
     complain(diagnostics, node, {"dp", "nodes"},
-             std::to_string(dp) + " replicas are " + std::to_string(ranks()) + " ranks, but " +
-                 std::to_string(nodes) + " x " + system.name + " has " +
-                 std::to_string(system.ranks() * nodes));
+             fmt::format("{} replicas are {} ranks, but {} x {} has {}", dp, ranks(), nodes,
+                         system.name, system.ranks() * nodes));
   if (optimizer == OptimizerKind::kMuon)
     complain(diagnostics, node, {"optimizer"}, "lists of layers are trained by sgd or adam");
   if (phase == LayersPhase::kTraining && element_bytes(precision) < 2)
@@ -122,8 +120,9 @@ bool LayersExperiment::check_flash(const LayerGraph& graph, RunRecord& record) c
   add_metric(record, kFlashBytes, needs.base());
   if (needs <= flash) return true;
   record.status = RunStatus::kInfeasible;
-  record.reason += std::string(record.reason.empty() ? "does not fit: " : "; ") + "weights are " +
-                   format_si(needs.base(), "B") + ", the flash has " + format_si(flash.base(), "B");
+  record.reason += fmt::format("{}weights are {}, the flash has {}",
+                               record.reason.empty() ? "does not fit: " : "; ",
+                               format_si(needs.base(), "B"), format_si(flash.base(), "B"));
   return false;
 }
 
@@ -156,25 +155,21 @@ void LayersExperiment::explain(const KnownReplay& replay,
 }
 
 TableView LayersExperiment::table() const {
-  constexpr Table::Align kRight = Table::Align::kRight;
-  using R = RunRecord;
-  return {
-      {{{"batch", kRight}, [this](const R&) { return batch_cell(*this); }, true, {"batch", "dp"}},
-       {{"precision"},
-        [this](const R&) { return std::string(to_string(precision)); },
-        true,
-        {"precision"}},
-       {{"step", kRight}, [](const R& r) { return time_cell(r, "step_time_s"); }},
-       {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "step_time_s"); }},
-       {{"samples/s/acc", kRight},
-        [](const R& r) { return metric_cell(r, "samples_per_s_per_accelerator", ""); }},
-       {{"MFU", kRight}, [](const R& r) { return percent_cell(r, "model_flops_utilization"); }},
-       {{"memory", kRight}, [](const R& r) { return metric_cell(r, "peak_memory_bytes", "B"); }},
-       {{"exposed comm", kRight}, exposed_cell},
-       {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }}},
-      "step_time_s, samples_per_s_per_accelerator",
-      "system.accelerator.memory.bandwidth=4 TB/s",
-      {}};
+  return {{{{"batch", Table::Align::kRight},
+            [this](const RunRecord&) { return batch_cell(*this); },
+            true,
+            {"batch", "dp"}},
+           precision_column(to_string(precision)),
+           time_column("step", "step_time_s"),
+           interval_column("step_time_s"),
+           metric_column("samples/s/acc", "samples_per_s_per_accelerator", ""),
+           percent_column("MFU", "model_flops_utilization"),
+           metric_column("memory", "peak_memory_bytes", "B"),
+           {{"exposed comm", Table::Align::kRight}, exposed_cell},
+           metric_column("power", "average_power_w", "W")},
+          "step_time_s, samples_per_s_per_accelerator",
+          "system.accelerator.memory.bandwidth=4 TB/s",
+          {}};
 }
 
 }  // namespace orrery

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "sim/app/experiments/steps/step_experiment.h"
 #include "workloads/layers/listed/layer_model.h"
@@ -15,7 +14,6 @@ namespace orrery {
 /// What a step of a list of layers is for.
 enum class LayersPhase : std::uint8_t { kInference, kTraining };
 
-/// One step of a model that is a list of layers.
 struct LayersExperiment final : StepExperiment {
   LayersExperiment() { kind = "layers"; }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/steps/model_experiment.h"
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "sim/app/experiments/core/known_replay.h"
-#include "sim/app/experiments/engines/expert_ranks.h"
 #include "sim/app/experiments/steps/checkpoint.h"
 #include "sim/app/experiments/steps/explanation.h"
 #include "sim/app/experiments/steps/model_step.h"
@@ -37,9 +37,9 @@ const Schema<BatchConfig>& BatchConfig::schema() {
 namespace {
 
 std::string plan_text(const ModelExperiment& e) {
-  std::string text = std::to_string(e.ranks()) + " ranks: TP" + std::to_string(e.parallel.tp);
+  std::string text = fmt::format("{} ranks: TP{}", e.ranks(), e.parallel.tp);
   const auto add = [&text](const char* name, int size) {
-    if (size > 1) text += std::string(" ") + name + std::to_string(size);
+    if (size > 1) text += fmt::format(" {}{}", name, size);
   };
   add("PP", e.parallel.pp);
   add("VPP", e.parallel.vpp);
@@ -63,22 +63,17 @@ void ModelExperiment::complete(config::Node& node, config::Diagnostics& diagnost
 }
 
 void ModelExperiment::check(const config::Node& node, config::Diagnostics& diagnostics) const {
-  if (!is_written(node, "model")) {
-    complain(diagnostics, node, {"experiment"}, "this experiment needs the key 'model'",
-             {{}, {"a name of `orrery describe models`, a path, or {hf: path of a config.json}"}});
-    return;
-  }
+  if (!is_written(node, "model")) return miss_key(diagnostics, node, "model", {kModelNote});
   const int available = system.ranks() * nodes;
   if (ranks() > available) {
     const int needed = (ranks() + system.ranks() - 1) / system.ranks();
     complain(diagnostics, node, {"parallel", "parallel.tp", "parallel.pp", "parallel.dp", "nodes"},
-             ranks_text(parallel) + " ranks, but " + std::to_string(nodes) + " x " + system.name +
-                 " has " + std::to_string(available),
-             {{}, {"nodes: " + std::to_string(needed) + " would have them"}});
+             fmt::format("{} ranks, but {} x {} has {}", ranks_text(parallel), nodes, system.name,
+                         available),
+             {{}, {fmt::format("nodes: {} would have them", needed)}});
   }
-  if (!has_batch()) {
+  if (!has_batch())
     complain(diagnostics, node, {"batch"}, "batch.global or batch.micro must be given");
-  }
   check_step(node, diagnostics);
 }
 
@@ -122,30 +117,28 @@ void ModelExperiment::explain(const KnownReplay& replay,
 }
 
 TableView ModelExperiment::table() const {
-  constexpr Table::Align kRight = Table::Align::kRight;
-  using R = RunRecord;
-  return {
-      {{{"plan"},
-        [this](const R&) { return plan_text(*this); },
-        true,
-        {"parallel.tp", "parallel.pp", "parallel.vpp", "parallel.cp", "parallel.dcp", "parallel.dp",
-         "parallel.ep", "parallel.etp"}},
-       {{"batch", kRight}, [this](const R&) { return batch_text(); }, true, batch_paths()},
-       {{"step", kRight}, [](const R& r) { return time_cell(r, "step_time_s"); }},
-       {{"p10 to p90", kRight}, [](const R& r) { return interval_cell(r, "step_time_s"); }},
-       {{"tokens/s/acc", kRight},
-        [](const R& r) { return metric_cell(r, "tokens_per_s_per_accelerator", ""); }},
-       {{"MFU", kRight}, [](const R& r) { return percent_cell(r, "model_flops_utilization"); }},
-       {{"memory", kRight}, [](const R& r) { return metric_cell(r, "peak_memory_bytes", "B"); }},
-       {{"exposed comm", kRight}, exposed_cell},
-       {{"power", kRight}, [](const R& r) { return metric_cell(r, "average_power_w", "W"); }},
-       {{"system power", kRight}, [](const R& r) { return metric_cell(r, "system_power_w", "W"); }},
-       {{"system tokens/J", kRight},
-        [](const R& r) { return metric_cell(r, "system_tokens_per_joule", ""); }}},
-      "step_time_s, tokens_per_s_per_accelerator",
-      "system.accelerator.memory.bandwidth=4 TB/s",
-      "Ranks that do the same at the same time are folded into one, exactly. Power is that of the "
-      "accelerators; system power adds what hosts, switches and fans draw.\n"};
+  return {{{{"plan"},
+            [this](const RunRecord&) { return plan_text(*this); },
+            true,
+            {"parallel.tp", "parallel.pp", "parallel.vpp", "parallel.cp", "parallel.dcp",
+             "parallel.dp", "parallel.ep", "parallel.etp"}},
+           {{"batch", Table::Align::kRight},
+            [this](const RunRecord&) { return batch_text(); },
+            true,
+            batch_paths()},
+           time_column("step", "step_time_s"),
+           interval_column("step_time_s"),
+           metric_column("tokens/s/acc", "tokens_per_s_per_accelerator", ""),
+           percent_column("MFU", "model_flops_utilization"),
+           metric_column("memory", "peak_memory_bytes", "B"),
+           {{"exposed comm", Table::Align::kRight}, exposed_cell},
+           metric_column("power", "average_power_w", "W"),
+           metric_column("system power", "system_power_w", "W"),
+           metric_column("system tokens/J", "system_tokens_per_joule", "")},
+          "step_time_s, tokens_per_s_per_accelerator",
+          "system.accelerator.memory.bandwidth=4 TB/s",
+          "Ranks that do the same at the same time are folded into one, exactly. Power is that of "
+          "the accelerators; system power adds what hosts, switches and fans draw.\n"};
 }
 
 }  // namespace orrery

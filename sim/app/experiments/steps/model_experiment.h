@@ -59,7 +59,6 @@ struct ModelExperiment : StepExperiment {
   TableView table() const override;
 };
 
-/// A schema with the keys that steps of models have.
 template <class T>
 config::Schema<T> model_schema(const std::string& kind, const std::string& help) {
   using M = ModelExperiment;

@@ -3,18 +3,19 @@
 
 #include "sim/app/experiments/keys/common_metrics.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "sim/app/experiments/core/carbon.h"
 #include "sim/app/experiments/files/price_list.h"
 #include "sim/app/experiments/steps/rank_replay.h"
-#include "sim/app/experiments/steps/step_network.h"
 #include "sim/app/pricing/kernel_slowdowns.h"
 #include "sim/app/pricing/power_balance.h"
 #include "sim/graph/executions.h"
@@ -25,64 +26,54 @@
 namespace orrery {
 namespace {
 
-const DeclaredMetric kStepTime{
-    {"step_time_s", "s", "time of one step", "training, inference, layers", Follows::kTime}};
+const DeclaredMetric kStepTime =
+    step_metric("step_time_s", "s", "time of one step", Follows::kTime);
 const DeclaredMetric kTokensPerS{{"tokens_per_s", "1/s", "tokens of the step over its time",
                                   "training, inference", Follows::kRate}};
 const DeclaredMetric kTokensPerSPerAccelerator{
     {"tokens_per_s_per_accelerator", "1/s",
      "tokens of the step over its time and the accelerator packages", "training, inference",
      Follows::kRate}};
-const DeclaredMetric kHardwareFlopsUtilization{{"hardware_flops_utilization", "1",
-                                                "FLOPs of matrix units and recurrences "
-                                                "that are executed over the dense peak",
-                                                "training, inference, layers", Follows::kRate}};
-const DeclaredMetric kMemoryShortfallBytes{
-    {"memory_shortfall_bytes", "B",
-     "device memory that the fullest rank of a point lacks which does not fit",
-     "training, inference, layers"}};
-const DeclaredMetric kMemoryWeightsBytes{{"memory.weights_bytes", "B",
-                                          "weights in the memory of the fullest rank",
-                                          "training, inference, layers"}};
-const DeclaredMetric kMemoryGradientsBytes{{"memory.gradients_bytes", "B",
-                                            "gradients in the memory of the fullest rank",
-                                            "training, inference, layers"}};
-const DeclaredMetric kMemoryOptimizerBytes{{"memory.optimizer_bytes", "B",
-                                            "optimizer states in the memory of the fullest rank",
-                                            "training, inference, layers"}};
-const DeclaredMetric kMemoryActivationsBytes{
-    {"memory.activations_bytes", "B",
-     "activations kept from forward to backward in the memory of the fullest rank",
-     "training, inference, layers"}};
-const DeclaredMetric kMemoryWorkingBytes{
-    {"memory.working_bytes", "B",
-     "tensors alive while one layer runs in the memory of the fullest rank",
-     "training, inference, layers"}};
-const DeclaredMetric kMemoryKvCacheBytes{{"memory.kv_cache_bytes", "B",
-                                          "KV cache in the memory of the fullest rank",
-                                          "training, inference"}};
-const DeclaredMetric kMemoryLogitsBytes{
-    {"memory.logits_bytes", "B", "logits of one micro-batch in the memory of the fullest rank",
-     "training, inference"}};
-const DeclaredMetric kBreakdownStage{
-    {"breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has",
-     "training, inference, layers"}};
+const DeclaredMetric kHardwareFlopsUtilization = step_metric(
+    "hardware_flops_utilization", "1",
+    "FLOPs of matrix units and recurrences that are executed over the dense peak", Follows::kRate);
+const DeclaredMetric kMemoryShortfallBytes =
+    step_metric("memory_shortfall_bytes", "B",
+                "device memory that the fullest rank of a point lacks which does not fit");
+const DeclaredMetric kBreakdownStage = step_metric(
+    "breakdown.stage", "", "the pipeline stage that ends last, whose parts the breakdown has");
 const DeclaredMetric kTokenPrice{{"usd_per_million_tokens", "USD",
                                   "price of the accelerators that are used over the step, for 10^6 "
-                                  "of its tokens; where `prices` "
-                                  "names a list that has them",
+                                  "of its tokens; where `prices` names a list that has them",
                                   "training, inference", Follows::kTime}};
+/// A part of the memory of the fullest rank.
 struct MemoryPart {
-  const DeclaredMetric& metric;
+  const char* name;
   Bytes MemoryUse::*member;
+  DeclaredMetric metric;
+
+  MemoryPart(const char* of, Bytes MemoryUse::*bytes, const std::string& meaning,
+             const char* experiments = "training, inference, layers")
+      : name(of),
+        member(bytes),
+        metric(
+            {underscored(of), "B", meaning + " in the memory of the fullest rank", experiments}) {}
+
+  /// "memory.kv_cache_bytes" of "kv cache".
+  static std::string underscored(std::string name) {
+    std::ranges::replace(name, ' ', '_');
+    return "memory." + name + "_bytes";
+  }
 };
-const MemoryPart kMemoryParts[] = {{kMemoryWeightsBytes, &MemoryUse::weights},
-                                   {kMemoryGradientsBytes, &MemoryUse::gradients},
-                                   {kMemoryOptimizerBytes, &MemoryUse::optimizer},
-                                   {kMemoryActivationsBytes, &MemoryUse::activations},
-                                   {kMemoryWorkingBytes, &MemoryUse::working},
-                                   {kMemoryKvCacheBytes, &MemoryUse::kv_cache},
-                                   {kMemoryLogitsBytes, &MemoryUse::logits}};
+
+const MemoryPart kMemoryParts[] = {
+    {"weights", &MemoryUse::weights, "weights"},
+    {"gradients", &MemoryUse::gradients, "gradients"},
+    {"optimizer", &MemoryUse::optimizer, "optimizer states"},
+    {"activations", &MemoryUse::activations, "activations kept from forward to backward"},
+    {"working", &MemoryUse::working, "tensors alive while one layer runs"},
+    {"kv cache", &MemoryUse::kv_cache, "KV cache", "training, inference"},
+    {"logits", &MemoryUse::logits, "logits of one micro-batch", "training, inference"}};
 
 /// Sum of durations by class on one rank of the role that ends last; transfers as if alone on the
 /// machine.
@@ -124,9 +115,9 @@ std::string states_against_machine(const StepExperiment& experiment,
   // Data sheets round down to GB what is a whole number of GiB.
   const std::string of_sheet =
       nameplate > usable ? format_si(nameplate.base(), "B") + " by its nameplate and " : "";
-  return "weights, gradients and optimizer states of all ranks are " +
-         format_si(states.base(), "B") + ", the machine has " + of_sheet +
-         format_si(usable.base(), "B") + " usable";
+  return fmt::format(
+      "weights, gradients and optimizer states of all ranks are {}, the machine has {}{} usable",
+      format_si(states.base(), "B"), of_sheet, format_si(usable.base(), "B"));
 }
 
 /// "; most of it: activations 53 GB, fullest on stage 0 in the forward pass of micro-batch 3".
@@ -134,12 +125,9 @@ std::string largest_part(const MemoryUse& use) {
   const MemoryPart* most = std::begin(kMemoryParts);
   for (const MemoryPart& part : kMemoryParts)
     if (use.*part.member > use.*most->member) most = &part;
-  std::string name = most->metric.info().name;  // memory.weights_bytes
-  name = name.substr(name.find('.') + 1);
-  std::replace(name.begin(), name.end(), '_', ' ');
-  return "; most of it: " + name.substr(0, name.rfind(' ')) + " " +
-         format_si((use.*most->member).base(), "B") +
-         (use.when.empty() ? "" : ", fullest " + use.when);
+  return fmt::format("; most of it: {} {}{}{}", most->name,
+                     format_si((use.*most->member).base(), "B"),
+                     use.when.empty() ? "" : ", fullest ", use.when);
 }
 
 }  // namespace
@@ -148,17 +136,15 @@ bool check_memory(const StepExperiment& experiment, const std::vector<MemoryUse>
                   RunRecord& record) {
   const MemoryUse& worst = worst_stage(stages);
   add_metric(record, kPeakMemoryBytes, worst.total().base());
-  for (const MemoryPart& part : kMemoryParts) {
+  for (const MemoryPart& part : kMemoryParts)
     add_metric(record, part.metric, (worst.*part.member).base());
-  }
   const Bytes usable = experiment.usable_memory();
   if (worst.total() <= usable) return true;
   record.status = RunStatus::kInfeasible;
   add_metric(record, kMemoryShortfallBytes, (worst.total() - usable).base());
-  record.reason = "does not fit: a rank needs " + format_si(worst.total().base(), "B") + " of " +
-                  format_si(usable.base(), "B") + " usable memory, " +
-                  format_si((worst.total() - usable).base(), "B") + " too much" +
-                  largest_part(worst);
+  record.reason = fmt::format("does not fit: a rank needs {} of {} usable memory, {} too much{}",
+                              format_si(worst.total().base(), "B"), format_si(usable.base(), "B"),
+                              format_si((worst.total() - usable).base(), "B"), largest_part(worst));
   if (const std::string hint = experiment.plan_hint(); !hint.empty()) record.reason += "; " + hint;
   if (worst.optimizer.base() > 0)
     record.reason += "; " + states_against_machine(experiment, stages);
@@ -235,9 +221,7 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
   outcome.priced.costs.kernels = std::move(played.outcome.kernels);
   outcome.components = std::move(played.components);
   outcome.links = link_use(network.topology(), outcome.replay, experiment.recorded);
-  if (timeline) {
-    close_timeline(*timeline, simulate_options);
-  }
+  if (timeline) close_timeline(*timeline, simulate_options);
   return outcome;
 }
 
@@ -322,6 +306,14 @@ void report_step(const StepExperiment& experiment, const ModelStep& step,
   add_classes(step.program, outcome, record);
   record.components = outcome.components;
   add_link_use(outcome.links, record);
+}
+
+StepNetwork::StepNetwork(const StepExperiment& experiment)
+    : links_(experiment.machine(), experiment.faults, {experiment.algorithms}) {
+  const Machine& machine = experiment.machine();
+  if (const auto own = experiment.own_all_reduces())
+    engine_.emplace(machine.system(), machine.nodes(), *own, links_.faults_at_start(),
+                    experiment.algorithms);
 }
 
 }  // namespace orrery

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
-#include <string>
+#include <optional>
 #include <vector>
 
+#include "sim/app/experiments/core/play.h"
 #include "sim/app/experiments/core/simulate.h"
-#include "sim/app/experiments/core/step_outcome.h"
 #include "sim/app/experiments/steps/step_experiment.h"
+#include "sim/app/pricing/engine_network.h"
+#include "sim/app/pricing/machine_network.h"
 #include "sim/app/pricing/pricing.h"
 #include "sim/replay/replay.h"
 #include "sim/results/run_record.h"
@@ -27,7 +29,6 @@ struct ModelStep {
 bool check_memory(const StepExperiment& experiment, const std::vector<MemoryUse>& stages,
                   RunRecord& record);
 
-/// Changes the prices of a program.
 using Repricing = std::function<void(PricedProgram& priced)>;
 
 /// Prices a program on the experiment's machine and replays it at the clock of the power state,
@@ -40,5 +41,22 @@ StepOutcome replay_step(const StepExperiment& experiment, const KernelModel& mod
 /// Adds the metrics that every step has, and the breakdown by operator class.
 void report_step(const StepExperiment& experiment, const ModelStep& step,
                  const StepOutcome& outcome, RunRecord& record);
+
+/// The links of a step's machine, and what its collectives take on them.
+class StepNetwork {
+ public:
+  /// @param experiment has to outlive it
+  explicit StepNetwork(const StepExperiment& experiment);
+
+  const MachineNetwork& links() const { return links_; }
+  /// Prices with the faults that are there from the start.
+  const Network& start() const {
+    return engine_ ? static_cast<const Network&>(*engine_) : links_.start();
+  }
+
+ private:
+  MachineNetwork links_;
+  std::optional<EngineNetwork> engine_;
+};
 
 }  // namespace orrery

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/steps/plan_check.h"
 
+#include <fmt/core.h>
 #include <algorithm>
+#include <utility>
 
 #include "sim/config/load.h"
-#include "sim/config/place.h"
 #include "sim/results/table.h"
 #include "workloads/plan/mesh.h"
 
 namespace orrery {
 namespace {
-
-/// Groups of a stage, by the key that makes them, which is the axis that they lie along.
-struct GroupKind {
-  const char* key;
-  const char* name;
-};
 
 bool lies_on_one(const std::vector<int>& group, int system_ranks) {
   return group.front() / system_ranks == group.back() / system_ranks;
@@ -29,8 +24,7 @@ std::string fitting_extents(int extent, int system_ranks) {
     if (size <= extent) below = size;
     if (size >= extent) above = std::min(above, size);
   }
-  return below == above ? std::to_string(below)
-                        : std::to_string(below) + " or " + std::to_string(above);
+  return below == above ? std::to_string(below) : fmt::format("{} or {}", below, above);
 }
 
 }  // namespace
@@ -39,10 +33,8 @@ void check_stragglers(const NoiseConfig& noise, int ranks, const char* owner,
                       const config::Node& node, config::Diagnostics& diagnostics) {
   for (const int rank : noise.stragglers.ranks) {
     if (rank >= 0 && rank < ranks) continue;
-    const config::Place place = config::place_of(node, {"noise.stragglers.ranks"});
-    diagnostics.error(place.where, place.length,
-                      "there is no rank " + std::to_string(rank) + ": " + owner + " has " +
-                          std::to_string(ranks) + ", from 0");
+    complain(diagnostics, node, {"noise.stragglers.ranks"},
+             fmt::format("there is no rank {}: {} has {}, from 0", rank, owner, ranks));
   }
 }
 
@@ -52,42 +44,44 @@ void check_noise(const StepExperiment& e, const config::Node& node,
   const config::Node* fold = node.find("fold");
   const bool asked = fold != nullptr && fold->origin().kind != config::Origin::Kind::kDefault;
   if (!asked || e.fold != Folding::kAuto || !e.noise.any()) return;
-  diagnostics.warning(fold->where(), fold->length(),
-                      "with noise no two ranks are alike: none are folded, and " +
-                          std::to_string(e.ranks()) + " are replayed");
+  diagnostics.warning(
+      fold->where(), fold->length(),
+      fmt::format("with noise no two ranks are alike: none are folded, and {} are replayed",
+                  e.ranks()));
 }
 
 void warn_of_straddling(const PlacedPlan& plan, const config::Node& node,
                         config::Diagnostics& diagnostics) {
   const Mesh mesh(plan.parallel);
   const int system_ranks = plan.system_ranks;
-  const GroupKind kinds[] = {{"tp", "tensor parallel"},
-                             {"cp", "context parallel"},
-                             {"ep", "expert parallel"},
-                             {"etp", "expert tensor parallel"}};
-  for (const GroupKind& kind : kinds) {
-    const std::vector<int> first = mesh.groups({kind.key}, 0).front();
+  // Groups of a stage, by the key that makes them, which is the axis that they lie along.
+  const std::pair<const char*, const char*> kinds[] = {{"tp", "tensor parallel"},
+                                                       {"cp", "context parallel"},
+                                                       {"ep", "expert parallel"},
+                                                       {"etp", "expert tensor parallel"}};
+  for (const auto& [key, name] : kinds) {
+    const std::vector<int> first = mesh.groups({key}, 0).front();
     const auto size = static_cast<int>(first.size());
     const int extent = size > 1 ? (first[1] - first[0]) * size : 1;
     if (extent > system_ranks || system_ranks % extent == 0) continue;
     std::size_t all = 0, straddling = 0;
     for (int stage = 0; stage < plan.parallel.pp; ++stage) {
-      const Mesh::Groups groups = mesh.groups({kind.key}, stage);
+      const Mesh::Groups groups = mesh.groups({key}, stage);
       all += groups.size();
-      straddling += static_cast<std::size_t>(std::count_if(
-          groups.begin(), groups.end(),
-          [&](const std::vector<int>& group) { return !lies_on_one(group, system_ranks); }));
+      straddling += static_cast<std::size_t>(std::ranges::count_if(
+          groups, [&](const auto& group) { return !lies_on_one(group, system_ranks); }));
     }
     if (straddling == 0) continue;
-    config::report(config::KeyError(
-                       plan.path + "parallel." + kind.key,
-                       std::to_string(straddling) + " of " + std::to_string(all) + " " + kind.name +
-                           " groups lie on two systems of " + std::to_string(system_ranks) +
-                           " ranks, though each would fit into one",
-                       {{},
-                        {"groups of " + fitting_extents(extent, system_ranks) +
-                         " ranks stay inside; the step waits for the network between systems"}}),
-                   node, diagnostics, config::Diagnostic::Severity::kWarning);
+    const config::KeyError straddles(
+        fmt::format("{}parallel.{}", plan.path, key),
+        fmt::format(
+            "{} of {} {} groups lie on two systems of {} ranks, though each would fit into one",
+            straddling, all, name, system_ranks),
+        {{},
+         {fmt::format(
+             "groups of {} ranks stay inside; the step waits for the network between systems",
+             fitting_extents(extent, system_ranks))}});
+    config::report(straddles, node, diagnostics, config::Diagnostic::Severity::kWarning);
   }
 }
 
@@ -95,13 +89,12 @@ void warn_of_copies(const PlacedPlan& plan, const LlmConfig& model, const config
                     config::Diagnostics& diagnostics) {
   const int ep = plan.parallel.ep;
   if (!model.has_moe() || model.moe.experts >= ep) return;
-  config::report(
-      config::KeyError(plan.path + "parallel.ep",
-                       std::to_string(model.moe.experts) + " experts on " + std::to_string(ep) +
-                           " ranks: " + std::to_string(ep - model.moe.experts) +
-                           " ranks hold copies of experts (redundant experts)",
-                       {{}, {"a copy takes the memory of an expert and its share of the tokens"}}),
-      node, diagnostics, config::Diagnostic::Severity::kWarning);
+  const config::KeyError copies(
+      plan.path + "parallel.ep",
+      fmt::format("{} experts on {} ranks: {} ranks hold copies of experts (redundant experts)",
+                  model.moe.experts, ep, ep - model.moe.experts),
+      {{}, {"a copy takes the memory of an expert and its share of the tokens"}});
+  config::report(copies, node, diagnostics, config::Diagnostic::Severity::kWarning);
 }
 
 void refuse_optimizer_shards(const config::Node& node, const std::string& path,
@@ -143,9 +136,8 @@ std::string expert_parallel_hint(const ModelExperiment& experiment) {
     shared.ep = ep;
     const Bytes peak = worst_stage(experiment.memory(model, shared)).total();
     if (peak > usable) continue;
-    return "every rank holds all " + std::to_string(model.moe.experts) +
-           " experts; ep: " + std::to_string(ep) + " holds it: " + format_si(peak.base(), "B") +
-           " a rank";
+    return fmt::format("every rank holds all {} experts; ep: {} holds it: {} a rank",
+                       model.moe.experts, ep, format_si(peak.base(), "B"));
   }
   return {};
 }

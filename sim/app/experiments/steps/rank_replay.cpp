@@ -1,45 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/steps/rank_replay.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <optional>
+#include <string>
 #include <utility>
 
 #include "sim/app/experiments/core/simulate.h"
-#include "sim/app/pricing/rank_prices.h"
+#include "sim/graph/images.h"
 
 namespace orrery {
 namespace {
 
-const DeclaredMetric kReplayedRanks{{"replayed_ranks", "1",
-                                     "ranks that were replayed, each on its own",
-                                     "training, inference, layers"}};
-const DeclaredMetric kReplayedOperators{{"replayed_operators", "1",
-                                         "operators of all ranks of one step, each replayed",
-                                         "training, inference, layers"}};
-const DeclaredMetric kFolding{
-    {"folding", "", "why ranks were replayed one by one", "training, inference, layers"}};
-const DeclaredMetric kMeanStep{{"step_time_mean_s", "s", "mean time of the steps with noise",
-                                "training, inference, layers", Follows::kTime}};
-const DeclaredMetric kWorstStep{{"step_time_worst_s", "s", "time of the slowest step with noise",
-                                 "training, inference, layers", Follows::kTime}};
+const DeclaredMetric kReplayedRanks =
+    step_metric("replayed_ranks", "1", "ranks that were replayed, each on its own");
+const DeclaredMetric kReplayedOperators =
+    step_metric("replayed_operators", "1", "operators of all ranks of one step, each replayed");
+const DeclaredMetric kFolding = step_metric("folding", "", "why ranks were replayed one by one");
+const DeclaredMetric kMeanStep =
+    step_metric("step_time_mean_s", "s", "mean time of the steps with noise", Follows::kTime);
+const DeclaredMetric kWorstStep =
+    step_metric("step_time_worst_s", "s", "time of the slowest step with noise", Follows::kTime);
 
-const DeclaredMetric kP10{{"step_time_p10_s", "s", "time that 10 % of the steps with noise keep",
-                           "training, inference, layers", Follows::kTime}};
-const DeclaredMetric kP50{{"step_time_p50_s", "s", "time that half of the steps with noise keep",
-                           "training, inference, layers", Follows::kTime}};
-const DeclaredMetric kP90{{"step_time_p90_s", "s", "time that 90 % of the steps with noise keep",
-                           "training, inference, layers", Follows::kTime}};
-const DeclaredMetric kP99{{"step_time_p99_s", "s", "time that 99 % of the steps with noise keep",
-                           "training, inference, layers", Follows::kTime}};
-
+/// The time that a share of the steps keeps.
 struct StepQuantile {
   double share;
-  const DeclaredMetric& metric;
+  DeclaredMetric metric;
+
+  StepQuantile(int percent, const std::string& of_steps)
+      : share(percent / 100.0),
+        metric(step_metric(fmt::format("step_time_p{}_s", percent), "s",
+                           "time that " + of_steps + " of the steps with noise keep",
+                           Follows::kTime)) {}
 };
-const StepQuantile kStepQuantiles[] = {{0.1, kP10}, {0.5, kP50}, {0.9, kP90}, {0.99, kP99}};
+const StepQuantile kStepQuantiles[] = {{10, "10 %"}, {50, "half"}, {90, "90 %"}, {99, "99 %"}};
 
 /// The least of sorted values that a share of them does not exceed.
 Picoseconds step_quantile(const std::vector<Picoseconds>& sorted, double share) {
@@ -50,9 +46,34 @@ Picoseconds step_quantile(const std::vector<Picoseconds>& sorted, double share) 
 /// The step that stands in the middle of `times`, the first of equal ones.
 int middle_of(const std::vector<Picoseconds>& times) {
   std::vector<Picoseconds> sorted = times;
-  std::sort(sorted.begin(), sorted.end());
-  const auto middle = std::find(times.begin(), times.end(), step_quantile(sorted, 0.5));
+  std::ranges::sort(sorted);
+  const auto middle = std::ranges::find(times, step_quantile(sorted, 0.5));
   return static_cast<int>(middle - times.begin());
+}
+
+/// Prices of a program whose ranks are replayed one by one. An image of a transfer takes its own
+/// part of the links; algorithm, protocol, latency and what it takes of devices are those of all
+/// images together.
+struct RankPrices {
+  Images images;
+  Costs costs;  ///< costs of transfers by image
+};
+RankPrices rank_prices(const Program& program, const PricedProgram& priced,
+                       const MachineNetwork& network) {
+  RankPrices prices{Images(program), {}};
+  Costs& costs = prices.costs;
+  costs.kernels = priced.costs.kernels;
+  costs.enqueue = priced.costs.enqueue;
+  for (TransferId id = 0; id < program.transfers.size(); ++id) {
+    const TransferCost& whole = priced.costs.transfers[id];
+    for (LinkLoads& loads : network.start().image_loads(program.transfers[id], prices.images.at(id),
+                                                        priced.transfers[id])) {
+      costs.transfers.push_back({whole.latency, std::move(loads), whole.rate_limit, whole.device});
+    }
+  }
+  network.start().fill_links(costs);
+  network.add_link_events(program, priced.transfers, costs, &prices.images);
+  return prices;
 }
 
 }  // namespace
@@ -103,7 +124,7 @@ void report_ranks(const StepExperiment& experiment, const RankSteps& steps, RunR
   add_metric(record, kReplayedOperators, static_cast<double>(steps.middle.operators));
   if (!noisy) return;
   std::vector<Picoseconds> sorted = steps.times;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const auto seconds = [](Picoseconds time) { return to_seconds(time).base(); };
   const double sum = std::accumulate(sorted.begin(), sorted.end(), 0.0,
                                      [&](double s, Picoseconds t) { return s + seconds(t); });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "sim/app/experiments/steps/step_experiment.h"

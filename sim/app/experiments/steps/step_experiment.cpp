@@ -2,13 +2,11 @@
 #include "sim/app/experiments/steps/step_experiment.h"
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "sim/app/experiments/files/price_list.h"
 #include "sim/app/experiments/keys/algorithm_names.h"
 #include "sim/app/experiments/steps/plan_check.h"
 #include "sim/config/load.h"
-#include "sim/config/place.h"
 
 namespace orrery {
 
@@ -20,24 +18,55 @@ const config::Schema<StepContention>& StepContention::schema() {
   return schema;
 }
 
+const config::Record& StepExperiment::keys() {
+  using S = StepExperiment;
+  static const auto schema =
+      config::Schema<S>("step", "keys that all steps have", nullptr)
+          .optional("precision", &S::precision,
+                    "number format of weights and matrix operands (MXFP8 is fp8, in training with "
+                    "software.fp8_scaling: blocks); where inference is given none, that of the "
+                    "checkpoint (quantization_config of the model's file)")
+          .optional("fidelity", &S::fidelity, kFidelityHelp)
+          .optional("measured", &S::measured,
+                    "operator tables (CSV) of this accelerator: kernels that they have take the "
+                    "measured time")
+          .optional("contention", &S::contention, "slowdown of kernels by concurrent work")
+          .optional("fold", &S::fold,
+                    "auto: ranks that do the same at the same time are replayed as one; off: each "
+                    "on its own")
+          .optional("noise", &S::noise,
+                    "what makes kernels differ by rank and by run; none by default. With it every "
+                    "rank is replayed on its own")
+          .optional("steps", &S::steps,
+                    "steps that are replayed, each with draws of its own for noise.kernels; the "
+                    "result is that of the step with the median time, and quantiles over all",
+                    config::between(1, 100000))
+          .optional("memory_reserve", &S::memory_reserve,
+                    "share of device memory left to contexts and communication buffers: 0.1, as "
+                    "vLLM leaves by default (gpu_memory_utilization 0.9); in training 0.02, as an "
+                    "H100 shows with a communicator before anything is loaded",
+                    config::between(0, 0.9))
+          .optional("unused", &S::unused,
+                    "accelerators of the systems (`nodes`) without a rank. idle: they draw idle "
+                    "power, hosts are charged whole, and usd_per_hour is the price of all "
+                    "accelerators. absent: host power and price are those of the used share")
+          .optional("algorithms", &S::algorithms, kAlgorithmsHelp)
+          .optional("prices", &S::prices,
+                    "price list of accelerators: a name in configs/prices, a path, or none")
+          .optional("carbon_intensity", &S::carbon_intensity, kCarbonIntensityHelp,
+                    config::at_least(0));
+  return schema.record();
+}
+
+DeclaredMetric step_metric(const std::string& name, const char* unit, const std::string& meaning,
+                           Follows follows) {
+  return DeclaredMetric{{name, unit, meaning, "training, inference, layers", follows}};
+}
+
 std::string exposed_cell(const RunRecord& record) {
   const Metric* part = record.find("breakdown.exposed_communication_s");
   const Metric* step = record.find("step_time_s");
   return part != nullptr && step != nullptr ? format_percent(part->value / step->value) : "-";
-}
-
-bool StepExperiment::is_written(const config::Node& node, std::string_view key) {
-  const config::Node* value = node.find(key);
-  return value != nullptr && !value->is_null() &&
-         value->origin().kind != config::Origin::Kind::kDefault;
-}
-
-void StepExperiment::complain(config::Diagnostics& diagnostics, const config::Node& node,
-                              const std::vector<std::string>& keys, std::string message,
-                              config::Advice advice) {
-  const config::Place place = config::place_of(node, keys);
-  diagnostics.error(place.where, place.length, std::move(message), std::move(advice.suggestion),
-                    std::move(advice.notes));
 }
 
 void StepExperiment::complete(config::Node& node, config::Diagnostics& diagnostics) {

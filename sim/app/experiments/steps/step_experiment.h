@@ -3,16 +3,17 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "sim/app/experiments/core/carbon.h"
 #include "sim/app/experiments/core/experiment.h"
+#include "sim/app/experiments/files/known_names.h"
 #include "sim/app/experiments/keys/algorithm_names.h"
 #include "sim/app/experiments/keys/enum_names.h"
 #include "sim/app/experiments/keys/link_keys.h"
 #include "sim/app/experiments/keys/rank_noise.h"
 #include "sim/graph/program.h"
+#include "sim/results/metric_table.h"
 #include "sim/serving/engine_costs.h"
 
 namespace orrery {
@@ -37,6 +38,9 @@ struct StepExperiment : MachineExperiment, LinkKeys {
   std::string prices = "none";    ///< a name of the library, or a path; "none"
   std::optional<CarbonIntensity> carbon_intensity;  ///< none: no CO2 is reported
   std::vector<std::string> algorithms;  ///< collective algorithms: see algorithm_names.h
+
+  /// Its keys, without those of machines and links.
+  static const config::Record& keys();
 
   virtual int ranks() const = 0;
   Precision products() const override { return precision; }
@@ -67,64 +71,20 @@ struct StepExperiment : MachineExperiment, LinkKeys {
  protected:
   /// Complains about noise and prices that cannot be.
   void check_step(const config::Node& node, config::Diagnostics& diagnostics) const;
-  /// Points at what was written of the keys, or at what holds them.
-  static void complain(config::Diagnostics& diagnostics, const config::Node& node,
-                       const std::vector<std::string>& keys, std::string message,
-                       config::Advice advice = {});
-  static bool is_written(const config::Node& node, std::string_view key);
 };
 
 /// Adds the keys that all steps have.
 template <class T>
 config::Schema<T> with_step_keys(config::Schema<T> schema) {
-  using S = StepExperiment;
-  schema
-      .optional("precision", static_cast<Precision T::*>(&S::precision),
-                "number format of weights and matrix operands (MXFP8 is fp8, in training with "
-                "software.fp8_scaling: blocks); where inference is given none, that of the "
-                "checkpoint (quantization_config of the model's file)")
-      .optional(
-          "fidelity", static_cast<Fidelity T::*>(&S::fidelity),
-          "detail of the kernel model: closed form, tile (thread blocks as discrete events: "
-          "products, "
-          "experts, attention and latent attention; others in closed form), or auto, whichever "
-          "predicts a kernel better")
-      .optional(
-          "measured", static_cast<std::vector<FilePath> T::*>(&S::measured),
-          "operator tables (CSV) of this accelerator: kernels that they have take the measured "
-          "time")
-      .optional("contention", static_cast<StepContention T::*>(&S::contention),
-                "slowdown of kernels by concurrent work")
-      .optional("fold", static_cast<Folding T::*>(&S::fold),
-                "auto: ranks that do the same at the same time are replayed as one; off: each on "
-                "its own")
-      .optional("noise", static_cast<NoiseConfig T::*>(&S::noise),
-                "what makes kernels differ by rank and by run; none by default. With it every rank "
-                "is replayed on its own")
-      .optional("steps", static_cast<int T::*>(&S::steps),
-                "steps that are replayed, each with draws of its own for noise.kernels; the result "
-                "is that of the step with the median time, and quantiles over all",
-                config::between(1, 100000))
-      .optional(
-          "memory_reserve", static_cast<double T::*>(&S::memory_reserve),
-          "share of device memory left to contexts and communication buffers: 0.1, as vLLM "
-          "leaves by default (gpu_memory_utilization 0.9); in training 0.02, as an H100 shows "
-          "with a communicator before anything is loaded",
-          config::between(0, 0.9))
-      .optional(
-          "unused", static_cast<Unused T::*>(&S::unused),
-          "accelerators of the systems (`nodes`) without a rank. idle: they draw idle power, "
-          "hosts are charged whole, and usd_per_hour is the price of all accelerators. absent: "
-          "host power and price are those of the used share")
-      .optional("algorithms", static_cast<std::vector<std::string> T::*>(&S::algorithms),
-                kAlgorithmsHelp)
-      .optional("prices", static_cast<std::string T::*>(&S::prices),
-                "price list of accelerators: a name in configs/prices, a path, or none")
-      .optional("carbon_intensity",
-                static_cast<std::optional<CarbonIntensity> T::*>(&S::carbon_intensity),
-                kCarbonIntensityHelp, config::at_least(0));
+  schema.include(StepExperiment::keys(), [](void* object) -> void* {
+    return static_cast<StepExperiment*>(static_cast<T*>(object));
+  });
   return schema;
 }
+
+/// Declares a metric of all steps.
+DeclaredMetric step_metric(const std::string& name, const char* unit, const std::string& meaning,
+                           Follows follows = Follows::kNothing);
 
 /// Share of the step that waits for transfers, for tables.
 std::string exposed_cell(const RunRecord& record);

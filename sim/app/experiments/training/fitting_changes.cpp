@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/experiments/training/fitting_changes.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -9,11 +10,82 @@
 
 #include "sim/config/diagnostics.h"
 #include "sim/results/table.h"
+#include "sim/units/comma_separated.h"
+#include "sim/units/text.h"
 #include "workloads/layers/work/enum_names.h"
 #include "workloads/steps/figures/memory.h"
 
 namespace orrery {
 namespace {
+
+/// A change of a step.
+struct Change {
+  std::string text;  ///< the keys to write
+  std::function<void(TrainingConfig&)> apply;
+  Bytes saves = {};
+};
+
+std::string module_name(RecomputeModule module) {
+  const auto& names = config::EnumNames<RecomputeModule>::values;
+  return std::ranges::find(names, module, [](const auto& name) { return name.first; })->second;
+}
+
+Change sharded(int zero) {
+  return {fmt::format("parallel.zero: {}", zero),
+          [zero](TrainingConfig& c) { c.parallel.zero = zero; }};
+}
+
+Change moments_in(MomentFormat format) {
+  return {fmt::format("optimizer_states: {{momentum: {0}, variance: {0}}}",
+                      format == MomentFormat::kBf16 ? "bf16" : "int8"),
+          [format](TrainingConfig& c) {
+            c.optimizer_states.momentum = format;
+            c.optimizer_states.variance = format;
+          }};
+}
+
+Change states_offloaded(double fraction) {
+  return {"optimizer_offload.fraction: " + print_number(fraction),
+          [fraction](TrainingConfig& c) { c.optimizer_offload.fraction = fraction; }};
+}
+
+Change recomputed(Recompute granularity) {
+  return {granularity == Recompute::kFull ? "recompute: full" : "recompute: selective",
+          [granularity](TrainingConfig& c) { c.recompute = granularity; }};
+}
+
+Change layers_recomputed(int layers) {
+  return {fmt::format("recompute: {{granularity: full, method: block, num_layers: {}}}", layers),
+          [layers](TrainingConfig& c) {
+            c.recompute = Recompute::kFull;
+            c.recompute.method = RecomputeMethod::kBlock;
+            c.recompute.num_layers = layers;
+          }};
+}
+
+Change layers_offloaded(int layers) {
+  return {fmt::format("activation_offload: {}", layers),
+          [layers](TrainingConfig& c) { c.activation_offload = layers; }};
+}
+
+Change micro_batch_of(std::int64_t micro) {
+  return {fmt::format("batch.micro: {}", micro),
+          [micro](TrainingConfig& c) { c.micro_batch = micro; }};
+}
+
+/// Plans with more ranks along an axis, and fewer replicas.
+std::vector<Change> splits(const ParallelConfig& now, const char* key, int ParallelConfig::*axis) {
+  std::vector<Change> all;
+  for (int ranks = 2; now.dp % ranks == 0; ranks *= 2) {
+    const int size = now.*axis * ranks, replicas = now.dp / ranks;
+    all.push_back(
+        {fmt::format("parallel: {{{}: {}, dp: {}}}", key, size, replicas), [=](TrainingConfig& c) {
+           c.parallel.*axis = size;
+           c.parallel.dp = replicas;
+         }});
+  }
+  return all;
+}
 
 class Changes {
  public:
@@ -21,23 +93,31 @@ class Changes {
       : model_(model), config_(config), usable_(room.usable), host_(room.host) {}
 
   FittingChanges all() {
-    shard_states();
-    narrow_activations();
-    narrow_states();
-    offload_states();
+    offer_first(shardings());
+    if (!config_.narrow_inputs)
+      offer({"activation_precision: fp8", [](TrainingConfig& c) { c.narrow_inputs = true; }});
+    if (config_.optimizer != OptimizerKind::kMuon)
+      offer_first({moments_in(MomentFormat::kBf16), moments_in(MomentFormat::kInt8)});
+    if (offloads_states())
+      for (const double fraction : {0.25, 0.5, 0.75, 1.0})
+        if (offer(states_offloaded(fraction))) break;
     recompute_modules();
-    offload_layers();
-    recompute_layers();
-    halve_micro_batch();
-    split_more("tp", &ParallelConfig::tp);
-    split_more("pp", &ParallelConfig::pp);
-    split_more("cp", &ParallelConfig::cp);
+    if (host_ && config_.activation_offload == 0) offer_fewest(layers_offloaded);
+    const RecomputeConfig& now = config_.recompute;
+    if (now.granularity != Recompute::kFull || now.method != RecomputeMethod::kUniform)
+      if (offer_fewest(layers_recomputed)) offer(recomputed(Recompute::kFull));
+    for (std::int64_t micro = config_.micro_batch / 2; micro >= 1; micro /= 2)
+      if (offer(micro_batch_of(micro))) break;
+    for (const auto& [key, axis] : kAxes) offer_first(splits(config_.parallel, key, axis));
     FittingChanges changes{std::move(found_), {}};
     if (changes.alone.empty()) changes.pairs = pairs();
     return changes;
   }
 
  private:
+  static constexpr std::pair<const char*, int ParallelConfig::*> kAxes[] = {
+      {"tp", &ParallelConfig::tp}, {"pp", &ParallelConfig::pp}, {"cp", &ParallelConfig::cp}};
+
   /// What the fullest rank needs; nothing where the model cannot be trained so.
   std::optional<Bytes> needs(const TrainingConfig& changed) const {
     try {
@@ -47,203 +127,93 @@ class Changes {
     }
   }
 
+  std::optional<Bytes> needs(const Change& change) const {
+    TrainingConfig changed = config_;
+    change.apply(changed);
+    return needs(changed);
+  }
+
   /// @return whether it fits
-  bool offer(const TrainingConfig& changed, const std::string& text) {
-    const std::optional<Bytes> bytes = needs(changed);
+  bool offer(const Change& change) {
+    const std::optional<Bytes> bytes = needs(change);
     if (!bytes || *bytes > usable_) return false;
-    found_.push_back({text, *bytes});
+    found_.push_back({change.text, *bytes});
     return true;
   }
 
-  /// The lowest level at which it fits.
-  void shard_states() {
-    if (config_.parallel.replicas() == 1) return;
-    for (int zero = config_.parallel.zero + 1; zero <= 3; ++zero) {
-      TrainingConfig changed = config_;
-      changed.parallel.zero = zero;
-      if (offer(changed, "parallel.zero: " + std::to_string(zero))) return;
-    }
+  void offer_first(const std::vector<Change>& changes) {
+    for (const Change& change : changes)
+      if (offer(change)) return;
   }
 
-  /// Moments in fewer bits, the widest that fit.
-  void narrow_states() {
-    if (config_.optimizer == OptimizerKind::kMuon) return;
-    for (const MomentFormat format : {MomentFormat::kBf16, MomentFormat::kInt8}) {
-      TrainingConfig changed = config_;
-      set_moments(changed, format);
-      if (offer(changed, moments_text(format))) return;
+  /// The fewest layers with which a change fits that all layers make fit.
+  /// @return whether there are any
+  bool offer_fewest(Change (*change)(int layers)) {
+    const auto fits = [&](int layers) {
+      const std::optional<Bytes> bytes = needs(change(layers));
+      return bytes && *bytes <= usable_;
+    };
+    int none = 0, most = static_cast<int>(model_.layer_count());
+    if (!fits(most)) return false;
+    while (most - none > 1) {
+      const int middle = (none + most) / 2;
+      (fits(middle) ? most : none) = middle;
     }
-  }
-  static void set_moments(TrainingConfig& changed, MomentFormat format) {
-    changed.optimizer_states.momentum = format;
-    changed.optimizer_states.variance = format;
-  }
-  static std::string moments_text(MomentFormat format) {
-    const std::string name = format == MomentFormat::kBf16 ? "bf16" : "int8";
-    return "optimizer_states: {momentum: " + name + ", variance: " + name + "}";
+    return offer(change(most));
   }
 
-  /// The smallest share that is offered.
-  void offload_states() {
-    if (!host_ || config_.optimizer_offload.fraction > 0) return;
-    for (const auto& [fraction, text] : {std::pair(0.25, "0.25"), std::pair(0.5, "0.5"),
-                                         std::pair(0.75, "0.75"), std::pair(1.0, "1")}) {
-      TrainingConfig changed = config_;
-      changed.optimizer_offload.fraction = fraction;
-      if (offer(changed, "optimizer_offload.fraction: " + std::string(text))) return;
-    }
+  std::vector<Change> shardings() const {
+    std::vector<Change> all;
+    for (int zero = config_.parallel.zero + 1; config_.parallel.replicas() > 1 && zero <= 3; ++zero)
+      all.push_back(sharded(zero));
+    return all;
   }
 
-  void narrow_activations() {
-    if (config_.narrow_inputs) return;
-    TrainingConfig changed = config_;
-    changed.narrow_inputs = true;
-    offer(changed, "activation_precision: fp8");
-  }
+  bool offloads_states() const { return host_ && !(config_.optimizer_offload.fraction > 0); }
 
   /// The modules that a model has, cheap ones before whole ones.
   void recompute_modules() {
     using M = RecomputeModule;
     const Recompute now = config_.recompute.granularity;
     if (now == Recompute::kFull) return;
+    if (now == Recompute::kNone && offer(recomputed(Recompute::kSelective))) return;
     TrainingConfig changed = config_;
     if (now == Recompute::kNone) changed.recompute = Recompute::kSelective;
-    if (now == Recompute::kNone && offer(changed, "recompute: selective")) return;
-    std::string text;
-    for (const M module : changed.recompute.modules) add_name(text, module);
+    std::vector<M>& modules = changed.recompute.modules;
     for (const M module :
          {M::kLayernorm, M::kMoeAct, M::kMlaUpProj, M::kSharedExperts, M::kMlp, M::kMoe}) {
-      std::vector<M>& modules = changed.recompute.modules;
-      if (std::find(modules.begin(), modules.end(), module) != modules.end()) continue;
+      if (std::ranges::find(modules, module) != modules.end()) continue;
       modules.push_back(module);
       if (!needs(changed)) {  // a model without it
         modules.pop_back();
         continue;
       }
-      add_name(text, module);
-      if (offer(changed, "recompute: {granularity: selective, modules: [" + text + "]}")) return;
-    }
-  }
-  static void add_name(std::string& text, RecomputeModule module) {
-    for (const auto& [value, name] : config::EnumNames<RecomputeModule>::values)
-      if (value == module) text += (text.empty() ? "" : ", ") + std::string(name);
-  }
-
-  /// The fewest layers with which a change fits that all layers make fit; 0: none.
-  template <class Change>
-  int fewest_layers(Change change) const {
-    const auto fits = [&](int layers) {
-      TrainingConfig changed = config_;
-      change(changed, layers);
-      const std::optional<Bytes> bytes = needs(changed);
-      return bytes && *bytes <= usable_;
-    };
-    int none = 0, most = static_cast<int>(model_.layer_count());
-    if (!fits(most)) return 0;
-    while (most - none > 1) {
-      const int middle = (none + most) / 2;
-      (fits(middle) ? most : none) = middle;
-    }
-    return most;
-  }
-
-  void offload_layers() {
-    if (!host_ || config_.activation_offload > 0) return;
-    const auto change = [](TrainingConfig& changed, int layers) {
-      changed.activation_offload = layers;
-    };
-    const int layers = fewest_layers(change);
-    if (layers == 0) return;
-    TrainingConfig changed = config_;
-    change(changed, layers);
-    offer(changed, "activation_offload: " + std::to_string(layers));
-  }
-
-  void recompute_layers() {
-    const RecomputeConfig& now = config_.recompute;
-    if (now.granularity == Recompute::kFull && now.method == RecomputeMethod::kUniform) return;
-    const auto change = [](TrainingConfig& changed, int layers) {
-      changed.recompute = Recompute::kFull;
-      changed.recompute.method = RecomputeMethod::kBlock;
-      changed.recompute.num_layers = layers;
-    };
-    const int layers = fewest_layers(change);
-    if (layers == 0) return;
-    TrainingConfig changed = config_;
-    change(changed, layers);
-    offer(changed, "recompute: {granularity: full, method: block, num_layers: " +
-                       std::to_string(layers) + "}");
-    changed.recompute = Recompute::kFull;
-    offer(changed, "recompute: full");
-  }
-
-  void halve_micro_batch() {
-    for (std::int64_t micro = config_.micro_batch / 2; micro >= 1; micro /= 2) {
-      TrainingConfig changed = config_;
-      changed.micro_batch = micro;
-      if (offer(changed, "batch.micro: " + std::to_string(micro))) return;
+      if (offer({fmt::format("recompute: {{granularity: selective, modules: [{}]}}",
+                             comma_joined(modules, module_name)),
+                 [&](TrainingConfig& c) { c = changed; }}))
+        return;
     }
   }
 
-  /// Twice the ranks along an axis, and half the replicas.
-  void split_more(const std::string& key, int ParallelConfig::*axis) {
-    TrainingConfig changed = config_;
-    while (changed.parallel.dp % 2 == 0) {
-      changed.parallel.dp /= 2;
-      changed.parallel.*axis *= 2;
-      std::string plan = "parallel: {" + key + ": " + std::to_string(changed.parallel.*axis) +
-                         ", dp: " + std::to_string(changed.parallel.dp);
-      if (offer(changed, plan + "}")) return;
-    }
-  }
-
-  /// A change that may go with another.
-  struct Part {
-    std::string text;
-    std::function<void(TrainingConfig&)> change;
-    Bytes saves;
-  };
-
-  /// Plans with more ranks along an axis, and fewer replicas.
-  template <class Add>
-  void split_parts(const std::string& key, int ParallelConfig::*axis, const Add& add) const {
-    for (int ranks = 2; config_.parallel.dp % ranks == 0; ranks *= 2) {
-      const int size = config_.parallel.*axis * ranks, replicas = config_.parallel.dp / ranks;
-      add("parallel: {" + key + ": " + std::to_string(size) + ", dp: " + std::to_string(replicas) +
-              "}",
-          [axis, size, replicas](TrainingConfig& changed) {
-            changed.parallel.*axis = size;
-            changed.parallel.dp = replicas;
-          });
-    }
-  }
-
-  std::vector<Part> parts() const {
-    using C = TrainingConfig;
-    std::vector<Part> all;
-    const Bytes now = worst_stage(training_memory(model_, config_)).total();
-    const auto add = [&](const std::string& text, std::function<void(C&)> change) {
-      C changed = config_;
-      change(changed);
-      const std::optional<Bytes> bytes = needs(changed);
-      if (bytes && *bytes < now) all.push_back({text, std::move(change), now - *bytes});
-    };
-    for (int zero = config_.parallel.zero + 1; config_.parallel.replicas() > 1 && zero <= 3; ++zero)
-      add("parallel.zero: " + std::to_string(zero),
-          [zero](C& changed) { changed.parallel.zero = zero; });
-    for (const MomentFormat format : {MomentFormat::kBf16, MomentFormat::kInt8})
-      add(moments_text(format), [format](C& changed) { set_moments(changed, format); });
-    if (host_ && config_.optimizer_offload.fraction == 0)
-      add("optimizer_offload.fraction: 1",
-          [](C& changed) { changed.optimizer_offload.fraction = 1; });
+  /// Changes that may go with another.
+  std::vector<Change> parts() const {
+    std::vector<Change> all = shardings();
+    all.push_back(moments_in(MomentFormat::kBf16));
+    all.push_back(moments_in(MomentFormat::kInt8));
+    if (offloads_states()) all.push_back(states_offloaded(1));
     if (config_.recompute.granularity != Recompute::kFull) {
-      add("recompute: selective", [](C& changed) { changed.recompute = Recompute::kSelective; });
-      add("recompute: full", [](C& changed) { changed.recompute = Recompute::kFull; });
+      all.push_back(recomputed(Recompute::kSelective));
+      all.push_back(recomputed(Recompute::kFull));
     }
-    if (config_.micro_batch > 1) add("batch.micro: 1", [](C& changed) { changed.micro_batch = 1; });
-    split_parts("tp", &ParallelConfig::tp, add);
-    split_parts("pp", &ParallelConfig::pp, add);
-    split_parts("cp", &ParallelConfig::cp, add);
+    if (config_.micro_batch > 1) all.push_back(micro_batch_of(1));
+    for (const auto& [key, axis] : kAxes)
+      for (Change& split : splits(config_.parallel, key, axis)) all.push_back(std::move(split));
+    const Bytes now = worst_stage(training_memory(model_, config_)).total();
+    std::erase_if(all, [&](Change& change) {
+      const std::optional<Bytes> bytes = needs(change);
+      if (bytes) change.saves = now - *bytes;
+      return !bytes || *bytes >= now;
+    });
     return all;
   }
 
@@ -252,16 +222,16 @@ class Changes {
   std::vector<FittingChange> pairs() {
     constexpr std::size_t kMost = 3;
     constexpr double kMore = 1.25;
-    const std::vector<Part> all = parts();
+    const std::vector<Change> all = parts();
     const Bytes missing = worst_stage(training_memory(model_, config_)).total() - usable_;
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (std::size_t j = i + 1; j < all.size() && found_.size() < kMost; ++j) {
         if (key_of(all[i].text) == key_of(all[j].text)) continue;
         if ((all[i].saves + all[j].saves) * kMore < missing) continue;
-        TrainingConfig changed = config_;
-        all[i].change(changed);
-        all[j].change(changed);
-        offer(changed, all[i].text + " and " + all[j].text);
+        offer({all[i].text + " and " + all[j].text, [&](TrainingConfig& c) {
+                 all[i].apply(c);
+                 all[j].apply(c);
+               }});
       }
     }
     return std::move(found_);
@@ -276,12 +246,9 @@ class Changes {
 };
 
 std::string listed(const std::vector<FittingChange>& changes) {
-  std::string text;
-  for (const FittingChange& change : changes) {
-    text += (text.empty() ? " " : ", ") + change.text + " (" + format_si(change.needs.base(), "B") +
-            ")";
-  }
-  return text;
+  return " " + comma_joined(changes, [](const FittingChange& change) {
+           return fmt::format("{} ({})", change.text, format_si(change.needs.base(), "B"));
+         });
 }
 
 }  // namespace

@@ -7,12 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/experiments/core/intervals.h"
-#include "sim/app/experiments/engines/expert_ranks.h"
 #include "sim/app/experiments/files/known_names.h"
 #include "sim/app/experiments/keys/common_metrics.h"
+#include "sim/app/experiments/steps/checkpoint.h"
 #include "sim/app/experiments/steps/model_step.h"
 #include "sim/app/experiments/training/fitting_changes.h"
-#include "sim/app/experiments/training/host_calls.h"
 #include "workloads/software/narrow_casts.h"
 #include "workloads/steps/figures/module_memory.h"
 #include "workloads/steps/figures/statistics.h"
@@ -28,11 +27,11 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
       model_schema<E>("training", "one training step of a language model")
           .optional("schedule", &E::schedule,
                     "order in which the stages of a pipeline work: a name, or passes")
-          .optional("mtp", &E::mtp,
-                    "modules of multi-token prediction that train with the model, each a "
-                    "projection, a layer like the last, and the loss once more (DeepSeek-V3); 0: "
-                    "none",
-                    between(0, 64))
+          .optional(
+              "mtp", &E::mtp,
+              "modules of multi-token prediction that train with the model, each a projection, a "
+              "layer like the last, and the loss once more (DeepSeek-V3); 0: none",
+              between(0, 64))
           .optional("layers_only", &E::layers_only,
                     "n layers without embedding, head and optimizer; 0: the whole model",
                     between(0, 10000))
@@ -69,16 +68,15 @@ const config::Schema<TrainingExperiment>& TrainingExperiment::schema() {
           .optional("flash_attention", &E::flash_attention, "attention without scores in memory")
           .optional("dropout", &E::dropout, "dropout kernels and masks")
           .optional("expert_routing", &E::expert_routing,
-                    "how often tokens pick each expert; without it every rank gets the mean "
-                    "number of tokens, as forced balance gives")
+                    "how often tokens pick each expert; without it every rank gets the mean number "
+                    "of tokens, as forced balance gives")
           .optional("expert_capacity", &E::expert_capacity,
                     "rows of each expert over the mean: fuller ones drop tokens, others are filled "
                     "up; 0: no token is dropped",
                     between(0, 1000))
-          .optional_reference(
-              "software", &E::software, "software",
-              "what runs the step: a name of `orrery describe software`, a path, or "
-              "its switches; Megatron-Core where nobody says")
+          .optional_reference("software", &E::software, "software",
+                              "what runs the step: a name of `orrery describe software`, a path, "
+                              "or its switches; Megatron-Core where nobody says")
           .alias("optimizer_in_bwd", "optimizer_in_backward")
           .alias("muon_num_ns_steps", "muon.num_ns_steps")
           .alias("muon_tp_mode", "muon.tp_mode")
@@ -139,6 +137,19 @@ void hold_states(const std::vector<MemoryUse>& stages, Program& program) {
     program.roles[i].held = {{"weights", stages[i].weights},
                              {"gradients", stages[i].gradients},
                              {"optimizer", stages[i].optimizer}};
+  }
+}
+
+/// Adds what calls by the host take to all-reduces whose groups stay inside systems of `ranks`.
+void call_from_host(const TrainingSoftware& software, int ranks, const Program& program,
+                    PricedProgram& priced) {
+  for (std::size_t i = 0; i < program.transfers.size(); ++i) {
+    const Transfer& transfer = program.transfers[i];
+    if (transfer.kind != TransferKind::kAllReduce || !inside_a_system(transfer, ranks)) continue;
+    const Seconds delay = software.call_delay(transfer.bytes);
+    priced.transfers[i].isolated_time += delay;
+    priced.transfers[i].cost.latency += to_picoseconds(delay);
+    priced.costs.transfers[i].latency += to_picoseconds(delay);
   }
 }
 
@@ -210,8 +221,7 @@ std::vector<Bytes> TrainingExperiment::moments_without_room(const TrainingConfig
 
 std::vector<InputFile> TrainingExperiment::input_files() const {
   std::vector<InputFile> files = ModelExperiment::input_files();
-  if (expert_routing && !expert_routing->loads_file.empty())
-    files.push_back(file_read_now("expert_loads", expert_routing->loads_file.path));
+  add_routing_file(expert_routing, files);
   if (!schedule.file.empty()) files.push_back(file_read_now("schedule", schedule.file.path));
   return files;
 }

@@ -10,7 +10,6 @@
 
 #include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/experiments/core/experiment.h"
-#include "sim/app/experiments/core/settings.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/config/type.h"

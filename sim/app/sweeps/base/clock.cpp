@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweeps/base/clock.h"
 
-#include <array>
+#include <fmt/chrono.h>
+
 #include <chrono>
-#include <cstdio>
-#include <ctime>
 
 namespace orrery {
 
 std::string utc_now() {
-  const auto now = std::chrono::system_clock::now();
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
-  const auto rest = now - std::chrono::system_clock::from_time_t(seconds);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(
-      text.data() + size, text.size() - size, ".%03dZ",
-      static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(rest).count()));
-  return text.data();
+  using namespace std::chrono;
+  const auto now = floor<milliseconds>(system_clock::now());
+  const auto second = floor<seconds>(now);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(system_clock::to_time_t(second)),
+                     (now - second).count());
 }
 
 }  // namespace orrery

@@ -32,8 +32,7 @@ void append(Places& places, std::size_t place, bool with_all_between) {
 
 Places joined(Places some, const Places& others) {
   some.insert(some.end(), others.begin(), others.end());
-  std::sort(some.begin(), some.end(),
-            [](const PointRange& a, const PointRange& b) { return a.first < b.first; });
+  std::ranges::sort(some, {}, &PointRange::first);
   Places all;
   for (const PointRange& range : some) {
     if (all.empty() || all.back().last < range.first) {
@@ -71,9 +70,7 @@ std::size_t size_of(const Places& places) {
 }
 
 bool has_place(const Places& places, std::size_t place) {
-  const auto after =
-      std::upper_bound(places.begin(), places.end(), place,
-                       [](std::size_t at, const PointRange& range) { return at < range.first; });
+  const auto after = std::ranges::upper_bound(places, place, {}, &PointRange::first);
   return after != places.begin() && place < std::prev(after)->last;
 }
 

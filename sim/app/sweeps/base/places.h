@@ -28,7 +28,6 @@ Places joined(Places some, const Places& others);
 /// The same places in parts of so many, each of at most 1,000 ranges.
 std::vector<Places> in_parts(const Places& places, std::size_t size);
 
-/// Number of places.
 std::size_t size_of(const Places& places);
 bool has_place(const Places& places, std::size_t place);
 

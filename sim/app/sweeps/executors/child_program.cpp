@@ -22,8 +22,7 @@ using ProgramClock = std::chrono::steady_clock;
 struct Pipe {
   std::array<int, 2> ends{-1, -1};
   Pipe() {
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-      throw ResourceError(std::string("cannot open a pipe: ") + std::strerror(errno));
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot open a pipe");
   }
   ~Pipe() {
     close(0);
@@ -39,7 +38,6 @@ struct Pipe {
 
 [[noreturn]] void become(const std::vector<std::string>& words, const Pipe& out, const Pipe& err) {
   std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   ::setpgid(0, 0);  // a Ctrl-C is for us
@@ -67,8 +65,7 @@ bool read_some(Pipe& from, std::string& text) {
 ProgramEnd run_program(const std::vector<std::string>& words, std::chrono::seconds limit) {
   Pipe out, err;
   const pid_t child = ::fork();
-  if (child < 0)
-    throw ResourceError(std::string("cannot start a process: ") + std::strerror(errno));
+  if (child < 0) throw_errno("cannot start a process");
   if (child == 0) become(words, out, err);
   out.close(1);
   err.close(1);
@@ -112,13 +109,7 @@ std::string shell_words(const std::vector<std::string>& words) {
       continue;
     }
     text += "'";
-    for (const char letter : word) {
-      if (letter == '\'') {
-        text += "'\\''";
-      } else {
-        text += letter;
-      }
-    }
+    for (const char letter : word) text += letter == '\'' ? "'\\''" : std::string(1, letter);
     text += "'";
   }
   return text;

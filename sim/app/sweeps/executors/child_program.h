@@ -7,7 +7,6 @@
 
 namespace orrery {
 
-/// What a program said and returned.
 struct ProgramEnd {
   int code = -1;  ///< exit code; -1: it was not found, was ended by a signal or took too long
   std::string out, err;

@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
@@ -103,7 +101,7 @@ class CommandExecutor final : public TaskExecutor {
 
 int CommandExecutor::locked(const TaskFolder& folder, std::size_t task) {
   const int file = ::open(lock_of(folder, task).c_str(), O_RDWR | O_CREAT, 0644);
-  if (file < 0) throw ResourceError(lock_of(folder, task) + ": " + std::strerror(errno));
+  if (file < 0) throw_errno(lock_of(folder, task));
   if (::flock(file, LOCK_EX | LOCK_NB) == 0) return file;
   ::close(file);
   return -1;
@@ -149,8 +147,7 @@ void CommandExecutor::start_one(const TaskFolder& folder, std::size_t task, cons
     ::_exit(127);
   }
   ::close(lock);  // the child has it
-  if (child < 0)
-    throw ResourceError(std::string("cannot start a process: ") + std::strerror(errno));
+  if (child < 0) throw_errno("cannot start a process");
   processes_[{folder.name(), task}] = {child, slot};
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +43,6 @@ struct ExecutionConfig {
   }
 };
 
-/// The schema of an executor with the keys that all have.
 template <class T>
 config::Schema<T> execution_schema(const std::string& name, const std::string& help) {
   using E = ExecutionConfig;

@@ -27,8 +27,8 @@ void GivenTasks::adopt(const TaskFolder& folder, std::size_t number) {
 }
 
 std::size_t GivenTasks::running() const {
-  return static_cast<std::size_t>(std::count_if(
-      given_.begin(), given_.end(), [](const auto& task) { return !task.sign.empty(); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(given_, [](const auto& task) { return !task.sign.empty(); }));
 }
 
 std::uint64_t GivenTasks::undone() const {

@@ -18,7 +18,6 @@ enum class TaskState { kWaits, kRuns };
 /// Tasks by the name of their folder and their number.
 using TaskStates = std::map<std::pair<std::string, std::size_t>, TaskState>;
 
-/// What tasks are to run.
 struct TaskWork {
   std::string program;     ///< this program, an absolute path
   std::string sweep;       ///< sweep file as the user named it, which results say
@@ -47,7 +46,6 @@ class TaskExecutor {
 
   /// Most tasks that are given and not over.
   virtual std::size_t most_tasks() const = 0;
-  /// Most tasks of one folder.
   virtual std::size_t most_in_folder() const { return most_tasks(); }
   /// Whether what was given runs, and begins, without this process.
   virtual bool has_queue() const = 0;

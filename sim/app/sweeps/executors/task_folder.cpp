@@ -8,8 +8,6 @@
 #include <fstream>
 #include <iterator>
 #include <random>
-#include <sstream>
-#include <string_view>
 
 #include "sim/trace/atomic_file.h"
 
@@ -66,8 +64,7 @@ std::vector<TaskFolder> TaskFolder::all(const fs::path& below) {
       if (std::optional<Places> places = parse_places(line)) tasks.push_back(std::move(*places));
     if (!tasks.empty()) folders.push_back({fs::absolute(entry.path()), std::move(tasks)});
   }
-  std::sort(folders.begin(), folders.end(),
-            [](const TaskFolder& a, const TaskFolder& b) { return a.path_ < b.path_; });
+  std::ranges::sort(folders, {}, &TaskFolder::path_);
   return folders;
 }
 
@@ -97,7 +94,7 @@ std::optional<Places> TaskFolder::ended(std::size_t task) const {
   const fs::path path = beside_shard::ended(shard(task));
   if (!fs::exists(path)) return std::nullopt;
   std::string line = text_of(path);
-  line.erase(std::find(line.begin(), line.end(), '\n'), line.end());
+  line.erase(std::ranges::find(line, '\n'), line.end());
   return parse_places(line).value_or(Places{});
 }
 

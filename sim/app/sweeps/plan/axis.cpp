@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweeps/plan/axis.h"
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "sim/app/sweeps/plan/amount.h"
 #include "sim/app/sweeps/plan/random_axis.h"
@@ -44,17 +42,17 @@ class TableAxis final : public Axis {
   std::vector<Cell> cells_;
 };
 
-std::vector<std::string> keys_of(const config::Node& map) {
-  std::vector<std::string> keys;
-  for (const auto& entry : map.entries()) keys.push_back(entry.key);
-  return keys;
-}
-
 config::Node number_node(const Amount& amount, const config::Node& written) {
   return config::Node::scalar(print_amount(amount), written.origin());
 }
 
 }  // namespace
+
+std::vector<AxisKey> keys_of(const config::Node& map) {
+  std::vector<AxisKey> keys;
+  for (const auto& entry : map.entries()) keys.push_back({entry.key, entry.key_origin});
+  return keys;
+}
 
 void AxisReader::error(const config::Node& node, std::string message, std::string suggestion) {
   diagnostics_.error(node.where(), node.length(), std::move(message), std::move(suggestion));
@@ -135,20 +133,17 @@ AxisReader::Axes AxisReader::list(const config::Node& written) {
   const auto close = [&] {
     if (!steps.empty()) axes.push_back(std::make_shared<ListedAxis>(keys, std::move(steps)));
     steps.clear();
-    keys.clear();
   };
-  std::vector<std::string> current;
   for (const config::Node& item : written.items()) {
-    const std::vector<std::string> own = keys_of(item);
-    if (own == std::vector<std::string>{"csv"}) {
+    const std::vector<AxisKey> own = keys_of(item);
+    if (own.size() == 1 && own.front().path == "csv") {
       close();
       if (auto rows = table(*item.find("csv"))) axes.push_back(std::move(rows));
       continue;
     }
-    if (steps.empty() || own != current) {
+    if (steps.empty() || !std::ranges::equal(own, keys, {}, &AxisKey::path, &AxisKey::path)) {
       close();
-      current = own;
-      for (const auto& entry : item.entries()) keys.push_back({entry.key, entry.key_origin});
+      keys = own;
     }
     steps.emplace_back();
     for (const auto& entry : item.entries()) steps.back().push_back(entry.value);

@@ -16,11 +16,13 @@
 
 namespace orrery {
 
-/// A key that an axis sets, and where it is written.
 struct AxisKey {
   std::string path;
   config::Origin origin;
 };
+
+/// The keys of a map.
+std::vector<AxisKey> keys_of(const config::Node& map);
 
 /// One dimension of a plan: steps, each of which sets the same keys. Values are made when they are
 /// asked for where there may be millions.
@@ -62,7 +64,6 @@ class ListedAxis final : public Axis {
 /// Whether the key at a path takes whole numbers only.
 using IsInteger = std::function<bool(const std::string& path)>;
 
-/// Reads the axes of a sweep from what is written of them.
 class AxisReader {
  public:
   AxisReader(IsInteger is_integer, std::int64_t seed, config::Diagnostics& diagnostics)

@@ -37,14 +37,12 @@ ExpressionValue value_of(const config::Type& type, const std::string& text,
 }
 
 const config::Leaf* find(const std::vector<config::Leaf>& leaves, const std::string& path) {
-  const auto found = std::find_if(leaves.begin(), leaves.end(),
-                                  [&](const config::Leaf& leaf) { return leaf.path == path; });
+  const auto found = std::ranges::find(leaves, path, &config::Leaf::path);
   return found == leaves.end() ? nullptr : &*found;
 }
 
 const CheapFigure* find(const std::vector<CheapFigure>& figures, const std::string& name) {
-  const auto found = std::find_if(figures.begin(), figures.end(),
-                                  [&](const CheapFigure& figure) { return figure.name == name; });
+  const auto found = std::ranges::find(figures, name, &CheapFigure::name);
   return found == figures.end() ? nullptr : &*found;
 }
 
@@ -68,8 +66,7 @@ BoundRules::BoundRules(const Sweep& sweep, const PlanBlock& block, const LoadedE
     add(rules.when[i], block.conditions[i], {false, i, 0}, group);
   for (std::size_t i = 0; i < rules.where.size(); ++i)
     add(rules.where[i], true, {true, i, 0}, group);
-  std::stable_sort(rules_.begin(), rules_.end(),
-                   [](const Rule& a, const Rule& b) { return a.broken.depth < b.broken.depth; });
+  std::ranges::stable_sort(rules_, {}, [](const Rule& rule) { return rule.broken.depth; });
 }
 
 std::optional<config::Expression> BoundRules::read(const PlanRule& written,

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <variant>
 
 #include "sim/app/sweeps/plan/plan_cursor.h"

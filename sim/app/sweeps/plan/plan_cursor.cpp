@@ -2,10 +2,17 @@
 #include "sim/app/sweeps/plan/plan_cursor.h"
 
 #include <algorithm>
+#include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "sim/app/experiments/cheap_figures.h"
 #include "sim/app/sweeps/plan/bound_rules.h"
-#include "sim/app/sweeps/plan/probe.h"
+#include "sim/app/sweeps/plan/point_group.h"
+#include "sim/config/leaf.h"
+#include "sim/config/relations.h"
 #include "sim/units/text.h"
 
 namespace orrery {
@@ -18,6 +25,126 @@ constexpr std::size_t kMostKnown = 32;
 constexpr std::size_t kNone = ~std::size_t{0};
 
 }  // namespace
+
+namespace {
+
+using config::Type;
+using config::TypeKind;
+
+/// A member of an object, and its type.
+using Place = std::pair<void*, const Type*>;
+
+using Above = std::vector<std::pair<const config::Record*, void*>>;
+
+std::optional<Place> member_of(void* object, const config::Record& record, std::string_view path,
+                               Above& above);
+
+/// The item of a list, or the value of a key of a map.
+std::optional<Place> child_of(void* value, const Type& type, std::string_view part) {
+  for (const auto& [key, child] : type.children(value)) {
+    const auto* number = std::get_if<std::int64_t>(&key);
+    bool same = number == nullptr && std::get<std::string>(key) == part;
+    if (number != nullptr && type.kind == TypeKind::kList) same = std::to_string(*number) == part;
+    if (number != nullptr && type.kind == TypeKind::kMap)
+      same = config::find_enumerator(*type.names, part) == *number;
+    // Children are shown to readers; this object is ours.
+    if (same) return Place{const_cast<void*>(child), type.element};  // NOLINT(*-const-cast)
+  }
+  return std::nullopt;
+}
+
+std::optional<Place> value_of(void* value, const Type& type, std::string_view path, Above& above) {
+  if (type.kind == TypeKind::kFact)
+    return value_of(type.fact_value(value), *type.element, path, above);
+  if (type.kind == TypeKind::kOptional) {
+    const auto children = type.children(value);
+    if (children.empty()) return std::nullopt;
+    void* inner = const_cast<void*>(children.front().second);  // NOLINT(*-const-cast)
+    return value_of(inner, *type.element, path, above);
+  }
+  if (path.empty())
+    return config::is_leaf(type) ? std::optional(Place{value, &type}) : std::nullopt;
+  if (type.kind == TypeKind::kRecord) return member_of(value, type.record(), path, above);
+  if (type.kind != TypeKind::kList && type.kind != TypeKind::kMap) return std::nullopt;
+  const std::size_t dot = path.find('.');
+  const auto child = child_of(value, type, path.substr(0, dot));
+  if (!child) return std::nullopt;
+  return value_of(child->first, *child->second,
+                  dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1), above);
+}
+
+std::optional<Place> member_of(void* object, const config::Record& record, std::string_view path,
+                               Above& above) {
+  if (record.derivation()) return std::nullopt;  // other members follow from this one
+  const std::size_t dot = path.find('.');
+  const config::Field* field = record.find(path.substr(0, dot));
+  if (field == nullptr) return std::nullopt;
+  const std::pair<const config::Record*, void*> self{&record, object};
+  if (std::ranges::find(above, self) == above.end()) above.push_back(self);
+  return value_of(field->address(object), *field->type,
+                  dot == std::string_view::npos ? std::string_view{} : path.substr(dot + 1), above);
+}
+
+}  // namespace
+
+/// An experiment of a group into which the values of one point after the other are written, to be
+/// asked for figures: nothing is read, completed or checked again. Serves one thread.
+class Probe {
+ public:
+  /// @param group outlives it
+  explicit Probe(const PointGroup& group) : group_(group) {
+    const LoadedExperiment& base = group.base();
+    object_ = base.record->make();
+    experiment_ = ExperimentKinds::view(base.experiment->kind, object_.get());
+    config::Diagnostics diagnostics;
+    config::fill_and_count_broken_relations(object_.get(), base.node, *base.record, diagnostics);
+    experiment_->share_machines(base.experiment);
+    for (const std::string& path : group.paths()) {
+      members_.push_back(member_of(object_.get(), *base.record, path, above_));
+      same_model_ = same_model_ && !path.starts_with("model.");
+    }
+  }
+
+  /// A figure of the experiment with these values; none where a value cannot be written so, because
+  /// others follow from it. @throws config::KeyError where the plan cannot be
+  std::optional<double> figure(const CheapFigure& figure, const PointGroup::Values& values) {
+    if (!take(values)) return std::nullopt;
+    return figure.of(*experiment_, model());
+  }
+
+  /// Whether these values can stand together, as far as that is told without loading the point:
+  /// relations of the structs that have them, and orrery::can_be(). Yes, where nothing tells.
+  bool can_be(const PointGroup::Values& values) {
+    if (!take(values)) return true;
+    for (const auto& [record, object] : above_)
+      for (const config::Check& check : record->checks())
+        if (!check(object).text.empty()) return false;
+    return orrery::can_be(*experiment_, group_.base().node, model());
+  }
+
+ private:
+  bool take(const PointGroup::Values& values) {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (!members_[i]) return false;
+      members_[i]->second->store(members_[i]->first, values[i]->scalar);
+    }
+    return true;
+  }
+
+  const StepModel& model() {
+    if (!same_model_) model_ = StepModel();
+    return model_;
+  }
+
+  const PointGroup& group_;
+  std::shared_ptr<void> object_;
+  Experiment* experiment_ = nullptr;
+  std::vector<std::optional<Place>>
+      members_;             ///< members at the paths of the group; none: not to be written
+  Above above_;             ///< structs above these members, each once
+  bool same_model_ = true;  ///< no value is one of the model
+  StepModel model_;
+};
 
 /// Points that share a base, and their rules.
 struct PlanCursor::Known {
@@ -50,9 +177,7 @@ void PlanCursor::seek(std::uint64_t place) {
 /// The first place from this one on that is to be gone to; behind the plan where there is none.
 std::uint64_t PlanCursor::next_of_only(std::uint64_t place) const {
   if (only_.empty()) return place;
-  const auto range =
-      std::upper_bound(only_.begin(), only_.end(), place,
-                       [](std::uint64_t at, const PointRange& each) { return at < each.last; });
+  const auto range = std::ranges::upper_bound(only_, place, {}, &PointRange::last);
   return range == only_.end() ? sweep_.places() : std::max<std::uint64_t>(place, range->first);
 }
 
@@ -73,10 +198,7 @@ void PlanCursor::move(std::uint64_t place) {
   whole_.reset();
   if (at_end()) return;
   if (block_ == kNone || place < block().first || place >= block().first + block().size) {
-    const auto after =
-        std::upper_bound(sweep_.blocks.begin(), sweep_.blocks.end(), place,
-                         [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
-    enter(static_cast<std::size_t>(after - sweep_.blocks.begin()) - 1);
+    enter(sweep_.block_at(place));
   }
   const Digits digits = digits_of(place);
   std::size_t changed = 0;

@@ -49,7 +49,6 @@ class PlanCursor {
   std::uint64_t covers() const { return covers_; }
   /// The index in the `where` of its case of the rule that excludes it.
   std::size_t rule() const { return rule_; }
-  std::size_t block_index() const { return block_; }
   std::uint32_t case_index() const { return row().case_index; }
   const SweepRow& row() const { return sweep_.rows[row_index()]; }
   std::uint32_t row_index() const { return block().row; }  ///< index of row() in Sweep::rows

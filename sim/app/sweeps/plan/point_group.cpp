@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/app/experiments/core/experiment_identity.h"
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/config/leaf.h"
 #include "sim/config/output.h"
@@ -20,9 +19,8 @@ namespace orrery {
 namespace {
 
 const config::Type* type_at(const std::vector<config::Leaf>& leaves, const std::string& path) {
-  for (const config::Leaf& leaf : leaves)
-    if (leaf.path == path) return leaf.type;
-  return nullptr;
+  const auto found = std::ranges::find(leaves, path, &config::Leaf::path);
+  return found == leaves.end() ? nullptr : found->type;
 }
 
 /// Texts may name files, and kinds of structs.
@@ -46,7 +44,7 @@ bool changes_experts(const LoadedExperiment& base, const std::vector<config::Lea
   const std::string last = path.substr(key);
   if (last != "tp" && last != "cp" && last != "dp" && last != "ep") return false;
   const std::string etp = path.substr(0, key) + "etp";
-  const bool open = std::any_of(leaves.begin(), leaves.end(), [&](const config::Leaf& leaf) {
+  const bool open = std::ranges::any_of(leaves, [&](const config::Leaf& leaf) {
     return leaf.path == etp && leaf.origin == "default";
   });
   return open && base.experiment->has_experts();
@@ -70,11 +68,11 @@ std::vector<std::string> PointGroup::replaceable(const LoadedExperiment& base,
   }
   // What is set above a path may come before or after it.
   std::erase_if(paths, [&](const std::string& path) {
-    return std::any_of(settings.begin(), settings.end(), [&](const config::Assignment& other) {
+    return std::ranges::any_of(settings, [&](const config::Assignment& other) {
       return path.starts_with(other.path + ".");
     });
   });
-  std::sort(paths.begin(), paths.end());
+  std::ranges::sort(paths);
   paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
   return paths;
 }
@@ -87,8 +85,7 @@ PointGroup::PointGroup(LoadedExperiment base, std::vector<std::string> replaceab
   for (const std::string& path : paths_) {
     types_.push_back(type_at(leaves, path));
     const auto& parameters = configuration_->parameters;
-    of_base_.push_back(&*std::find_if(parameters.begin(), parameters.end(),
-                                      [&](const Parameter& p) { return p.path == path; }));
+    of_base_.push_back(&*std::ranges::find(parameters, path, &Parameter::path));
     if (base_.experiment->of_machines(path)) same_machine_ = false;
   }
   make_template();
@@ -104,7 +101,7 @@ void PointGroup::make_template() {
     const std::size_t at = rest.find("\"" + mark(i) + "\"");
     if (at != std::string::npos) found.emplace_back(at, i);
   }
-  std::sort(found.begin(), found.end());
+  std::ranges::sort(found);
   std::size_t end = 0;
   for (const auto& [at, path] : found) {
     texts_.push_back(rest.substr(end, at - end));

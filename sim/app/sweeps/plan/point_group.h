@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/app/experiments/core/experiment.h"
-#include "sim/app/experiments/core/settings.h"
 #include "sim/results/run_record.h"
 #include "sim/units/sha256.h"
 

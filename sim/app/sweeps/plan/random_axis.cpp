@@ -5,7 +5,6 @@
 #include <boost/random/sobol.hpp>
 #include <cmath>
 #include <optional>
-#include <stdexcept>
 
 namespace orrery {
 namespace {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "sim/app/experiments/core/experiment.h"
-#include "sim/app/experiments/core/settings.h"
 #include "sim/app/sweeps/plan/axis.h"
 #include "sim/app/sweeps/plan/point_group.h"
 #include "sim/app/sweeps/sweep_config.h"
@@ -22,7 +21,6 @@ struct SweepRow {
   SettingList settings;
 };
 
-/// A condition as it is written.
 struct PlanRule {
   std::string text;
   config::Node written;
@@ -30,7 +28,6 @@ struct PlanRule {
   std::string explained() const;
 };
 
-/// The conditions of a case.
 struct PlanRules {
   std::vector<PlanRule> when;   ///< those of `when`, in order
   std::vector<PlanRule> where;  ///< those of `where`, in order
@@ -75,6 +72,11 @@ struct Sweep {
   std::uint64_t places() const {
     return blocks.empty() ? 0 : blocks.back().first + blocks.back().size;
   }
+  /// The index of the block that has a place.
+  std::size_t block_at(std::uint64_t place) const;
+  std::uint64_t places_of(std::size_t case_index) const;
+  /// Why a run ends with so many failures of a case; empty: it does not.
+  std::string too_many(std::uint64_t failures, std::size_t case_index) const;
   const config::Node& base_of(std::uint32_t case_index) const {
     return *node.find("cases")->items()[case_index].find("base");
   }

@@ -3,16 +3,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/keys/table_columns.h"
 #include "sim/app/pricing/tile_store.h"
 #include "sim/app/sweeps/plan/plan_cursor.h"
-#include "sim/app/sweeps/run/point_record.h"
 #include "sim/app/sweeps/workers/local_workers.h"
 #include "sim/app/sweeps/workers/run_point.h"
 #include "sim/app/sweeps/workers/task_guards.h"
@@ -71,7 +70,6 @@ std::uint64_t places_looked_at(const Sweep& sweep, const SweepOptions& options) 
   return options.places.empty() ? sweep.places() : size_of(options.places);
 }
 
-/// One run of a sweep.
 class SweepRun {
  public:
   SweepRun(const Sweep& sweep, ResultStore& store, const SweepOptions& options)
@@ -88,7 +86,6 @@ class SweepRun {
     for (std::uint32_t i = 0; i < sweep.config.cases.size(); ++i) {
       limits_.push_back(sweep.config.limits_of(sweep.config.cases[i]));
       point_limits_.push_back(limits_.back().of_point());
-      allowed_.push_back(limits_.back().failures_allowed(places_of(i)));
       failed_.push_back(0);
     }
   }
@@ -129,19 +126,10 @@ class SweepRun {
  private:
   void patiently(const std::function<void()>& work) { wait_for_store(work, options_.store_locked); }
 
-  std::uint64_t places_of(std::uint32_t case_index) const {
-    std::uint64_t places = 0;
-    for (const PlanBlock& block : sweep_.blocks)
-      if (sweep_.rows[block.row].case_index == case_index) places += block.size;
-    return places;
-  }
-
   /// What a point may take, by the limits of its case.
   PointLimits limits_of(std::size_t place) const {
-    const auto after =
-        std::upper_bound(sweep_.blocks.begin(), sweep_.blocks.end(), place,
-                         [](std::uint64_t at, const PlanBlock& block) { return at < block.first; });
-    return point_limits_[sweep_.rows[std::prev(after)->row].case_index];
+    const PlanBlock& block = sweep_.blocks[sweep_.block_at(place)];
+    return point_limits_[sweep_.rows[block.row].case_index];
   }
 
   /// Gives the workers what they have to do for a while, and settles what need not run.
@@ -267,13 +255,9 @@ class SweepRun {
 
   void count_failure() {
     const std::uint32_t index = settled_.case_index();
-    const auto allowed = allowed_[index];
-    if (++failed_[index] > allowed.value_or(~std::uint64_t{0}))
-      results_.stopped = std::to_string(failed_[index]) + " points of '" +
-                         sweep_.config.cases[index].name + "' failed, max_failures is " +
-                         limits_[index].max_failures;
+    const std::string why = sweep_.too_many(++failed_[index], index);
+    if (!why.empty()) results_.stopped = why;
   }
-
   /// Counts a point, and keeps it where it is shown.
   void finish(const PlanCursor& at, RunRecord record) {
     ++tally_.done;
@@ -307,9 +291,7 @@ class SweepRun {
   }
 
   void keep_in_order() {
-    std::sort(
-        results_.kept.begin(), results_.kept.end(),
-        [](const PointResult& a, const PointResult& b) { return a.point.place < b.point.place; });
+    std::ranges::sort(results_.kept, {}, [](const PointResult& r) { return r.point.place; });
     for (PointResult& kept : results_.kept) kept.record.name = *kept.point.name;
   }
 
@@ -332,7 +314,6 @@ class SweepRun {
   LocalWorkers* workers_ = nullptr;
   std::vector<LimitsConfig> limits_;  ///< limits by case
   std::vector<PointLimits> point_limits_;
-  std::vector<std::optional<std::uint64_t>> allowed_;
   std::vector<std::uint64_t> failed_;
   std::map<std::size_t, int> tries_;  ///< tries of points whose process died
   std::size_t given_ = 0;             ///< points that workers have
@@ -364,6 +345,26 @@ void wait_for_store(const std::function<void()>& work,
 
 SweepResults run_sweep(const Sweep& sweep, ResultStore& store, const SweepOptions& options) {
   return SweepRun(sweep, store, options).run();
+}
+
+void describe(const PlanCursor& at, RunRecord& record) {
+  if (at.group() != nullptr) {
+    record.base = at.group()->configuration();
+    record.varied = at.group()->varied(at.values());
+    record.experiment = at.group()->kind();
+  } else {
+    record.base = configuration_of(at.whole());
+    record.experiment = at.whole().experiment->kind;
+  }
+}
+
+RunRecord without_result(const PlanCursor& at, RunStatus status, std::string reason) {
+  RunRecord record;
+  record.name = at.row().name;
+  record.status = status;
+  record.reason = std::move(reason);
+  describe(at, record);
+  return record;
 }
 
 }  // namespace orrery

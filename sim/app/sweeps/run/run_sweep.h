@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/app/sweeps/base/places.h"
+#include "sim/app/sweeps/plan/plan_cursor.h"
 #include "sim/app/sweeps/plan/sweep.h"
 #include "sim/app/sweeps/sweep_tally.h"
 #include "sim/results/run_record.h"
@@ -17,13 +18,11 @@
 
 namespace orrery {
 
-/// A point with what became of it.
 struct PointResult {
   SweepPoint point;
   RunRecord record;
 };
 
-/// What a sweep found.
 struct SweepResults {
   /// Points that a table of a sweep shows; of larger sweeps the store is asked.
   static constexpr std::uint64_t kMostKept = 5000;
@@ -73,5 +72,11 @@ SweepResults run_sweep(const Sweep& sweep, ResultStore& store, const SweepOption
 /// after half of it
 void wait_for_store(const std::function<void()>& work,
                     const std::function<void(const std::string&)>& tell);
+
+/// Fills in what a record has of a point beside its result.
+void describe(const PlanCursor& at, RunRecord& record);
+
+/// The record of a point that has no result, for some reason.
+RunRecord without_result(const PlanCursor& at, RunStatus status, std::string reason);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/sweeps/run/run_tasks.h"
 
+#include <fmt/core.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,7 +15,7 @@
 #include "sim/app/sweeps/executors/task_executor.h"
 #include "sim/app/sweeps/plan/plan_counts.h"
 #include "sim/app/sweeps/run/missing_points.h"
-#include "sim/app/sweeps/run/point_record.h"
+#include "sim/app/sweeps/run/run_sweep.h"
 #include "sim/app/sweeps/workers/run_point.h"
 #include "sim/app/sweeps/workers/task_guards.h"
 #include "sim/store/merge.h"
@@ -40,7 +41,6 @@ struct TaskToGive {
   TaskClock::time_point not_before = {};
 };
 
-/// One call of run_tasks().
 class TaskRun {
  public:
   TaskRun(const Sweep& sweep, ResultStore& store, const config::OneOf<ExecutionConfig>& execution,
@@ -98,7 +98,7 @@ class TaskRun {
         if (folder.is_merged(i)) take_cannot_be(folder, i);
       }
     if (given_.empty()) return;
-    options_.tell("going on with " + std::to_string(given_.size()) + " tasks of an earlier run");
+    options_.tell(fmt::format("going on with {} tasks of an earlier run", given_.size()));
     settle(given_.take_ended());
     settle(given_.take_lost());
     to_give_.clear();  // plan() finds what they have left, with all else
@@ -118,8 +118,8 @@ class TaskRun {
         static_cast<double>(size_of(missing.places)) / static_cast<double>(missing.points);
     const auto places = static_cast<std::size_t>(std::ceil(points * per_point));
     for (Places& part : in_parts(missing.places, places)) to_give_.push_back({std::move(part)});
-    options_.tell(std::to_string(missing.points) + " points are to be done, in " +
-                  std::to_string(to_give_.size()) + " tasks");
+    options_.tell(
+        fmt::format("{} points are to be done, in {} tasks", missing.points, to_give_.size()));
   }
 
   std::uint64_t points_per_task() const {
@@ -160,7 +160,6 @@ class TaskRun {
   /// @return false: they were refused, and are given again later
   bool give(std::vector<TaskToGive> tasks) {
     std::vector<Places> places;
-    places.reserve(tasks.size());
     for (const TaskToGive& task : tasks) places.push_back(task.places);
     folders_.push_back(TaskFolder::make(below_, execution_.name, std::move(places)));
     const TaskFolder& folder = folders_.back();
@@ -238,17 +237,16 @@ class TaskRun {
       return false;
     }
     if (settled_ > tries.settled_before) return true;
-    stopped_ = "tasks end without a result, " + std::to_string(tries.fruitless) +
-               " times one after the other" + (said.empty() ? "" : "; the last one said:\n" + said);
+    stopped_ = fmt::format("tasks end without a result, {} times one after the other{}{}",
+                           tries.fruitless, said.empty() ? "" : "; the last one said:\n", said);
     return false;
   }
 
   void fail(std::size_t place, const std::string& said) {
     PlanCursor at(sweep_, {{place, place + 1}});
-    RunRecord record =
-        without_result(at, RunStatus::kFailed,
-                       "its task ended " + std::to_string(kMostFruitless) +
-                           " times without a result" + (said.empty() ? "" : ": " + said));
+    RunRecord record = without_result(at, RunStatus::kFailed,
+                                      fmt::format("its task ended {} times without a result{}{}",
+                                                  kMostFruitless, said.empty() ? "" : ": ", said));
     record.identity = at.identity();
     RunTimes times = times_now();
     times.exit_code = static_cast<int>(ExitCode::kResource);
@@ -260,14 +258,8 @@ class TaskRun {
 
   void count_failures(std::size_t index, std::uint64_t failures) {
     failed_[index] += failures;
-    const SweepCaseConfig& of = sweep_.config.cases[index];
-    const LimitsConfig limits = sweep_.config.limits_of(of);
-    std::uint64_t places = 0;
-    for (const PlanBlock& block : sweep_.blocks)
-      if (sweep_.rows[block.row].case_index == index) places += block.size;
-    if (failed_[index] > limits.failures_allowed(places).value_or(~std::uint64_t{0}))
-      stopped_ = std::to_string(failed_[index]) + " points of '" + of.name +
-                 "' failed, max_failures is " + limits.max_failures;
+    const std::string why = sweep_.too_many(failed_[index], index);
+    if (!why.empty()) stopped_ = why;
   }
 
   void take_cannot_be(const TaskFolder& folder, std::size_t task) {

@@ -21,7 +21,6 @@ struct TaskRunOptions {
   std::function<void(const std::string&)> tell;  ///< called with lines for people
 };
 
-/// How it went.
 struct TaskRunEnd {
   /// What the sweep found. None: tasks go on without this process.
   std::optional<SweepResults> results;

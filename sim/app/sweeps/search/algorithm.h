@@ -6,7 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "sim/app/sweeps/base/search_config.h"
+#include "sim/app/sweeps/plan/random_axis.h"
+#include "sim/app/sweeps/sweep_config.h"
 
 namespace orrery {
 
@@ -49,12 +50,23 @@ class SearchAlgorithm {
   /// The next proposal, without end: whoever asks passes over what there is no point at, and what
   /// was tried.
   virtual Genome propose() = 0;
-  /// A generation with its scores.
   virtual void tell(const std::vector<Candidate>& generation) = 0;
 };
 
 std::unique_ptr<SearchAlgorithm> make_nsga2(std::vector<Gene> genes, const SearchConfig& config);
 std::unique_ptr<SearchAlgorithm> make_random_search(std::vector<Gene> genes,
                                                     const SearchConfig& config);
+
+/// Genomes that are spread evenly, however many are taken: Sobol points shifted by a seed.
+class SpreadGenomes {
+ public:
+  SpreadGenomes(std::vector<Gene> genes, std::int64_t seed);
+  Genome next();
+
+ private:
+  std::vector<Gene> genes_;
+  UnitPoints points_;
+  std::uint64_t next_ = 0;
+};
 
 }  // namespace orrery

@@ -2,12 +2,11 @@
 // NSGA-II: Deb, Pratap, Agarwal and Meyarivan, "A fast and elitist multiobjective genetic
 // algorithm: NSGA-II", IEEE Trans. Evol. Comput. 6(2), 2002.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
 
-#include "sim/app/sweeps/search/random_search.h"
+#include "sim/app/sweeps/search/algorithm.h"
 #include "sim/units/hash.h"
 
 namespace orrery {
@@ -37,7 +36,7 @@ std::vector<Indices> fronts_of(const std::vector<Candidate>& candidates) {
     for (const std::size_t member : front)
       for (const std::size_t other : beaten[member])
         if (--beaten_by[other] == 0) next.push_back(other);
-    std::sort(next.begin(), next.end());
+    std::ranges::sort(next);
     fronts.push_back(std::exchange(front, std::move(next)));
   }
   return fronts;
@@ -54,10 +53,8 @@ std::vector<double> crowding_of(const std::vector<Candidate>& candidates, const 
       return candidates[front[order[i]]].score.objectives[objective];
     };
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return candidates[front[a]].score.objectives[objective] <
-             candidates[front[b]].score.objectives[objective];
-    });
+    std::ranges::stable_sort(
+        order, {}, [&](std::size_t i) { return candidates[front[i]].score.objectives[objective]; });
     const double range = value(order.size() - 1) - value(0);
     distance[order.front()] = distance[order.back()] = kInfinite;
     for (std::size_t i = 1; range > 0 && i + 1 < order.size(); ++i)
@@ -85,7 +82,6 @@ class Nsga2 final : public SearchAlgorithm {
   void tell(const std::vector<Candidate>& generation) override {
     parents_.insert(parents_.end(), generation.begin(), generation.end());
     std::vector<Candidate> kept;
-    kept.reserve(population_);
     for (const std::size_t best : best_of(parents_, population_)) kept.push_back(parents_[best]);
     parents_ = std::move(kept);
   }
@@ -162,8 +158,8 @@ std::vector<std::size_t> best_of(const std::vector<Candidate>& candidates, std::
     const std::vector<double> crowding = crowding_of(candidates, front);
     Indices order(front.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return crowding[a] > crowding[b]; });
+    std::ranges::stable_sort(
+        order, [&](std::size_t a, std::size_t b) { return crowding[a] > crowding[b]; });
     for (const std::size_t i : order) {
       if (best.size() == count) return best;
       best.push_back(front[i]);

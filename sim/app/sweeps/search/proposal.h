@@ -24,6 +24,13 @@ nlohmann::ordered_json point_json(const Sweep& sweep, const SweepPoint& point,
 /// taken for a result of ours.
 std::string told_identity(const std::string& identity);
 
+/// Places that a search begins with, the best of those that the store has results of: a half of the
+/// population at most. They are chosen when it begins and kept in the store, so that it goes the
+/// same way when it is resumed. Plans of more than a million places begin with none.
+/// @param sweep the plan at the last fidelity @throws StoreError
+std::vector<std::uint64_t> beginning_of(const Sweep& sweep, const SearchConfig& config,
+                                        ResultStore& store);
+
 /// What a search asks others to evaluate next.
 struct Proposals {
   std::vector<nlohmann::ordered_json> points;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/sweeps/search/random_search.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "sim/app/sweeps/search/algorithm.h"
 
 namespace orrery {
 namespace {

@@ -3,9 +3,8 @@
 
 #include <chrono>
 #include <optional>
-#include <utility>
 
-#include "sim/app/sweeps/search/beginning.h"
+#include "sim/app/sweeps/search/proposal.h"
 
 namespace orrery {
 namespace {
@@ -74,7 +73,6 @@ SearchResults run_search(const std::vector<Sweep>& levels, const SearchConfig& c
     results.stopped = found.stopped;
     if (!results.stopped.empty()) break;
     std::vector<Score> scores;
-    scores.reserve(found.kept.size());
     for (const PointResult& kept : found.kept)
       scores.push_back(score(kept.record, kept.point.case_index));
     search.tell(scores);

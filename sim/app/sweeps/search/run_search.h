@@ -10,14 +10,12 @@
 
 namespace orrery {
 
-/// What a search did with one fidelity.
 struct SearchLevel {
   std::string fidelity;  ///< empty: points are as the sweep says
   std::uint64_t from_store = 0;
   std::uint64_t simulated = 0;
 };
 
-/// What a search found.
 struct SearchResults {
   std::vector<Evaluated> evaluated;  ///< points at the last fidelity, in the order of the search
   std::vector<SearchLevel> levels;
@@ -28,7 +26,6 @@ struct SearchResults {
   double seconds = 0;
 };
 
-/// Scores of results of a sweep.
 class Scorer {
  public:
   /// @throws config::ConfigError as search_objectives()

@@ -90,12 +90,9 @@ void check_objectives_of(const ToldPoint& told, const config::Node& written,
   for (const auto& [name, value] : told.objectives) {
     const MetricInfo* metric = find_metric(name);
     if (metric != nullptr && !metric->unit.empty()) continue;
-    std::vector<std::string> names;
-    for (const auto& [known, info] : metric_table())
-      if (!info.unit.empty()) names.push_back(known);
     const config::Node& where = *written.find("objectives")->find(name);
     diagnostics.error(where.where(), where.length(), "unknown metric '" + name + "'",
-                      nearest_name(name, names), {"`orrery describe metrics` lists them"});
+                      nearest_name(name, metric_names()), {"`orrery describe metrics` lists them"});
   }
 }
 
@@ -185,9 +182,7 @@ void ToldPoints::add_blocks(const std::vector<Placed*>& members, const SweepRow&
   PlanBlock block;
   block.row = static_cast<std::uint32_t>(plan.rows.size());
   plan.rows.push_back(row);
-  std::vector<AxisKey> keys;
-  for (const auto& entry : members.front()->written.find("parameters")->entries())
-    keys.push_back({entry.key, entry.key_origin});
+  std::vector<AxisKey> keys = keys_of(*members.front()->written.find("parameters"));
   std::vector<std::vector<config::Node>> steps;
   for (const Placed* member : members) {
     std::vector<config::Node>& step = steps.emplace_back();
@@ -257,7 +252,7 @@ std::vector<nlohmann::ordered_json> ToldPoints::take(const std::string& line,
     if (!point.excluded_by && !point.told.is_result()) places.push_back(point.place);
   }
   diagnostics.throw_if_errors();
-  std::sort(places.begin(), places.end());
+  std::ranges::sort(places);
   places.erase(std::unique(places.begin(), places.end()), places.end());
   SweepOptions of_line = options;
   of_line.keep_all = true;

@@ -19,6 +19,7 @@
 #include <new>
 #include <utility>
 
+#include "sim/app/sweeps/workers/isolate.h"
 #include "sim/app/sweeps/workers/task_guards.h"
 #include "sim/app/sweeps/workers/worker_stderr.h"
 
@@ -31,10 +32,6 @@ constexpr std::size_t kMostPoints = 16;
 constexpr std::chrono::milliseconds kLookEvery{20};
 /// So many workers in a row may die before they begin a point, until that is nobody's accident.
 constexpr std::size_t kMostEarlyDeaths = 100;
-
-[[noreturn]] void fail(const char* what) {
-  throw ResourceError(std::string(what) + ": " + std::strerror(errno));
-}
 
 Failure failure_of(int status, WorkerEnd end) {
   if (end == WorkerEnd::kLate)
@@ -53,30 +50,21 @@ Failure failure_of(int status, WorkerEnd end) {
 }  // namespace
 
 /// Memory that a worker shares with its parent.
-class LocalWorkers::SharedPage {
- public:
-  SharedPage()
-      : page_(::mmap(nullptr, sizeof(WorkerPage), PROT_READ | PROT_WRITE,
-                     MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
-    if (page_ == MAP_FAILED) fail("cannot share memory with a worker");
-    renew();
-  }
-  ~SharedPage() { ::munmap(page_, sizeof(WorkerPage)); }
-  SharedPage(const SharedPage&) = delete;
-  SharedPage& operator=(const SharedPage&) = delete;
-
-  WorkerPage& operator*() { return *static_cast<WorkerPage*>(page_); }
-  WorkerPage* operator->() { return static_cast<WorkerPage*>(page_); }
-  void renew() { new (page_) WorkerPage; }
-
- private:
-  void* page_;
+struct LocalWorkers::Unmap {
+  void operator()(WorkerPage* page) const { ::munmap(page, sizeof *page); }
 };
+
+LocalWorkers::SharedPage LocalWorkers::shared_page() {
+  void* page = ::mmap(nullptr, sizeof(WorkerPage), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw_errno("cannot share memory with a worker");
+  return SharedPage(new (page) WorkerPage);
+}
 
 struct LocalWorkers::Worker {
   pid_t process = 0;  ///< 0: none
   int file = -1;
-  SharedPage page;
+  SharedPage page = shared_page();
   WorkerStderr said;
   std::vector<std::size_t> given;  ///< points without outcome yet, in order
   std::string received;            ///< the beginning of an outcome
@@ -138,15 +126,15 @@ bool LocalWorkers::admits() {
 void LocalWorkers::start(Worker& worker) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    fail("cannot open a socket to a worker");
+    throw_errno("cannot open a socket to a worker");
   std::fflush(nullptr);  // or the child prints what is still buffered a second time
-  worker.page.renew();
+  new (worker.page.get()) WorkerPage;
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   if (child < 0) {
     ::close(ends[0]);
     ::close(ends[1]);
-    fail("cannot start a process");
+    throw_errno("cannot start a process");
   }
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody is left to tell
@@ -210,8 +198,8 @@ std::vector<PointOutcome> LocalWorkers::poll() {
   while (outcomes.empty() && !LeavesOnSignals::leaves()) {
     start_workers();
     if (limits_) look_after_workers();
-    const bool any = std::any_of(workers_.begin(), workers_.end(),
-                                 [](const auto& worker) { return worker->is_busy(); });
+    const bool any =
+        std::ranges::any_of(workers_, [](const auto& worker) { return worker->is_busy(); });
     if (!any) return outcomes;
     wait_for_some(outcomes);
   }
@@ -230,7 +218,7 @@ void LocalWorkers::wait_for_some(std::vector<PointOutcome>& outcomes) {
   const bool looks = limits_ || held_back_;
   if (::poll(files.data(), files.size(), looks ? static_cast<int>(kLookEvery.count()) : -1) < 0) {
     if (errno == EINTR) return;
-    fail("cannot wait for workers");
+    throw_errno("cannot wait for workers");
   }
   for (std::size_t i = 0; i < files.size(); ++i)
     if (files[i].revents != 0) receive(*of[i], outcomes);
@@ -320,6 +308,12 @@ std::size_t available_processors() {
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return std::max<std::size_t>(1, static_cast<std::size_t>(CPU_COUNT(&set)));
+}
+
+std::variant<std::string, Failure> run_isolated(const std::function<std::string()>& work) {
+  LocalWorkers workers(1, [&work](std::size_t) { return work(); });
+  workers.submit({0, 1});
+  return std::move(workers.poll().at(0).result);
 }
 
 }  // namespace orrery

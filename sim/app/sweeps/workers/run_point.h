@@ -13,7 +13,6 @@
 
 namespace orrery {
 
-/// A result and what its run took.
 struct TimedRecord {
   RunRecord record;
   RunTimes times;

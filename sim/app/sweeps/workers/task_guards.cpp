@@ -6,10 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <iterator>
-#include <string>
 
 #include "sim/app/experiments/core/exit_codes.h"
 
@@ -39,14 +36,13 @@ AwaitsAlone::AwaitsAlone(const std::filesystem::path& folder) : folder_(folder) 
     if (file_ >= 0) ::close(file_);
     std::filesystem::create_directories(folder);
     file_ = ::open(lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (file_ < 0) throw ResourceError(lock().string() + ": " + std::strerror(errno));
+    if (file_ < 0) throw_errno(lock().string());
     if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
       ::close(file_);
       throw ResourceError("another process awaits the tasks of " + folder.string() +
                           "; wait for it, or end it");
     }
-    if (::fstat(file_, &found) != 0)
-      throw ResourceError(lock().string() + ": " + std::strerror(errno));
+    if (::fstat(file_, &found) != 0) throw_errno(lock().string());
   }
 }
 

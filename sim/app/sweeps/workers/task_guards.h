@@ -3,7 +3,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstddef>
 #include <filesystem>
 
 namespace orrery {
@@ -16,7 +15,6 @@ class LeavesOnSignals {
   LeavesOnSignals(const LeavesOnSignals&) = delete;
   LeavesOnSignals& operator=(const LeavesOnSignals&) = delete;
 
-  /// Whether one came.
   static bool leaves();
 
  private:

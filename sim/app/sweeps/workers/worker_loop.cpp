@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/sweeps/workers/worker_loop.h"
-
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -12,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/app/sweeps/base/places.h"
+#include "sim/app/sweeps/workers/local_workers.h"
 #include "sim/app/sweeps/workers/process_memory.h"
 #include "sim/app/sweeps/workers/worker_stderr.h"
 

@@ -6,10 +6,8 @@
 #include <cstdint>
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/sweeps/base/places.h"
 
 namespace orrery {
 
@@ -37,22 +35,6 @@ struct PointOutcome {
   std::variant<std::string, Failure> result;
   PointUse use = {};
   bool died = false;  ///< the process ended: another try may go well
-};
-
-/// Runs points elsewhere than in this process. A crash costs the point that it happened in.
-class Executor {
- public:
-  Executor() = default;
-  virtual ~Executor() = default;
-  Executor(const Executor&) = delete;
-  Executor& operator=(const Executor&) = delete;
-
-  virtual void submit(PointRange range) = 0;
-  /// Waits until points are done, and gives them in any order. Empty: all that was submitted has
-  /// been given, or a signal came that LeavesOnSignals notes.
-  virtual std::vector<PointOutcome> poll() = 0;
-  /// Ends what runs; what was not given is lost.
-  virtual void cancel() = 0;
 };
 
 }  // namespace orrery

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/app/experiments/keys/speculative_config.h"
 
+#include <algorithm>
 #include <charconv>
 
+#include "sim/app/experiments/keys/inference_keys.h"
 #include "sim/config/load.h"
+#include "sim/config/schema.h"
 #include "workloads/base/require.h"
 
 namespace orrery {
@@ -72,16 +74,13 @@ bool says_one(const SpeculativeConfig& s) {
          1;
 }
 
-bool falls(const SpeculativeConfig& s) {
-  for (const double rate : s.acceptance_rates)
-    if (rate < 0 || rate > 1) return false;
-  return true;
+bool are_shares(const SpeculativeConfig& s) {
+  return std::ranges::all_of(s.acceptance_rates, [](double r) { return r >= 0 && r <= 1; });
 }
 
 bool has_draft(const SpeculativeConfig& s) {
   return !s.model.hf.path.empty() || s.model.dimensions.has_value();
 }
-
 }  // namespace
 
 const config::Schema<SpeculativeConfig>& SpeculativeConfig::schema() {
@@ -90,8 +89,8 @@ const config::Schema<SpeculativeConfig>& SpeculativeConfig::schema() {
       config::Schema<S>("speculative", "draft tokens, which the step verifies")
           .optional(
               "method", &S::method,
-              "the draft model: the model's module of multi-token prediction (mtp), a model of "
-              "its own (draft_model; an EAGLE head is one), or a look into the prompt (ngram)")
+              "the draft model: the model's module of multi-token prediction (mtp), a model of its "
+              "own (draft_model; an EAGLE head is one), or a look into the prompt (ngram)")
           .required("num_speculative_tokens", &S::num_speculative_tokens,
                     "draft tokens that an iteration verifies for each sequence",
                     config::between(1, kMostDraftTokens))
@@ -124,7 +123,7 @@ const config::Schema<SpeculativeConfig>& SpeculativeConfig::schema() {
                               s.num_speculative_tokens;
                  },
                  {"acceptance_rates"})
-          .check("rates are between 0 and 1", falls, {"acceptance_rates"})
+          .check("rates are between 0 and 1", are_shares, {"acceptance_rates"})
           .check("a draft_model needs the key 'model', and only it has one",
                  [](const S& s) {
                    return has_draft(s) == (s.method == SpeculativeMethod::kDraftModel);
@@ -154,6 +153,14 @@ std::optional<LlmConfig> SpeculativeConfig::draft(const LlmConfig& target) const
   module.name += " MTP";
   module.layers = {target.layers.back()};
   return module;
+}
+
+const config::Schema<ImageConfig>& ImageConfig::schema() {
+  static const auto schema =
+      config::Schema<ImageConfig>("image", "pixels of an image before it is resized")
+          .optional("height", &ImageConfig::height, "rows of pixels", config::between(1, 65536))
+          .optional("width", &ImageConfig::width, "columns of pixels", config::between(1, 65536));
+  return schema;
 }
 
 }  // namespace orrery
