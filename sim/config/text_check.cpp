@@ -7,8 +7,22 @@
 namespace orrery::config {
 namespace {
 
-/// Bytes of the UTF-8 character at the start of `text` (RFC 3629, table 3-7 of the Unicode
-/// standard); 0: none.
+const char* control_fault(char c) {
+  if (c == '\0') return "the file contains a NUL byte; is it a text file?";
+  const auto byte = static_cast<unsigned char>(c);
+  if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F) {
+    return "the file contains a control character";
+  }
+  return nullptr;
+}
+
+bool has_content(std::string_view text, std::size_t from) {
+  const std::size_t content = text.find_first_not_of(" \t\r", from);
+  return content != std::string_view::npos && text[content] != '\n' && text[content] != '#';
+}
+
+}  // namespace
+
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t first = byte(0);
@@ -25,22 +39,6 @@ std::size_t utf8_length(std::string_view text) {
   }
   return length;
 }
-
-const char* control_fault(char c) {
-  if (c == '\0') return "the file contains a NUL byte; is it a text file?";
-  const auto byte = static_cast<unsigned char>(c);
-  if ((byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F) {
-    return "the file contains a control character";
-  }
-  return nullptr;
-}
-
-bool has_content(std::string_view text, std::size_t from) {
-  const std::size_t content = text.find_first_not_of(" \t\r", from);
-  return content != std::string_view::npos && text[content] != '\n' && text[content] != '#';
-}
-
-}  // namespace
 
 std::optional<TextFault> find_text_fault(std::string_view text, bool tabs_allowed) {
   int line = 1;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ struct TextFault {
 /// indentation. YAML forbids them, but yaml-cpp takes some for white space and stops silently at
 /// others.
 std::optional<TextFault> find_text_fault(std::string_view text, bool tabs_allowed);
+
+/// Bytes of the UTF-8 character at the start of a text that is not empty (RFC 3629, table 3-7 of the
+/// Unicode standard); 0: none.
+std::size_t utf8_length(std::string_view text);
 
 /// Whether the scalar at byte `start` ends: yaml-cpp lets a quote run into the end of a file.
 /// Scalars that are not quoted end anywhere.

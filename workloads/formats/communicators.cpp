@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/communicators.h"
 
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
 
 #include "sim/config/byte_source.h"
@@ -38,7 +40,7 @@ std::vector<int> ranks_in(const nlohmann::json& list, const std::string& where) 
   for (const nlohmann::json& rank : list) {
     if (!rank.is_number_integer() || rank.get<std::int64_t>() < 0 ||
         rank.get<std::int64_t>() > kHighestRank)
-      throw config::ConfigError(where + ": expected a rank, got " + rank.dump());
+      throw config::ConfigError(fmt::format("{}: expected a rank, got {}", where, rank.dump()));
     ranks.push_back(rank.get<int>());
   }
   return ranks;
@@ -58,7 +60,7 @@ std::string read_communicators(const std::string& path, Communicators& communica
   if (!groups.is_object())
     throw config::ConfigError(path + R"(: expected groups of ranks, {"name": [ranks], ...})");
   for (const auto& [name, ranks] : groups.items())
-    communicators.name(name, ranks_in(ranks, std::string(path).append(": group ").append(name)));
+    communicators.name(name, ranks_in(ranks, fmt::format("{}: group {}", path, name)));
   return file.sha256;
 }
 

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "workloads/formats/dependencies.h"
+
 namespace orrery {
 namespace {
 
@@ -14,20 +16,8 @@ constexpr NodeId kNobody = ~NodeId{0};
 /// Nodes that are left when those that wait for nothing end, and those that wait for them, and so
 /// on: nodes on cycles, and behind them.
 std::vector<bool> never_start(const ImportedGraph& graph) {
-  std::vector<std::uint32_t> waits(graph.size());
-  std::vector<NodeId> ready;
-  for (NodeId node = 0; node < graph.size(); ++node) {
-    waits[node] = graph.nodes[node].waits;
-    if (waits[node] == 0) ready.push_back(node);
-  }
   std::vector<bool> left(graph.size(), true);
-  while (!ready.empty()) {
-    const NodeId node = ready.back();
-    ready.pop_back();
-    left[node] = false;
-    for (std::uint32_t i = graph.nodes[node].first_next; i < graph.nodes[node + 1].first_next; ++i)
-      if (--waits[graph.next[i]] == 0) ready.push_back(graph.next[i]);
-  }
+  in_order(graph, [&](NodeId node) { left[node] = false; });
   return left;
 }
 
@@ -44,17 +34,16 @@ std::vector<NodeId> shortest_way_back(const ImportedGraph& graph, const std::vec
       level_end = reached.size();
       if (++length >= below) break;
     }
-    const ImportedNode& node = graph.nodes[reached[i]];
-    for (std::uint32_t e = node.first_next; e < (&node + 1)->first_next; ++e) {
-      const NodeId next = graph.next[e];
+    const NodeId node = reached[i];
+    for (const NodeId next : next_of(graph, node)) {
       if (next == start) {
-        for (NodeId at = reached[i]; at != start; at = came_from[at]) way.push_back(at);
+        for (NodeId at = node; at != start; at = came_from[at]) way.push_back(at);
         way.push_back(start);
         std::reverse(way.begin(), way.end());
         break;
       }
       if (!left[next] || came_from[next] != kNobody) continue;
-      came_from[next] = reached[i];
+      came_from[next] = node;
       reached.push_back(next);
     }
   }

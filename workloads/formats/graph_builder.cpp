@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/graph_builder.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <bit>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -20,32 +22,8 @@ constexpr std::size_t kMostListed = 8;
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
   return (hash ^ value) * 0x9E3779B97F4A7C15ULL ^ (hash >> 29U);
 }
-std::uint64_t bits(double value) {
-  std::uint64_t pattern = 0;
-  std::memcpy(&pattern, &value, sizeof pattern);
-  return pattern;
-}
+std::uint64_t bits(double value) { return std::bit_cast<std::uint64_t>(value); }
 
-std::uint64_t hash_of(const Kernel& k) {
-  std::uint64_t hash =
-      mixed(static_cast<std::uint64_t>(k.kind), static_cast<unsigned>(k.precision));
-  for (const std::int64_t size : {k.batch, k.m, k.n, k.k})
-    hash = mixed(hash, static_cast<std::uint64_t>(size));
-  for (const double amount :
-       {k.matrix_flops.base(), k.vector_flops.base(), k.read.base(), k.written.base()})
-    hash = mixed(hash, bits(amount));
-  return hash;
-}
-
-std::uint64_t hash_of(const ImportedMessage& m) {
-  std::uint64_t hash = mixed(static_cast<std::uint64_t>(m.kind), m.group);
-  hash = mixed(hash, bits(m.bytes.base()));
-  hash = mixed(hash, static_cast<std::uint64_t>(m.peer));
-  hash = mixed(hash, static_cast<std::uint64_t>(m.tag));
-  return mixed(hash, m.recorded);
-}
-
-/// Nodes by identifier.
 class NodesById {
  public:
   NodesById(const std::vector<std::uint64_t>& ids, bool ascending) : ids_(ids) {
@@ -85,7 +63,7 @@ class NodesById {
 };
 
 std::string quoted(const ImportedGraph& graph, NodeId node) {
-  return std::to_string(graph.ids[node]) + " '" + std::string(graph.name(node)) + "'";
+  return fmt::format("{} '{}'", graph.ids[node], graph.name(node));
 }
 
 /// Fills `next` and the counts of the nodes from the dependencies.
@@ -118,22 +96,17 @@ std::vector<Dependency> dependencies_of(const ImportedGraph& graph,
   return kept;
 }
 
-/// Drops the dependencies that `back` marks, and says how many.
-void drop(ImportedGraph& graph, const std::vector<bool>& back) {
-  connect(graph, dependencies_of(graph, back));
-}
-
 [[noreturn]] void refuse_cycle(const ImportedGraph& graph, const std::vector<NodeId>& cycle,
                                const std::string& file) {
   std::string text =
-      file + ": " + std::to_string(cycle.size()) +
-      (cycle.size() == 1 ? " node waits for itself: " : " nodes wait for each other: ");
+      fmt::format("{}: {} {}", file, cycle.size(),
+                  cycle.size() == 1 ? "node waits for itself: " : "nodes wait for each other: ");
   for (std::size_t i = 0; i < cycle.size() && i < kMostListed; ++i) {
     if (i > 0) text += " before ";
     text += quoted(graph, cycle[i]);
   }
   if (cycle.size() > kMostListed) text += " before others";
-  if (cycle.size() > 1) text += " before " + quoted(graph, cycle.front()) + " again";
+  if (cycle.size() > 1) text += fmt::format(" before {} again", quoted(graph, cycle.front()));
   throw config::ConfigError(text + "\n  --repair drops dependencies that close cycles");
 }
 
@@ -143,6 +116,25 @@ void add_dependencies(ImportedGraph& graph, const std::vector<Dependency>& more)
   std::vector<Dependency> all = dependencies_of(graph);
   all.insert(all.end(), more.begin(), more.end());
   connect(graph, all);
+}
+
+std::size_t GraphBuilder::Hash::operator()(const Kernel& k) const {
+  std::uint64_t hash =
+      mixed(static_cast<std::uint64_t>(k.kind), static_cast<unsigned>(k.precision));
+  for (const std::int64_t size : {k.batch, k.m, k.n, k.k})
+    hash = mixed(hash, static_cast<std::uint64_t>(size));
+  for (const double amount :
+       {k.matrix_flops.base(), k.vector_flops.base(), k.read.base(), k.written.base()})
+    hash = mixed(hash, bits(amount));
+  return hash;
+}
+
+std::size_t GraphBuilder::Hash::operator()(const ImportedMessage& m) const {
+  std::uint64_t hash = mixed(static_cast<std::uint64_t>(m.kind), m.group);
+  for (const std::uint64_t part : {bits(m.bytes.base()), static_cast<std::uint64_t>(m.peer),
+                                   static_cast<std::uint64_t>(m.tag), m.recorded})
+    hash = mixed(hash, part);
+  return hash;
 }
 
 std::uint16_t GraphBuilder::stream(std::string_view name, bool serial) {
@@ -155,15 +147,12 @@ std::uint16_t GraphBuilder::stream(std::string_view name, bool serial) {
 }
 
 std::uint32_t GraphBuilder::kernel(const Kernel& kernel) {
-  std::vector<std::uint32_t>& alike = kernels_[hash_of(kernel)];
-  for (const std::uint32_t number : alike) {
-    Kernel known = graph_.kernels[number];
-    known.name = kernel.name;
-    if (known == kernel) return number;
-  }
-  alike.push_back(static_cast<std::uint32_t>(graph_.kernels.size()));
-  graph_.kernels.push_back(kernel);
-  return alike.back();
+  Kernel unnamed = kernel;
+  unnamed.name.clear();
+  const auto [known, is_new] =
+      kernels_.try_emplace(std::move(unnamed), static_cast<std::uint32_t>(graph_.kernels.size()));
+  if (is_new) graph_.kernels.push_back(kernel);
+  return known->second;
 }
 
 void GraphBuilder::computes(NodeId node, std::uint32_t kernel, KernelClass kind) {
@@ -199,15 +188,10 @@ NodeId GraphBuilder::add(std::uint64_t id, std::string_view name, NodeKind kind,
 
 NodeId GraphBuilder::add(std::uint64_t id, std::string_view name, NodeKind kind,
                          std::uint16_t stream, const ImportedMessage& message) {
-  std::vector<std::uint32_t>& alike = messages_[hash_of(message)];
-  auto number = std::find_if(alike.begin(), alike.end(), [&](std::uint32_t known) {
-    return graph_.messages[known] == message;
-  });
-  if (number == alike.end()) {
-    number = alike.insert(alike.end(), static_cast<std::uint32_t>(graph_.messages.size()));
-    graph_.messages.push_back(message);
-  }
-  return add_node(id, name, {*number, 0, 0, stream, kind});
+  const auto [known, is_new] =
+      messages_.try_emplace(message, static_cast<std::uint32_t>(graph_.messages.size()));
+  if (is_new) graph_.messages.push_back(message);
+  return add_node(id, name, {known->second, 0, 0, stream, kind});
 }
 
 void GraphBuilder::reserve(std::size_t nodes, std::size_t dependencies) {
@@ -234,7 +218,7 @@ void GraphBuilder::follows(NodeId later, NodeId earlier) {
 void GraphBuilder::resolve(const std::string& file, bool repair, std::vector<std::string>& notes) {
   const NodesById nodes(graph_.ids, ascending_);
   if (const NodeId node = nodes.doubled(); node != kUnknown)
-    throw config::ConfigError(file + ": a second node " + quoted(graph_, node));
+    throw config::ConfigError(fmt::format("{}: a second node {}", file, quoted(graph_, node)));
   std::size_t missing = 0;
   std::string list;
   for (const Reference& reference : references_) {
@@ -242,16 +226,15 @@ void GraphBuilder::resolve(const std::string& file, bool repair, std::vector<std
     if (earlier != kUnknown) {
       dependencies_.push_back({reference.later, earlier});
     } else if (++missing <= kMostListed) {
-      list += "\n  node " + quoted(graph_, reference.later) + " waits for " +
-              std::to_string(reference.earlier_id);
+      list += fmt::format("\n  node {} waits for {}", quoted(graph_, reference.later),
+                          reference.earlier_id);
     }
   }
   references_ = std::vector<Reference>();  // {} would keep the room
   if (missing == 0) return;
-  if (missing > kMostListed) list += "\n  and " + std::to_string(missing - kMostListed) + " more";
-  const std::string text = file + ": " + std::to_string(missing) +
-                           (missing == 1 ? " dependency" : " dependencies") +
-                           " on nodes that are not there";
+  if (missing > kMostListed) list += fmt::format("\n  and {} more", missing - kMostListed);
+  const std::string text = fmt::format("{}: {} {} on nodes that are not there", file, missing,
+                                       missing == 1 ? "dependency" : "dependencies");
   if (!repair) throw config::ConfigError(text + ":" + list + "\n  --repair drops them");
   notes.push_back(text + ", dropped");
 }
@@ -268,10 +251,10 @@ ImportedGraph GraphBuilder::finish(const std::string& file, bool repair,
   if (const std::vector<NodeId> cycle = shortest_cycle(graph_); !cycle.empty()) {
     if (!repair) refuse_cycle(graph_, cycle, file);
     const std::vector<bool> back = dependencies_that_lead_back(graph_);
-    drop(graph_, back);
+    connect(graph_, dependencies_of(graph_, back));
     const auto dropped = std::count(back.begin(), back.end(), true);
-    notes.push_back(file + ": " + std::to_string(dropped) +
-                    (dropped == 1 ? " dependency" : " dependencies") + " in cycles, dropped");
+    notes.push_back(fmt::format("{}: {} {} in cycles, dropped", file, dropped,
+                                dropped == 1 ? "dependency" : "dependencies"));
   }
   return std::move(graph_);
 }

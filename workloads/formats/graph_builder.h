@@ -86,7 +86,10 @@ class GraphBuilder {
     NodeId later;
     std::uint64_t earlier_id;
   };
-  using ByHash = std::unordered_map<std::uint64_t, std::vector<std::uint32_t>>;
+  struct Hash {
+    std::size_t operator()(const Kernel& kernel) const;
+    std::size_t operator()(const ImportedMessage& message) const;
+  };
 
   NodeId add_node(std::uint64_t id, std::string_view name, const ImportedNode& node);
   void resolve(const std::string& file, bool repair, std::vector<std::string>& notes);
@@ -99,8 +102,9 @@ class GraphBuilder {
   bool collects_tensors_ = false;
   int rank_ = -1;
   bool of_its_rank_ = false;
-  bool ascending_ = true;      ///< identifiers, as they came
-  ByHash kernels_, messages_;  ///< numbers by hash
+  bool ascending_ = true;                                    ///< identifiers, as they came
+  std::unordered_map<Kernel, std::uint32_t, Hash> kernels_;  ///< numbers of kernels without names
+  std::unordered_map<ImportedMessage, std::uint32_t, Hash> messages_;
 };
 
 }  // namespace orrery

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "workloads/formats/dependencies.h"
+
 namespace orrery {
 namespace {
 
@@ -18,30 +20,19 @@ Picoseconds recorded_time(const ImportedGraph& graph, NodeId id) {
 }
 
 std::vector<NodeId> critical_path(const ImportedGraph& graph) {
-  std::vector<std::uint32_t> waits(graph.size());
   std::vector<Picoseconds> end(graph.size());  // first the latest end of what a node waits for
-  std::vector<NodeId> before(graph.size(), kNoNode), ready;
-  for (NodeId node = 0; node < graph.size(); ++node) {
-    waits[node] = graph.nodes[node].waits;
-    if (waits[node] == 0) ready.push_back(node);
-  }
+  std::vector<NodeId> before(graph.size(), kNoNode);
   NodeId last = kNoNode;
-  while (!ready.empty()) {
-    const NodeId node = ready.back();
-    ready.pop_back();
+  in_order(graph, [&](NodeId node) {
     end[node] += recorded_time(graph, node);
     if (last == kNoNode || end[node] > end[last] || (end[node] == end[last] && node < last))
       last = node;
-    for (std::uint32_t e = graph.nodes[node].first_next; e < graph.nodes[node + 1].first_next;
-         ++e) {
-      const NodeId next = graph.next[e];
-      if (before[next] == kNoNode || end[node] > end[next]) {
-        end[next] = end[node];
-        before[next] = node;
-      }
-      if (--waits[next] == 0) ready.push_back(next);
+    for (const NodeId next : next_of(graph, node)) {
+      if (before[next] != kNoNode && end[node] <= end[next]) continue;
+      end[next] = end[node];
+      before[next] = node;
     }
-  }
+  });
   std::vector<NodeId> path;
   for (; last != kNoNode; last = before[last]) path.push_back(last);
   std::reverse(path.begin(), path.end());

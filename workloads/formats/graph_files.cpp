@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/graph_files.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -24,8 +26,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t kHead = std::size_t{64} << 10U;
 constexpr int kMostRanks = 10'000'000;
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /// Where the last number of a name stands, and how long it is.
 struct NumberPlace {
   std::size_t begin = 0, length = 0;
@@ -33,12 +33,11 @@ struct NumberPlace {
 
 /// The last number of a file's name, endings such as ".json.gz" and ".et" apart.
 std::optional<NumberPlace> last_number(std::string_view name) {
-  std::size_t end = name.size();
-  while (end > 0 && !is_digit(name[end - 1])) --end;
-  std::size_t begin = end;
-  while (begin > 0 && is_digit(name[begin - 1])) --begin;
-  if (begin == end) return std::nullopt;
-  return NumberPlace{begin, end - begin};
+  constexpr std::string_view kDigits = "0123456789";
+  const std::size_t last = name.find_last_of(kDigits);
+  if (last == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = name.find_last_not_of(kDigits, last) + 1;  // npos + 1 is 0
+  return NumberPlace{begin, last + 1 - begin};
 }
 
 int number_at(std::string_view name, NumberPlace place, const std::string& path) {
@@ -120,15 +119,13 @@ void check_ranks_are_whole(const std::vector<RankFile>& files, const std::string
   const bool part =
       std::all_of(files.begin(), files.end(), [](const RankFile& file) { return file.part; });
   for (std::size_t i = 0; i < files.size(); ++i) {
-    if (i > 0 && files[i].rank == files[i - 1].rank) {
-      throw config::ConfigError(path + ": two files of rank " + std::to_string(files[i].rank) +
-                                ": " + files[i - 1].path + " and " + files[i].path);
-    }
-    if (!part && files[i].rank != static_cast<int>(i)) {
-      throw config::ConfigError(path + ": there is no file of rank " + std::to_string(i) +
-                                ", but one of rank " + std::to_string(files.back().rank) + ": " +
-                                files.back().path);
-    }
+    if (i > 0 && files[i].rank == files[i - 1].rank)
+      throw config::ConfigError(fmt::format("{}: two files of rank {}: {} and {}", path,
+                                            files[i].rank, files[i - 1].path, files[i].path));
+    if (!part && files[i].rank != static_cast<int>(i))
+      throw config::ConfigError(
+          fmt::format("{}: there is no file of rank {}, but one of rank {}: {}", path, i,
+                      files.back().rank, files.back().path));
   }
 }
 
@@ -153,11 +150,13 @@ class RunReader {
 
   /// @param alone the file may be that of another rank than it seems
   void read(const RankFile& file, int ranks, bool alone) {
+    const std::string role = fmt::format("rank {}", file.rank);
     const std::uintmax_t size = fs::file_size(file.path);
     if (sizes_.contains(size)) {
-      const std::string hash = hash_of(file.path);
+      ByteSource bytes(file.path);
+      const std::string hash = hash_of_all(bytes);
       if (const auto known = graphs_.find(hash); known != graphs_.end()) {
-        read_.files.push_back({"rank " + std::to_string(file.rank), file.path, hash});
+        read_.files.push_back({role, file.path, hash});
         return place(file.rank, known->second);
       }
     }
@@ -170,14 +169,12 @@ class RunReader {
     const GraphReadOptions options{file.rank,        ranks,       files_.dimensions,
                                    files_.precision, files_.fuse, files_.repair};
     format->read(source, options, communicators_, builder, read_.run.notes);
-    while (!source.next().empty()) {
-    }
+    const std::string hash = hash_of_all(source);
     ImportedGraph graph = builder.finish(file.path, files_.repair, read_.run.notes);
     if (files_.fuse_kernels)
       read_.run.notes.push_back(file.path + ": " + fuse_kernels(graph, builder.tensors()).text());
     read_.run.graphs.push_back(std::move(graph));
-    const std::string hash = source.sha256();
-    read_.files.push_back({"rank " + std::to_string(file.rank), file.path, hash});
+    read_.files.push_back({role, file.path, hash});
     const auto number = static_cast<std::uint32_t>(read_.run.graphs.size() - 1);
     if (!builder.of_its_rank()) graphs_[hash] = number;
     sizes_.insert(size);
@@ -195,20 +192,21 @@ class RunReader {
     const int all = ranks_mentioned(read_.run, known);
     ranks.resize(static_cast<std::size_t>(all), ImportedRun::kAbsent);
     if (alone && all > 1) {
-      read_.run.notes.push_back("the file is that of rank " + std::to_string(known - 1) + " of " +
-                                std::to_string(all) +
-                                "; the others are taken to come to its transfers when it does");
+      read_.run.notes.push_back(
+          fmt::format("the file is that of rank {} of {}; the others are taken to come to its "
+                      "transfers when it does",
+                      known - 1, all));
     } else if (const auto absent = std::count(ranks.begin(), ranks.end(), ImportedRun::kAbsent)) {
-      read_.run.notes.push_back(std::to_string(absent) +
-                                (absent == 1 ? " rank has" : " ranks have") +
-                                " no file: they are taken to come to transfers with the last");
+      read_.run.notes.push_back(
+          fmt::format("{} no file: they are taken to come to transfers with the last",
+                      absent == 1 ? "1 rank has" : fmt::format("{} ranks have", absent)));
     }
     return std::move(read_);
   }
 
  private:
-  static std::string hash_of(const std::string& path) {
-    ByteSource source(path);
+  /// What is left of the file is read too.
+  static std::string hash_of_all(ByteSource& source) {
     while (!source.next().empty()) {
     }
     return source.sha256();
@@ -248,8 +246,8 @@ std::vector<RankFile> find_rank_files(const std::string& path) {
     if (!prefix.empty() && fs::is_directory(folder.empty() ? "." : folder))
       files = files_of(folder.empty() ? "." : folder, prefix);
     if (files.empty())
-      throw config::ConfigError(path + ": no such file, and no operator graphs of ranks (" + path +
-                                ".0.et) either");
+      throw config::ConfigError(fmt::format(
+          "{0}: no such file, and no operator graphs of ranks ({0}.0.et) either", path));
   }
   check_ranks_are_whole(files, path);
   return files;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/graph_fusion.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,29 +11,111 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/formats/dependencies.h"
 #include "workloads/formats/graph_builder.h"
-#include "workloads/formats/joined_kernels.h"
 #include "workloads/formats/tensor_flow.h"
+#include "workloads/ops/fusion.h"
 
 namespace orrery {
 namespace {
 
 /// Places of nodes in an order that keeps all dependencies, the first of the file first.
 std::vector<std::uint32_t> places_in_order(const ImportedGraph& graph) {
-  std::vector<std::uint32_t> places(graph.size()), waits(graph.size());
-  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
-  for (NodeId node = 0; node < graph.size(); ++node) {
-    waits[node] = graph.nodes[node].waits;
-    if (waits[node] == 0) ready.push(node);
-  }
-  for (std::uint32_t place = 0; !ready.empty(); ++place) {
-    const NodeId node = ready.top();
-    ready.pop();
-    places[node] = place;
-    for (std::uint32_t e = graph.nodes[node].first_next; e < graph.nodes[node + 1].first_next; ++e)
-      if (--waits[graph.next[e]] == 0) ready.push(graph.next[e]);
-  }
+  std::vector<std::uint32_t> places(graph.size());
+  std::uint32_t place = 0;
+  using FirstOfFile = std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>>;
+  in_order<FirstOfFile>(graph, [&](NodeId node) { places[node] = place++; });
   return places;
+}
+
+/// What fuse() makes of kernels, where that is one.
+std::optional<Kernel> only_kernel(KernelGraph graph) {
+  std::vector<Kernel> kernels = kernels_of(fuse(std::move(graph)));
+  if (kernels.size() != 1) return std::nullopt;
+  return std::move(kernels.front());
+}
+
+Bytes operand_bytes(const Kernel& product) {
+  return Bytes(static_cast<double>(product.batch) * static_cast<double>(product.m) *
+               static_cast<double>(product.k) * element_bytes(product.precision));
+}
+
+/// Heads that share no keys, since each product of the batch reads its own. How many are of one
+/// sequence the softmax may tell.
+MaskedScores scores_of(const Kernel& product, const Kernel& softmax) {
+  MaskedScores scores;
+  scores.kind = product.m > 1 ? KernelClass::kAttentionPrefill : KernelClass::kAttentionDecode;
+  const AttentionShape& told = softmax.attention;
+  const bool fits = told.sequences > 0 && product.batch % told.sequences == 0 &&
+                    product.batch / told.sequences == told.kv_heads;
+  scores.shape.sequences = fits ? told.sequences : 1;
+  scores.shape.kv_heads = fits ? told.kv_heads : product.batch;
+  scores.pairs = static_cast<double>(product.batch) * static_cast<double>(product.m) *
+                 static_cast<double>(product.n);
+  return scores;
+}
+
+/// Both are elementwise: the second computes an element of its result from the first's, in
+/// registers.
+Kernel joined_elements(const Kernel& first, const Kernel& second) {
+  Kernel both = second;
+  both.vector_flops += first.vector_flops;
+  both.exponentials += first.exponentials;
+  both.matrix_flops += first.matrix_flops;
+  both.read = first.read + (second.read - first.written);
+  return both;
+}
+
+/// One kernel that does the work of two, the second of which reads all that the first writes, which
+/// then does not go to memory; nothing where they stay two.
+std::optional<Kernel> joined_pair(const Kernel& first, const Kernel& second) {
+  const Bytes between = first.written;
+  if (!(between > Bytes()) || second.read < between) return std::nullopt;
+  constexpr auto kElementwise = KernelClass::kElementwise;
+  if (first.kind == kElementwise && second.kind == kElementwise)
+    return joined_elements(first, second);
+  KernelGraph pair;
+  pair.add(first, {{"operands", first.read}}, {{"between", between}});
+  pair.add(second, {{"between", between}, {"others", second.read - between}},
+           {{"results", second.written}});
+  return only_kernel(std::move(pair));
+}
+
+/// Whether a product can be that of scores, [queries x keys] a head, and another one that of these
+/// with values: as many heads and queries, and columns as the other has keys.
+bool are_scores_and_values(const Kernel& scores, const Kernel& values) {
+  return scores.kind == KernelClass::kGemm && values.kind == KernelClass::kGemm && scores.m > 0 &&
+         scores.n > 0 && scores.k > 0 && values.n > 0 && scores.batch == values.batch &&
+         scores.m == values.m && scores.n == values.k;
+}
+
+/// The attention kernel of a chain, each kernel of which reads what the one before it writes:
+/// scores, elementwise kernels, the softmax over them, elementwise kernels and values. Nothing
+/// where it is none. All query-key pairs are computed, so that FLOPs are those of the chain; bytes
+/// are those of the chain but for what one of its kernels leaves to the next.
+std::optional<Kernel> joined_attention(const std::vector<const Kernel*>& chain) {
+  if (chain.size() < 3 || !are_scores_and_values(*chain.front(), *chain.back()))
+    return std::nullopt;
+  const Kernel& product = *chain.front();
+  const Bytes queries = std::min(product.read, operand_bytes(product));
+  KernelGraph graph;
+  std::string last = "0";
+  graph.add(product, {{"queries", queries}, {"keys", product.read - queries}},
+            {{last, product.written}});
+  for (std::size_t i = 1; i < chain.size(); ++i) {
+    const Bytes between = chain[i - 1]->written;
+    if (!(between > Bytes()) || chain[i]->read < between) return std::nullopt;
+    const std::string number = std::to_string(i);
+    std::vector<TensorUse> reads = {{last, between}};
+    const bool is_last = i + 1 == chain.size();
+    if (is_last || chain[i]->read > between)
+      reads.push_back({"others of " + number, chain[i]->read - between});
+    std::optional<MaskedScores> scores;
+    if (chain[i]->kind == KernelClass::kSoftmax) scores = scores_of(product, *chain[i]);
+    graph.add(*chain[i], std::move(reads), {{number, chain[i]->written}}, std::move(scores));
+    last = number;
+  }
+  return only_kernel(std::move(graph));
 }
 
 class ImportedFusion {
@@ -64,23 +147,18 @@ class ImportedFusion {
   bool is_classified(NodeId id) const { return graph_.works[graph_.nodes[id].work].classified; }
 
   bool has_dependency(NodeId earlier, NodeId later) const {
-    const auto begin = graph_.next.begin();
-    const auto end = begin + graph_.nodes[earlier + 1].first_next;
-    return std::find(begin + graph_.nodes[earlier].first_next, end, later) != end;
+    const auto all = next_of(graph_, earlier);
+    return std::find(all.begin(), all.end(), later) != all.end();
   }
 
   /// The node that alone reads what a node writes, and alone may wait for it.
   std::optional<NodeId> only_reader(NodeId id) const {
-    const ImportedNode& node = graph_.nodes[id];
-    const std::uint32_t waiting = graph_.nodes[id + 1].first_next - node.first_next;
-    if (!flow_) {
-      if (node.kept || waiting != 1) return std::nullopt;
-      return graph_.next[node.first_next];
-    }
+    const auto waiting = next_of(graph_, id);
+    if (waiting.size() > 1) return std::nullopt;
+    if (!flow_)
+      return graph_.nodes[id].kept || waiting.empty() ? std::nullopt : std::optional(waiting[0]);
     const std::optional<NodeId> reader = flow_->only_reader(id);
-    if (!reader || waiting > 1 || (waiting == 1 && !has_dependency(id, *reader)))
-      return std::nullopt;
-    return reader;
+    return waiting.empty() || reader == waiting[0] ? reader : std::nullopt;
   }
 
   /// The kernel that alone follows a kernel, on its stream, and reads what it writes; nothing where
@@ -223,14 +301,12 @@ class ImportedFusion {
 }  // namespace
 
 std::string FusedKernels::text() const {
-  char bytes[48];
-  std::snprintf(bytes, sizeof bytes, "%.6g MB", saved.base() * 1e-6);
-  std::string line = std::to_string(gone) + " kernels are part of the one behind them";
-  if (attentions > 0) line += ", " + std::to_string(attentions) + " of which became attention";
-  if (gone > 0) line += "; " + std::string(bytes) + " less go to memory and back";
+  std::string line = fmt::format("{} kernels are part of the one behind them", gone);
+  if (attentions > 0) line += fmt::format(", {} of which became attention", attentions);
+  if (gone > 0) line += fmt::format("; {:.6g} MB less go to memory and back", saved.base() * 1e-6);
   if (unknown > 0)
-    line += "; of " + std::to_string(unknown) +
-            " kernels nothing tells who reads their results, which stay in memory";
+    line += fmt::format(
+        "; of {} kernels nothing tells who reads their results, which stay in memory", unknown);
   return line;
 }
 

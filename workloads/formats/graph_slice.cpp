@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/graph_slice.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <string_view>
 
 #include "sim/config/diagnostics.h"
 #include "sim/units/spelling.h"
+#include "workloads/formats/base/whole_number.h"
+#include "workloads/formats/dependencies.h"
 
 namespace orrery {
 namespace {
@@ -25,29 +28,25 @@ void check_ranks_exist(const ImportedRun& run, const GraphSelection& selection) 
   const auto ranks = static_cast<std::uint64_t>(run.ranks());
   for (const auto& [first, last] : selection.ranks) {
     if (last < ranks) continue;
-    throw config::ConfigError("there is no rank " + std::to_string(last) +
-                              ": the graph has ranks 0 to " + std::to_string(ranks - 1));
+    throw config::ConfigError(
+        fmt::format("there is no rank {}: the graph has ranks 0 to {}", last, ranks - 1));
   }
 }
 
 /// Nodes with an identifier, or with a name.
 class NamedNodes {
  public:
-  explicit NamedNodes(const std::string& text) : name_(text) {
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id_);
-    is_id_ = error == std::errc() && end == text.data() + text.size();
-  }
+  explicit NamedNodes(const std::string& text) : name_(text), id_(number_in<std::uint64_t>(text)) {}
   std::vector<NodeId> in(const ImportedGraph& graph) const {
     std::vector<NodeId> nodes;
     for (NodeId node = 0; node < graph.size(); ++node)
-      if (is_id_ ? graph.ids[node] == id_ : graph.name(node) == name_) nodes.push_back(node);
+      if (id_ ? graph.ids[node] == *id_ : graph.name(node) == name_) nodes.push_back(node);
     return nodes;
   }
 
  private:
   std::string name_;
-  std::uint64_t id_ = 0;
-  bool is_id_ = false;
+  std::optional<std::uint64_t> id_;
 };
 
 [[noreturn]] void refuse_unknown_node(const ImportedRun& run, const std::string& text) {
@@ -56,46 +55,28 @@ class NamedNodes {
     for (NodeId node = 0; node < graph.size() && names.size() < kMostSuggested; ++node)
       names.emplace(graph.name(node));
   }
-  const std::string nearest = nearest_name(text, {names.begin(), names.end()});
-  throw config::ConfigError("there is no node '" + text + "', neither an identifier nor a name" +
-                            (nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  throw config::ConfigError(
+      fmt::format("there is no node '{}', neither an identifier nor a name{}", text,
+                  did_you_mean(nearest_name(text, {names.begin(), names.end()}))));
 }
 
-/// What nodes wait for, as ImportedGraph::next has what waits for them.
-struct Earlier {
-  explicit Earlier(const ImportedGraph& graph)
-      : first(graph.size() + 1, 0), nodes(graph.next.size()) {
-    for (NodeId node = 0; node < graph.size(); ++node)
-      first[node + 1] = first[node] + graph.nodes[node].waits;
-    std::vector<std::uint32_t> at(first.begin(), first.end() - 1);
-    for (NodeId node = 0; node < graph.size(); ++node)
-      for (std::uint32_t e = graph.nodes[node].first_next; e < graph.nodes[node + 1].first_next;
-           ++e)
-        nodes[at[graph.next[e]]++] = node;
-  }
-  std::vector<std::uint32_t> first;
-  std::vector<NodeId> nodes;
-};
-
 /// Nodes that can be reached, those where it begins included.
+/// @param neighbours of a node
 template <class Neighbours>
-std::vector<bool> reached(std::vector<NodeId> from, std::size_t nodes, const Neighbours& each) {
+std::vector<bool> reached(std::vector<NodeId> from, std::size_t nodes,
+                          const Neighbours& neighbours) {
   std::vector<bool> seen(nodes, false);
   for (const NodeId node : from) seen[node] = true;
   while (!from.empty()) {
     const NodeId node = from.back();
     from.pop_back();
-    each(node, [&](NodeId other) {
-      if (seen[other]) return;
+    for (const NodeId other : neighbours(node)) {
+      if (seen[other]) continue;
       seen[other] = true;
       from.push_back(other);
-    });
+    }
   }
   return seen;
-}
-
-void keep_only(std::vector<bool>& kept, const std::vector<bool>& wanted) {
-  for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = kept[i] && wanted[i];
 }
 
 /// Which nodes of a graph hold all conditions, times apart.
@@ -108,24 +89,20 @@ class GraphConditions {
     std::vector<bool> kept(graph.size());
     for (NodeId node = 0; node < graph.size(); ++node)
       kept[node] = in_ranges(selection_.ids, graph.ids[node]) && is_named(graph.name(node));
+    const auto keep_reached = [&](const std::string& text, bool& found, const auto& neighbours) {
+      const std::vector<NodeId> from = NamedNodes(text).in(graph);
+      found = found || !from.empty();
+      const std::vector<bool> wanted = reached(from, graph.size(), neighbours);
+      for (NodeId node = 0; node < graph.size(); ++node) kept[node] = kept[node] && wanted[node];
+    };
     if (!selection_.upstream_of.empty()) {
-      const std::vector<NodeId> from = NamedNodes(selection_.upstream_of).in(graph);
-      found_upstream_ = found_upstream_ || !from.empty();
       const Earlier earlier(graph);
-      keep_only(kept, reached(from, graph.size(), [&](NodeId node, const auto& visit) {
-                  for (std::uint32_t e = earlier.first[node]; e < earlier.first[node + 1]; ++e)
-                    visit(earlier.nodes[e]);
-                }));
+      keep_reached(selection_.upstream_of, found_upstream_,
+                   [&](NodeId node) { return earlier.of(node); });
     }
-    if (!selection_.downstream_of.empty()) {
-      const std::vector<NodeId> from = NamedNodes(selection_.downstream_of).in(graph);
-      found_downstream_ = found_downstream_ || !from.empty();
-      keep_only(kept, reached(from, graph.size(), [&](NodeId node, const auto& visit) {
-                  for (std::uint32_t e = graph.nodes[node].first_next;
-                       e < graph.nodes[node + 1].first_next; ++e)
-                    visit(graph.next[e]);
-                }));
-    }
+    if (!selection_.downstream_of.empty())
+      keep_reached(selection_.downstream_of, found_downstream_,
+                   [&](NodeId node) { return next_of(graph, node); });
     return kept;
   }
 
@@ -149,16 +126,11 @@ class GraphConditions {
   bool found_upstream_ = false, found_downstream_ = false;
 };
 
-/// A part of a graph, and the dependencies that were cut for it.
-struct GraphPart {
-  ImportedGraph graph;
-  std::uint64_t waits_cut = 0, next_cut = 0;
-};
-
-GraphPart part_of_graph(const ImportedGraph& whole, const std::vector<bool>& kept) {
+/// A part of a graph; the dependencies that are cut for it are counted in `all`.
+ImportedGraph part_of_graph(const ImportedGraph& whole, const std::vector<bool>& kept,
+                            GraphSlice& all) {
   constexpr NodeId kOut = ~NodeId{0};
-  GraphPart part;
-  ImportedGraph& graph = part.graph;
+  ImportedGraph graph;
   graph.works = whole.works;
   graph.messages = whole.messages;
   graph.kernels = whole.kernels;
@@ -177,20 +149,18 @@ GraphPart part_of_graph(const ImportedGraph& whole, const std::vector<bool>& kep
   for (NodeId node = 0; node < whole.size(); ++node) {
     if (kept[node])
       graph.nodes[place[node]].first_next = static_cast<std::uint32_t>(graph.next.size());
-    for (std::uint32_t e = whole.nodes[node].first_next; e < whole.nodes[node + 1].first_next;
-         ++e) {
-      const NodeId later = whole.next[e];
+    for (const NodeId later : next_of(whole, node)) {
       if (kept[node] && kept[later]) {
         graph.next.push_back(place[later]);
         ++graph.nodes[place[later]].waits;
       } else {
-        part.next_cut += kept[node] ? 1 : 0;
-        part.waits_cut += kept[later] ? 1 : 0;
+        all.next_cut += kept[node] ? 1 : 0;
+        all.waits_cut += kept[later] ? 1 : 0;
       }
     }
   }
   graph.nodes.back().first_next = static_cast<std::uint32_t>(graph.next.size());
-  return part;
+  return graph;
 }
 
 /// Works and messages that no node of a part has are dropped.
@@ -241,18 +211,16 @@ GraphSlice slice(const ImportedRun& run, const GraphSelection& selection, const 
       kept[node] = kept[node] && begin >= selection.from.value_or(0) &&
                    (!selection.until || begin < *selection.until);
     }
-    GraphPart cut = part_of_graph(whole, kept);
-    part.nodes += cut.graph.size();
-    part.left_out += whole.size() - cut.graph.size();
-    part.waits_cut += cut.waits_cut;
-    part.next_cut += cut.next_cut;
-    if (cut.graph.size() == 0) continue;
+    ImportedGraph cut = part_of_graph(whole, kept, part);
+    part.nodes += cut.size();
+    part.left_out += whole.size() - cut.size();
+    if (cut.size() == 0) continue;
     const auto [place, is_first] = parts.try_emplace(
         {number, std::move(kept)}, static_cast<std::uint32_t>(part.run.graphs.size()));
     part.run.graph_of_rank[rank] = place->second;
     if (!is_first) continue;
-    drop_unused(cut.graph);
-    part.run.graphs.push_back(std::move(cut.graph));
+    drop_unused(cut);
+    part.run.graphs.push_back(std::move(cut));
   }
   conditions.check();
   if (part.nodes == 0) throw config::ConfigError("no node is left");

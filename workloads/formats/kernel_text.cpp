@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "workloads/formats/base/whole_number.h"
+
 namespace orrery {
 namespace {
 
@@ -20,6 +22,13 @@ struct RealField {
   void (*set)(Kernel&, double);
 };
 
+/// FLOPs or bytes.
+template <auto Member>
+constexpr RealField amount(std::string_view name) {
+  return {name, [](const Kernel& k) { return (k.*Member).base(); },
+          [](Kernel& k, double v) { k.*Member = std::decay_t<decltype(k.*Member)>(v); }};
+}
+
 constexpr IntegerField kIntegers[] = {
     {"batch", [](Kernel& k) -> std::int64_t& { return k.batch; }},
     {"m", [](Kernel& k) -> std::int64_t& { return k.m; }},
@@ -32,21 +41,14 @@ constexpr IntegerField kIntegers[] = {
     {"launches", [](Kernel& k) -> std::int64_t& { return k.launches; }},
 };
 
-const RealField kReals[] = {
-    {"matrix_flops", [](const Kernel& k) { return k.matrix_flops.base(); },
-     [](Kernel& k, double v) { k.matrix_flops = Flops(v); }},
-    {"vector_flops", [](const Kernel& k) { return k.vector_flops.base(); },
-     [](Kernel& k, double v) { k.vector_flops = Flops(v); }},
-    {"exponentials", [](const Kernel& k) { return k.exponentials.base(); },
-     [](Kernel& k, double v) { k.exponentials = Flops(v); }},
-    {"read", [](const Kernel& k) { return k.read.base(); },
-     [](Kernel& k, double v) { k.read = Bytes(v); }},
-    {"written", [](const Kernel& k) { return k.written.base(); },
-     [](Kernel& k, double v) { k.written = Bytes(v); }},
-    {"host", [](const Kernel& k) { return k.host.base(); },
-     [](Kernel& k, double v) { k.host = Bytes(v); }},
-    {"reuse", [](const Kernel& k) { return k.reuse.base(); },
-     [](Kernel& k, double v) { k.reuse = Bytes(v); }},
+constexpr RealField kReals[] = {
+    amount<&Kernel::matrix_flops>("matrix_flops"),
+    amount<&Kernel::vector_flops>("vector_flops"),
+    amount<&Kernel::exponentials>("exponentials"),
+    amount<&Kernel::read>("read"),
+    amount<&Kernel::written>("written"),
+    amount<&Kernel::host>("host"),
+    amount<&Kernel::reuse>("reuse"),
     {"rate", [](const Kernel& k) { return k.rate; }, [](Kernel& k, double v) { k.rate = v; }},
     {"backward", [](const Kernel& k) { return k.attention.backward ? 1.0 : 0.0; },
      [](Kernel& k, double v) { k.attention.backward = v != 0; }},
@@ -68,23 +70,14 @@ void put(std::string& text, std::string_view name, T value) {
   text.append(digits.data(), end);
 }
 
-template <class T>
-std::optional<T> number_in(std::string_view text) {
-  T value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 /// Takes one key and its value; false for a value that is none.
 bool set_field(Kernel& kernel, std::string_view name, std::string_view value) {
   if (name == "precision") {
-    for (const Precision precision : kPrecisions) {
-      if (value != to_string(precision)) continue;
-      kernel.precision = precision;
-      return true;
-    }
-    return false;
+    const auto* const known =
+        std::find_if(std::begin(kPrecisions), std::end(kPrecisions),
+                     [&](Precision precision) { return value == to_string(precision); });
+    if (known == std::end(kPrecisions)) return false;
+    kernel.precision = *known;
   }
   for (const IntegerField& field : kIntegers) {
     if (name != field.name) continue;

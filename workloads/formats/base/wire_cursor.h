@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fmt/core.h>
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +37,12 @@ class WireCursor {
     if (field_ == 0) refuse("a field with the number 0");
     return true;
   }
+  /// Goes to the next field of that number and kind; others are passed over.
+  bool next(std::uint64_t field, Wire wire) {
+    for (; next(); skip())
+      if (field_ == field && wire_ == wire) return true;
+    return false;
+  }
   std::uint64_t field() const { return field_; }
   unsigned wire() const { return wire_; }
 
@@ -60,29 +68,23 @@ class WireCursor {
     return {text, file_, offset_ + static_cast<std::uint64_t>(text.data() - begin_)};
   }
   void skip() {
-    switch (wire_) {
-      case kVarint:
-        varint();
-        return;
-      case kFixed64:
-        fixed64();
-        return;
-      case kBytes:
-        bytes();
-        return;
-      case kFixed32:
-        fixed32();
-        return;
-      default:
-        refuse("a field of an unknown kind");
+    if (wire_ == kVarint) {
+      varint();
+    } else if (wire_ == kFixed64) {
+      fixed64();
+    } else if (wire_ == kBytes) {
+      bytes();
+    } else if (wire_ == kFixed32) {
+      fixed32();
+    } else {
+      refuse("a field of an unknown kind");
     }
   }
   bool at_end() const { return at_ == end_; }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw config::ConfigError(file_ + ": at byte " +
-                              std::to_string(offset_ + static_cast<std::uint64_t>(at_ - begin_)) +
-                              ": " + what);
+    throw config::ConfigError(fmt::format(
+        "{}: at byte {}: {}", file_, offset_ + static_cast<std::uint64_t>(at_ - begin_), what));
   }
 
  private:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Chakra execution traces (https://github.com/mlcommons/chakra, schema/protobuf/et_def.proto): a
 // message GlobalMetadata and then a message Node for each node, each behind its length.
+#include <fmt/core.h>
+
 #include <array>
 #include <memory>
 
@@ -35,17 +37,6 @@ std::vector<bool> flags_of(WireCursor list) {
   return flags;
 }
 
-/// A list {repeated string values = 1}.
-void read_texts(WireCursor list, std::vector<std::string_view>& texts) {
-  while (list.next()) {
-    if (list.field() == 1 && list.wire() == WireCursor::kBytes) {
-      texts.push_back(list.bytes());
-    } else {
-      list.skip();
-    }
-  }
-}
-
 /// Takes the field of the `oneof` that has the value; the numbers are those of et_def.proto.
 void read_value(WireCursor& attribute, ChakraValue& value) {
   const std::uint64_t field = attribute.field();
@@ -71,7 +62,8 @@ void read_value(WireCursor& attribute, ChakraValue& value) {
   } else if (field == 28) {
     value.flags = flags_of(attribute.message());
   } else if (field == 30) {
-    read_texts(attribute.message(), value.texts);
+    WireCursor list = attribute.message();  // {repeated string values = 1}
+    while (list.next(1, WireCursor::kBytes)) value.texts.push_back(list.bytes());
   } else if (field == 29 || field == 31) {
     value.text = attribute.bytes();
   } else {
@@ -162,18 +154,17 @@ std::optional<std::size_t> next_length(ByteSource& source) {
                     source.offset());
   const std::uint64_t length = cursor.varint();
   if (length > kLongestMessage)
-    cursor.refuse("a message of " + std::to_string(length) + " bytes; this is no Chakra trace");
+    cursor.refuse(fmt::format("a message of {} bytes; this is no Chakra trace", length));
   source.take(digits + 1);
   return static_cast<std::size_t>(length);
 }
 
 std::string_view next_message(ByteSource& source, std::size_t length) {
   const std::string_view message = source.peek(length);
-  if (message.size() < length) {
-    throw config::ConfigError(source.path() + ": at byte " + std::to_string(source.offset()) +
-                              ": the file ends within a message of " + std::to_string(length) +
-                              " bytes");
-  }
+  if (message.size() < length)
+    throw config::ConfigError(
+        fmt::format("{}: at byte {}: the file ends within a message of {} bytes", source.path(),
+                    source.offset(), length));
   return message;
 }
 
@@ -197,15 +188,8 @@ int rank_of_metadata(std::string_view message) {
   constexpr std::int64_t kHighestRank = 10'000'000;
   const std::string nowhere;
   ChakraNode node;
-  node.clear();
   WireCursor metadata(message, nowhere, 0);
-  while (metadata.next()) {
-    if (metadata.field() == 2 && metadata.wire() == WireCursor::kBytes) {
-      read_attribute(metadata.message(), node);
-    } else {
-      metadata.skip();
-    }
-  }
+  while (metadata.next(2, WireCursor::kBytes)) read_attribute(metadata.message(), node);
   return node.rank >= 0 && node.rank <= kHighestRank ? static_cast<int>(node.rank) : -1;
 }
 
@@ -246,7 +230,7 @@ class ChakraFormat final : public GraphFormat {
     std::uint64_t nodes = 0;
     for (int rank = 0; rank < run.ranks(); ++rank) {
       if (run.graph_of_rank[static_cast<std::size_t>(rank)] == ImportedRun::kAbsent) continue;
-      files("." + std::to_string(rank) + ".et",
+      files(fmt::format(".{}.et", rank),
             [&](std::ostream& out) { nodes += writer.write(rank, out); });
     }
     if (!run.groups.empty())
@@ -259,7 +243,7 @@ class ChakraFormat final : public GraphFormat {
     const ChakraWriter writer(steps);
     std::uint64_t nodes = 0;
     for (int rank = 0; rank < steps.program.ranks; ++rank)
-      files("." + std::to_string(rank) + ".et",
+      files(fmt::format(".{}.et", rank),
             [&](std::ostream& out) { nodes += writer.write(rank, out); });
     files(".groups.json", [&](std::ostream& out) { writer.write_groups(out); });
     return nodes;

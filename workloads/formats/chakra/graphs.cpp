@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/chakra/graphs.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
-#include <ostream>
 #include <set>
 #include <stdexcept>
 
 #include "workloads/formats/chakra/fields.h"
+#include "workloads/formats/dependencies.h"
 #include "workloads/formats/kernel_text.h"
 
 namespace orrery {
@@ -15,18 +17,11 @@ namespace {
 
 using namespace chakra;
 
-constexpr std::size_t kFlush = std::size_t{1} << 20U;
-constexpr std::string_view kGroupsNode = "process_group";
-
 /// A node that says who is in which group alone, as those that are written here.
 bool is_groups_node(const ImportedGraph& graph, NodeId id) {
   const ImportedNode& node = graph.nodes[id];
-  return node.kind == NodeKind::kMarker && node.waits == 0 && graph.name(id) == kGroupsNode &&
-         node.first_next == graph.nodes[id + 1].first_next;
-}
-
-bool gathers(TransferKind kind) {
-  return kind == TransferKind::kAllGather || kind == TransferKind::kGather;
+  return node.kind == NodeKind::kMarker && node.waits == 0 && graph.name(id) == "process_group" &&
+         next_of(graph, id).empty();
 }
 
 }  // namespace
@@ -49,8 +44,7 @@ std::string ChakraGraphWriter::name_of(std::uint32_t group) const {
                                                          : std::size_t{group} + 1);
 }
 
-std::vector<ChakraGraphWriter::Group> ChakraGraphWriter::groups_of(
-    const ImportedGraph& graph) const {
+std::vector<Group> ChakraGraphWriter::groups_of(const ImportedGraph& graph) const {
   std::set<std::uint32_t> used;
   for (const ImportedMessage& message : graph.messages)
     if (message.kind != TransferKind::kSendReceive) used.insert(message.group);
@@ -61,69 +55,46 @@ std::vector<ChakraGraphWriter::Group> ChakraGraphWriter::groups_of(
 }
 
 void ChakraGraphWriter::write_groups(std::ostream& out) const {
-  std::string text = "{";
-  for (std::uint32_t group = 0; group <= run_.groups.size(); ++group) {
-    const bool world = group == run_.groups.size();
-    text += group > 0 ? ",\n \"" : "\"";
-    text += std::to_string(group + 1);
-    text += "\": ";
-    put_list(text, world ? world_ : members(group));
-  }
-  out << text << "}\n";
+  std::vector<Group> groups;
+  for (std::uint32_t group = 0; group <= run_.groups.size(); ++group)
+    groups.emplace_back(std::to_string(group + 1),
+                        group == run_.groups.size() ? world_ : members(group));
+  write_group_file(out, groups);
 }
 
 /// The file of one rank while it is written.
 class ChakraGraphWriter::RankFile {
  public:
   RankFile(const ChakraGraphWriter& writer, int rank, const ImportedGraph& graph, std::ostream& out)
-      : writer_(writer), graph_(graph), rank_(rank), out_(out) {}
+      : writer_(writer),
+        graph_(graph),
+        rank_(rank),
+        earlier_(graph),
+        file_(out, writer.partial_ ? rank_attribute(rank) : "") {}
 
   std::uint64_t write() {
-    std::string metadata;
-    put_text(metadata, 1, "0.0.4");
-    constexpr unsigned kMetadataAttribute = 2;
-    if (writer_.partial_) put_attribute(metadata, "orrery.rank", kInt64, rank_, kMetadataAttribute);
-    put_message(metadata);
     put_groups();
-    find_earlier();
     for (NodeId id = 0; id < graph_.size(); ++id)
       if (!is_groups_node(graph_, id)) put_node(id);
-    out_ << buffer_;
+    file_.flush();
     return nodes_;
   }
 
  private:
-  void put_message(std::string_view message) {
-    put_varint(buffer_, message.size());
-    buffer_ += message;
-    if (buffer_.size() < kFlush) return;
-    out_ << buffer_;
-    buffer_.clear();
-  }
-
-  /// What each node waits for, in the order of the file.
-  void find_earlier() {
-    first_.assign(graph_.size() + 1, 0);
-    for (NodeId id = 0; id < graph_.size(); ++id)
-      first_[id + 1] = first_[id] + graph_.nodes[id].waits;
-    earlier_.resize(graph_.next.size());
-    std::vector<std::uint32_t> at(first_.begin(), first_.end() - 1);
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      for (std::uint32_t e = graph_.nodes[id].first_next; e < graph_.nodes[id + 1].first_next; ++e)
-        earlier_[at[graph_.next[e]]++] = id;
-    }
+  static std::string rank_attribute(int rank) {
+    constexpr unsigned kMetadataAttribute = 2;
+    std::string attribute;
+    put_attribute(attribute, "orrery.rank", kInt64, rank, kMetadataAttribute);
+    return attribute;
   }
 
   void put_groups() {
     const std::vector<Group> groups = writer_.groups_of(graph_);
     if (groups.empty()) return;
     const auto highest = std::max_element(graph_.ids.begin(), graph_.ids.end());
-    std::string inputs, node;
+    std::string node;
     put_number(node, 1, highest == graph_.ids.end() ? 0 : *highest + 1);
-    node += begun_node(kGroupsNode, ChakraType::kMetadata);
-    put_text(inputs, 1, process_groups_text(groups));
-    put_text(node, 8, inputs);
-    put_message(node);
+    file_.put(node + groups_node(groups));
     ++nodes_;
   }
 
@@ -133,8 +104,7 @@ class ChakraGraphWriter::RankFile {
     if (graph_.ids[id] > 0) put_number(text_, 1, graph_.ids[id]);
     put_text(text_, 2, graph_.name(id));
     std::string packed;
-    for (std::uint32_t e = first_[id]; e < first_[id + 1]; ++e)
-      put_varint(packed, graph_.ids[earlier_[e]]);
+    for (const NodeId earlier : earlier_.of(id)) put_varint(packed, graph_.ids[earlier]);
     if (!packed.empty()) put_text(text_, 5, packed);
     if (node.kind <= NodeKind::kKernel) {
       put_work(node);
@@ -144,7 +114,7 @@ class ChakraGraphWriter::RankFile {
     const ImportedStream& stream = graph_.streams[node.stream];
     put_attribute(text_, "orrery.stream", stream.name);
     if (!stream.serial) put_attribute(text_, "orrery.side_by_side", kBool, 1);
-    put_message(text_);
+    file_.put(text_);
     ++nodes_;
   }
 
@@ -184,7 +154,7 @@ class ChakraGraphWriter::RankFile {
   void put_collective(const ImportedMessage& message) {
     const std::int64_t type = collective_type(message.kind);
     if (type < 0)
-      throw std::logic_error(std::string("Chakra has no collective ") + to_string(message.kind));
+      throw std::logic_error(fmt::format("Chakra has no collective {}", to_string(message.kind)));
     const std::vector<int>& ranks = writer_.members(message.group);
     put_type(ChakraType::kCollective);
     put_attribute(text_, "comm_type", kInt64, type);
@@ -198,17 +168,16 @@ class ChakraGraphWriter::RankFile {
   const ChakraGraphWriter& writer_;
   const ImportedGraph& graph_;
   int rank_;
-  std::ostream& out_;
-  std::vector<std::uint32_t> first_;  ///< index in earlier_, by node
-  std::vector<NodeId> earlier_;
-  std::string buffer_, text_;
+  Earlier earlier_;
+  MessageFile file_;
+  std::string text_;
   std::uint64_t nodes_ = 0;
 };
 
 std::uint64_t ChakraGraphWriter::write(int rank, std::ostream& out) const {
   const std::uint32_t graph = run_.graph_of_rank.at(static_cast<std::size_t>(rank));
   if (graph == ImportedRun::kAbsent)
-    throw std::out_of_range("rank " + std::to_string(rank) + " has no graph");
+    throw std::out_of_range(fmt::format("rank {} has no graph", rank));
   return RankFile(*this, rank, run_.graphs[graph], out).write();
 }
 

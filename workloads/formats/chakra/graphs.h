@@ -28,12 +28,10 @@ class ChakraGraphWriter {
 
  private:
   class RankFile;
-  using Group = std::pair<std::string, std::vector<int>>;
-
   const std::vector<int>& members(std::uint32_t group) const;
   std::string name_of(std::uint32_t group) const;
   /// The communicators of a graph.
-  std::vector<Group> groups_of(const ImportedGraph& graph) const;
+  std::vector<std::pair<std::string, std::vector<int>>> groups_of(const ImportedGraph& graph) const;
 
   const ImportedRun& run_;
   std::vector<int> world_;  ///< all ranks, those without a graph too

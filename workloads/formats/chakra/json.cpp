@@ -3,7 +3,6 @@
 // as Chakra's feeder reads it, or the one that protobuf makes of nodes, with a list "attr".
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <list>
 #include <memory>
@@ -53,10 +52,6 @@ class ChakraJsonBytes {
   std::size_t at_ = 0;
 };
 
-struct TypeWord {
-  std::string_view word;
-  ChakraType type;
-};
 constexpr std::string_view kTimes[] = {"runtime", "duration_micros", "durationMicros"};
 constexpr std::string_view kAmounts[] = {"num_ops", "tensor_size", "comm_size"};
 constexpr std::string_view kWholes[] = {"comm_type", "comm_src", "comm_dst", "comm_tag",
@@ -67,15 +62,15 @@ bool is_one_of(const std::string_view (&keys)[N], std::string_view key) {
   return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
 }
 
-constexpr TypeWord kTypeWords[] = {
+constexpr std::pair<std::string_view, ChakraType> kTypeWords[] = {
     {"METADATA_NODE", ChakraType::kMetadata},     {"MEM_LOAD_NODE", ChakraType::kMemoryLoad},
     {"MEM_STORE_NODE", ChakraType::kMemoryStore}, {"COMP_NODE", ChakraType::kCompute},
     {"COMM_SEND_NODE", ChakraType::kSend},        {"COMM_RECV_NODE", ChakraType::kReceive},
     {"COMM_COLL_NODE", ChakraType::kCollective}};
 
 std::int64_t type_of_word(std::string_view word) {
-  for (const TypeWord& known : kTypeWords)
-    if (known.word == word) return static_cast<std::int64_t>(known.type);
+  for (const auto& [known, type] : kTypeWords)
+    if (known == word) return static_cast<std::int64_t>(type);
   return 0;
 }
 
@@ -163,10 +158,7 @@ class ChakraJsonHandler
     text_.assign(text, length);
     value_.text = text_;
     // Protobuf prints numbers of 64 bits as texts.
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text_.data(), text_.data() + length, number);
-    const bool is_number = error == std::errc() && end == text_.data() + length;
-    if (is_number) return integer(number);
+    if (const auto number = number_in<std::int64_t>(text_)) return integer(*number);
     form_ = Form::kOther;
     return scalar();
   }

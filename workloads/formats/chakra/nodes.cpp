@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/chakra/nodes.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <variant>
 
 #include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
 #include "sim/graph/kernel_classes.h"
-#include "workloads/formats/chakra/classes.h"
-#include "workloads/formats/chakra/groups.h"
+#include "workloads/formats/chakra/names.h"
 #include "workloads/formats/kernel_text.h"
 
 namespace orrery {
@@ -27,87 +28,75 @@ constexpr std::array<TransferKind, 10> kCollectiveTypes = {
     TransferKind::kAllToAll,  TransferKind::kReduceScatter, TransferKind::kReduceScatter,
     TransferKind::kBarrier};
 
-}  // namespace
-
-void ChakraNode::clear() {
-  after.clear();
-  dimensions.clear();
-  id = duration_us = 0;
-  type = 0;
-  in = out = {};
-  name = group = kernel_class = stream_name = kernel = schema = {};
-  on_host = side_by_side = kept = false;
-  flops = bytes = comm_bytes = 0;
-  read = written = -1;
-  collective.reset();
-  source = destination = root = stream = duration_ps = rank = operation = -1;
-  tag = 0;
-}
-
-namespace {
-
 /// What the tensors of a list [name, bytes, name, bytes, ...] have together, as STG writes it; -1
 /// for another list.
 double bytes_of_tensors(const std::vector<std::string_view>& list) {
   if (list.empty() || list.size() % 2 != 0) return -1;
   double bytes = 0;
   for (std::size_t i = 1; i < list.size(); i += 2) {
-    double one = 0;
-    const char* const end = list[i].data() + list[i].size();
-    const auto [stop, error] = std::from_chars(list[i].data(), end, one);
-    if (error != std::errc() || stop != end || !(one >= 0) || !std::isfinite(one)) return -1;
-    bytes += one;
+    const auto one = number_in<double>(list[i]);
+    if (!one || !(*one >= 0) || !std::isfinite(*one)) return -1;
+    bytes += *one;
   }
   return bytes;
 }
 
+using Member = std::variant<bool ChakraNode::*, double ChakraNode::*, std::int64_t ChakraNode::*,
+                            std::string_view ChakraNode::*>;
+constexpr std::pair<std::string_view, Member> kAttributes[] = {
+    {"is_cpu_op", &ChakraNode::on_host},
+    {"num_ops", &ChakraNode::flops},
+    {"tensor_size", &ChakraNode::bytes},
+    {"comm_size", &ChakraNode::comm_bytes},
+    {"comm_src", &ChakraNode::source},
+    {"comm_dst", &ChakraNode::destination},
+    {"comm_tag", &ChakraNode::tag},
+    {"pg_name", &ChakraNode::group},
+    {"stream", &ChakraNode::stream},
+    {"op_schema", &ChakraNode::schema},
+    {"rf_id", &ChakraNode::operation},
+    {"root_rank", &ChakraNode::root},
+    {"orrery.class", &ChakraNode::kernel_class},
+    {"orrery.duration_ps", &ChakraNode::duration_ps},
+    {"orrery.stream", &ChakraNode::stream_name},
+    {"orrery.side_by_side", &ChakraNode::side_by_side},
+    {"orrery.rank", &ChakraNode::rank},
+    {"orrery.kernel", &ChakraNode::kernel},
+    {"orrery.kept", &ChakraNode::kept},
+};
+
+void assign(bool& flag, const ChakraValue& value) { flag = value.integer != 0; }
+void assign(double& number, const ChakraValue& value) { number = value.number; }
+void assign(std::int64_t& integer, const ChakraValue& value) { integer = value.integer; }
+void assign(std::string_view& text, const ChakraValue& value) { text = value.text; }
+
 }  // namespace
 
+std::int64_t collective_type(TransferKind kind) {
+  const auto* const type = std::find(kCollectiveTypes.begin(), kCollectiveTypes.end(), kind);
+  return type == kCollectiveTypes.end() ? -1 : type - kCollectiveTypes.begin();
+}
+
+bool gathers(TransferKind kind) {
+  return kind == TransferKind::kAllGather || kind == TransferKind::kGather;
+}
+
+void ChakraNode::clear() {
+  ChakraNode fresh;
+  fresh.after.swap(after);  // which keeps its room
+  fresh.after.clear();
+  *this = std::move(fresh);
+}
+
 void ChakraNode::set(std::string_view attribute, const ChakraValue& value) {
-  if (attribute == "is_cpu_op") {
-    on_host = value.integer != 0;
-  } else if (attribute == "num_ops") {
-    flops = value.number;
-  } else if (attribute == "tensor_size") {
-    bytes = value.number;
-  } else if (attribute == "inputs") {
+  for (const auto& [known, member] : kAttributes)
+    if (attribute == known) return std::visit([&](auto of) { assign(this->*of, value); }, member);
+  if (attribute == "inputs") {
     read = bytes_of_tensors(value.texts);
   } else if (attribute == "outputs") {
     written = bytes_of_tensors(value.texts);
   } else if (attribute == "comm_type") {
     collective = value.integer;
-  } else if (attribute == "comm_size") {
-    comm_bytes = value.number;
-  } else if (attribute == "comm_src") {
-    source = value.integer;
-  } else if (attribute == "comm_dst") {
-    destination = value.integer;
-  } else if (attribute == "comm_tag") {
-    tag = value.integer;
-  } else if (attribute == "pg_name") {
-    group = value.text;
-  } else if (attribute == "stream") {
-    stream = value.integer;
-  } else if (attribute == "op_schema") {
-    schema = value.text;
-  } else if (attribute == "rf_id") {
-    operation = value.integer;
-  } else if (attribute == "root_rank") {
-    root = value.integer;
-  } else if (attribute == "orrery.class") {
-    kernel_class = value.text;
-  } else if (attribute == "orrery.duration_ps") {
-    duration_ps = value.integer;
-  } else if (attribute == "orrery.stream") {
-    stream_name = value.text;
-  } else if (attribute == "orrery.side_by_side") {
-    side_by_side = value.integer != 0;
-  } else if (attribute == "orrery.rank") {
-    rank = value.integer;
-  } else if (attribute == "orrery.kernel") {
-    kernel = value.text;
-  } else if (attribute == "orrery.kept") {
-    kept = value.integer != 0;
   } else if (attribute == "involved_dim") {
     dimensions = value.flags;
   }
@@ -123,28 +112,25 @@ ChakraNodes::ChakraNodes(const std::string& file, const GraphReadOptions& option
 
 void ChakraNodes::refuse(const ChakraNode& node, std::uint64_t offset,
                          const std::string& what) const {
-  refuse_at_byte(file_, offset,
-                 "node " + std::to_string(node.id) + " '" + std::string(node.name) + "' " + what);
+  refuse_at_byte(file_, offset, fmt::format("node {} '{}' {}", node.id, node.name, what));
+}
+
+std::uint16_t ChakraNodes::stream_of(const ChakraNode& node, std::string_view otherwise,
+                                     bool serial) {
+  const bool told = !node.stream_name.empty();
+  const std::string_view name = told ? node.stream_name : otherwise;
+  if (const auto known = named_streams_.find(name); known != named_streams_.end())
+    return known->second;
+  const std::uint16_t stream = graph_.stream(name, told ? !node.side_by_side : serial);
+  named_streams_.emplace(name, stream);
+  return stream;
 }
 
 std::uint16_t ChakraNodes::device_stream(const ChakraNode& node) {
-  if (!node.stream_name.empty()) return named_stream(node);
-  const std::int64_t number = node.stream;
-  if (number < 0) {
-    if (!compute_) compute_ = graph_.stream("compute");
-    return *compute_;
-  }
-  const auto [known, is_new] = device_streams_.try_emplace(number, std::uint16_t{0});
-  if (is_new) known->second = graph_.stream("stream " + std::to_string(number));
+  if (node.stream < 0 || !node.stream_name.empty()) return stream_of(node, "compute");
+  const auto [known, is_new] = device_streams_.try_emplace(node.stream, std::uint16_t{0});
+  if (is_new) known->second = graph_.stream(fmt::format("stream {}", node.stream));
   return known->second;
-}
-
-std::uint16_t ChakraNodes::named_stream(const ChakraNode& node) {
-  const auto known = named_streams_.find(node.stream_name);
-  if (known != named_streams_.end()) return known->second;
-  const std::uint16_t stream = graph_.stream(node.stream_name, !node.side_by_side);
-  named_streams_.emplace(node.stream_name, stream);
-  return stream;
 }
 
 void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
@@ -152,22 +138,17 @@ void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
   for (const double amount : {node.flops, node.bytes, node.comm_bytes})
     if (!(amount >= 0 && std::isfinite(amount)))
       refuse(node, "has FLOPs or bytes that are no number from 0 on");
-  const auto kept = [&](std::optional<std::uint16_t>& stream, const char* name) {
-    if (!node.stream_name.empty()) return named_stream(node);
-    if (!stream) stream = graph_.stream(name);
-    return *stream;
-  };
   switch (static_cast<ChakraType>(node.type)) {
     case ChakraType::kCompute:
       if (node.on_host) {
-        add_work(node, NodeKind::kHost, kept(host_, "host"));
+        add_work(node, NodeKind::kHost, stream_of(node, "host"));
       } else {
         add_work(node, NodeKind::kKernel, device_stream(node));
       }
       break;
     case ChakraType::kMemoryLoad:
     case ChakraType::kMemoryStore:
-      add_work(node, NodeKind::kKernel, kept(memory_, "memory"));
+      add_work(node, NodeKind::kKernel, stream_of(node, "memory"));
       break;
     case ChakraType::kCollective:
       add_collective(node);
@@ -179,9 +160,9 @@ void ChakraNodes::add(const ChakraNode& node, std::uint64_t offset) {
     default:
       if (node.type != static_cast<std::int64_t>(ChakraType::kMetadata))
         ++unknown_types_[node.type];
-      read_groups(node);
-      add_work(node, NodeKind::kMarker,
-               node.stream_name.empty() ? graph_.stream("markers", false) : named_stream(node));
+      for (const ProcessGroup& group : process_groups(node.in.values))
+        communicators_.name(group.name, group.ranks);
+      add_work(node, NodeKind::kMarker, stream_of(node, "markers", false));
   }
   for (const std::uint64_t earlier : node.after) graph_.depends(last_, earlier);
 }
@@ -258,15 +239,15 @@ TransferKind ChakraNodes::kind_of(const ChakraNode& node) {
     const auto named = collective_of_name(node.name);
     if (!named) refuse(node, "is a collective without a type (comm_type)");
     if (!options_.repair)
-      refuse(node, std::string("is a collective without a type (comm_type); --repair takes it for "
-                               "the ") +
-                       to_string(*named) + " of its name");
+      refuse(node, fmt::format("is a collective without a type (comm_type); --repair takes it for "
+                               "the {} of its name",
+                               to_string(*named)));
     ++types_of_names_[*named];
     return *named;
   }
   const std::int64_t type = *node.collective;
   if (type < 0 || type >= static_cast<std::int64_t>(kCollectiveTypes.size()))
-    refuse(node, "is a collective of the unknown type " + std::to_string(type));
+    refuse(node, fmt::format("is a collective of the unknown type {}", type));
   return kCollectiveTypes[static_cast<std::size_t>(type)];
 }
 
@@ -276,12 +257,9 @@ void ChakraNodes::add_collective(const ChakraNode& node) {
   message.group = node.dimensions.empty() || !node.group.empty()
                       ? group_of(node)
                       : group_of_dimensions(node.dimensions);
-  // comm_size is what each rank puts in; we count the whole buffer of a gather.
-  const bool gathers =
-      message.kind == TransferKind::kAllGather || message.kind == TransferKind::kGather;
   const double ranks = static_cast<double>(members(message.group));
   if (message.kind != TransferKind::kBarrier)
-    message.bytes = Bytes(gathers ? node.comm_bytes * ranks : node.comm_bytes);
+    message.bytes = Bytes(node.comm_bytes * (gathers(message.kind) ? ranks : 1));
   message.recorded = recorded_time(node);
   if (node.root >= 0 && message.group != ImportedMessage::kWorld) {
     const std::vector<int>& group = communicators_.groups()[message.group];
@@ -294,16 +272,15 @@ void ChakraNodes::add_collective(const ChakraNode& node) {
   const bool placed = node.stream >= 0 || !node.stream_name.empty();
   const std::uint16_t stream = placed ? device_stream(node) : group_stream(node.group);
   last_ = graph_.add(node.id, node.name, NodeKind::kCollective, stream, message);
-  operators_.add_transfer(last_, node);
+  operators_.add_tensors(last_, node);
 }
 
 std::uint16_t ChakraNodes::group_stream(std::string_view group) {
   const auto known = group_streams_.find(group);
   if (known != group_streams_.end()) return known->second;
-  const std::string name(group);
-  const std::uint16_t stream =
-      graph_.stream(name.empty() ? std::string("communication") : "communication " + name);
-  group_streams_.emplace(name, stream);
+  const std::uint16_t stream = graph_.stream(
+      group.empty() ? std::string("communication") : fmt::format("communication {}", group));
+  group_streams_.emplace(group, stream);
   return stream;
 }
 
@@ -318,8 +295,9 @@ std::uint32_t ChakraNodes::group_of(const ChakraNode& node) {
     return communicators_.groups()[*group].empty() ? ImportedMessage::kWorld : *group;
   }
   if (node.group == "0") return ImportedMessage::kWorld;  // as ASTRA-sim takes it
-  refuse(node, "is in the group '" + std::string(node.group) +
-                   "': neither a file of groups nor a METADATA node before it says who that is");
+  refuse(node, fmt::format("is in the group '{}': neither a file of groups nor a METADATA node "
+                           "before it says who that is",
+                           node.group));
 }
 
 /// All ranks that differ from this one in the involved dimensions of the network alone, whose sizes
@@ -331,14 +309,13 @@ std::uint32_t ChakraNodes::group_of_dimensions(const std::vector<bool>& involved
   std::int64_t stride = 1;
   std::int64_t base = options_.rank;
   for (std::size_t d = 0; d < involved.size(); ++d) {
-    const std::string name = "dim" + std::to_string(d);
+    const std::string name = fmt::format("dim{}", d);
     const auto size = options_.dimensions.find(name);
-    if (size == options_.dimensions.end()) {
+    if (size == options_.dimensions.end())
       refuse_at_byte(file_, offset_,
-                     "a collective along some dimensions of a network; graph.dimensions has to say "
-                     "how large they are: " +
-                         name + " is missing");
-    }
+                     fmt::format("a collective along some dimensions of a network; "
+                                 "graph.dimensions has to say how large they are: {} is missing",
+                                 name));
     if (stride * size->second > kHighestRankOfTraces)
       throw config::ConfigError(file_ + ": graph.dimensions have too many ranks");
     if (involved[d]) {
@@ -367,30 +344,20 @@ void ChakraNodes::add_message(const ChakraNode& node, bool sends) {
   message.peer = static_cast<int>(peer);
   message.tag = node.tag;
   message.recorded = recorded_time(node);
-  if (!messages_ && node.stream_name.empty()) messages_ = graph_.stream("messages", false);
-  const std::uint16_t stream = node.stream_name.empty() ? *messages_ : named_stream(node);
-  last_ =
-      graph_.add(node.id, node.name, sends ? NodeKind::kSend : NodeKind::kReceive, stream, message);
-  operators_.add_transfer(last_, node);
-}
-
-void ChakraNodes::read_groups(const ChakraNode& node) {
-  for (const ProcessGroup& group : process_groups(node.in.values))
-    communicators_.name(group.name, group.ranks);
+  last_ = graph_.add(node.id, node.name, sends ? NodeKind::kSend : NodeKind::kReceive,
+                     stream_of(node, "messages", false), message);
+  operators_.add_tensors(last_, node);
 }
 
 void ChakraNodes::finish(std::vector<std::string>& notes) {
   operators_.finish(file_, notes);
-  for (const auto& [kind, count] : types_of_names_) {
-    notes.push_back(file_ + ": " + std::to_string(count) +
-                    (count == 1 ? " collective" : " collectives") +
-                    " without a type (comm_type) taken for " + to_string(kind) + ", as named");
-  }
-  for (const auto& [type, count] : unknown_types_) {
-    notes.push_back(file_ + ": " + std::to_string(count) + (count == 1 ? " node" : " nodes") +
-                    " of the unknown type " + std::to_string(type) +
-                    ", taken as markers without time");
-  }
+  for (const auto& [kind, count] : types_of_names_)
+    notes.push_back(fmt::format("{}: {} {} without a type (comm_type) taken for {}, as named",
+                                file_, count, count == 1 ? "collective" : "collectives",
+                                to_string(kind)));
+  for (const auto& [type, count] : unknown_types_)
+    notes.push_back(fmt::format("{}: {} {} of the unknown type {}, taken as markers without time",
+                                file_, count, count == 1 ? "node" : "nodes", type));
 }
 
 }  // namespace orrery

@@ -13,7 +13,6 @@
 
 #include "sim/graph/imported_graph.h"
 #include "workloads/formats/base/whole_number.h"
-#include "workloads/formats/chakra/operators.h"
 #include "workloads/formats/chakra/torch_operator.h"
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_builder.h"
@@ -32,6 +31,11 @@ enum class ChakraType : std::int64_t {
   kReceive = 6,
   kCollective = 7,
 };
+
+/// CollectiveCommType of et_def.proto; -1: Chakra has none.
+std::int64_t collective_type(TransferKind kind);
+/// Whether `comm_size` is what each rank puts in, where we count the whole buffer.
+bool gathers(TransferKind kind);
 
 /// What orrery.class says of a kernel that is a collective of unknown size; else it is a name of
 /// KernelClass.
@@ -89,6 +93,37 @@ struct ChakraNode {
   void set(std::string_view attribute, const ChakraValue& value);
 };
 
+/// What the nodes of a Chakra trace from PyTorch tell of their tensors: what kernels compute and
+/// move, and who reads what they write.
+class ChakraOperators {
+ public:
+  explicit ChakraOperators(GraphBuilder& graph) : graph_(graph) {}
+
+  /// A node of the device.
+  void add(NodeId id, const ChakraNode& node, const NodeWork& work);
+  /// The tensors of a node, one that communicates or another, and its operator, if they tell it.
+  std::optional<TorchOperator> add_tensors(NodeId id, const ChakraNode& node);
+  /// Gives kernels what they compute: of several kernels of one operator, which have all of its
+  /// tensors each, that which its name calls so.
+  void finish(const std::string& file, std::vector<std::string>& notes);
+
+ private:
+  /// A kernel with a rule, until all kernels of its operator are known.
+  struct Ruled {
+    NodeId node;
+    std::uint32_t kernel;
+    KernelClass kind;
+    bool named;  ///< the name of the kernel tells that class
+    std::int64_t operation;
+  };
+
+  GraphBuilder& graph_;
+  std::vector<Ruled> ruled_;
+  /// Kernels by their operator, as `rf_id` numbers it, where it does.
+  std::vector<std::pair<std::int64_t, NodeId>> operations_;
+  std::uint64_t told_ = 0, sized_ = 0, untold_ = 0;  ///< counts of kernels
+};
+
 /// Turns nodes of a Chakra trace into those of a graph.
 ///
 /// Streams are those of ASTRA-sim's execution engine, one node at a time each: "host", "compute" (a
@@ -113,7 +148,6 @@ class ChakraNodes {
   void add_collective(const ChakraNode& node);
   TransferKind kind_of(const ChakraNode& node);
   void add_message(const ChakraNode& node, bool sends);
-  void read_groups(const ChakraNode& node);
   std::uint32_t kernel_of(const ChakraNode& node, const NodeWork& work);
   std::uint32_t written_kernel(const ChakraNode& node, const NodeWork& work);
   std::uint32_t group_of(const ChakraNode& node);
@@ -121,7 +155,8 @@ class ChakraNodes {
   std::size_t members(std::uint32_t group) const;
   std::uint16_t device_stream(const ChakraNode& node);
   std::uint16_t group_stream(std::string_view group);
-  std::uint16_t named_stream(const ChakraNode& node);
+  /// The stream that a node names, or that of another name.
+  std::uint16_t stream_of(const ChakraNode& node, std::string_view otherwise, bool serial = true);
   Picoseconds recorded_time(const ChakraNode& node) const;
   [[noreturn]] void refuse(const ChakraNode& node, const std::string& what) const {
     refuse(node, offset_, what);
@@ -133,9 +168,7 @@ class ChakraNodes {
   GraphBuilder& graph_;
   std::uint64_t offset_ = 0;
   NodeId last_ = 0;
-  std::optional<std::uint16_t> host_, compute_, memory_, messages_;
-  std::map<std::string, std::uint16_t, std::less<>> group_streams_;
-  std::map<std::string, std::uint16_t, std::less<>> named_streams_;
+  std::map<std::string, std::uint16_t, std::less<>> group_streams_, named_streams_;
   std::map<std::int64_t, std::uint16_t> device_streams_;
   /// Kernels by class, FLOPs, bytes read and written.
   std::map<std::tuple<int, double, double, double>, std::uint32_t> kernels_;

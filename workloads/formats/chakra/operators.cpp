@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/formats/chakra/operators.h"
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <map>
@@ -23,41 +23,34 @@ std::string_view operator_name(const ChakraNode& node) {
 
 void ChakraOperators::add(NodeId id, const ChakraNode& node, const NodeWork& work) {
   if (node.operation >= 0) operations_.emplace_back(node.operation, id);
-  const auto op = torch_operator(operator_name(node), node.in, node.out);
-  NodeTensors tensors{id, op.has_value(), false, {}, {}};
-  if (!op) {
-    ++untold_;
-  } else {
-    ++told_;
-    graph_.keeps(id);  // dependencies do not say who reads its results
-    tensors.reads = op->reads;
-    tensors.writes = op->writes;
-    if (op->kernel && work.kernel == NodeWork::kNoKernel)
-      ruled_.push_back({id, graph_.kernel(*op->kernel), op->kernel->kind,
-                        work.classified && work.kind == op->kernel->kind, node.operation});
-  }
-  graph_.has_tensors(std::move(tensors));
+  const auto op = add_tensors(id, node);
+  ++(op ? told_ : untold_);
+  if (!op) return;
+  graph_.keeps(id);  // dependencies do not say who reads its results
+  if (op->kernel && work.kernel == NodeWork::kNoKernel)
+    ruled_.push_back({id, graph_.kernel(*op->kernel), op->kernel->kind,
+                      work.classified && work.kind == op->kernel->kind, node.operation});
 }
 
-void ChakraOperators::add_transfer(NodeId id, const ChakraNode& node) {
-  const auto op = torch_operator(operator_name(node), node.in, node.out);
+std::optional<TorchOperator> ChakraOperators::add_tensors(NodeId id, const ChakraNode& node) {
+  auto op = torch_operator(operator_name(node), node.in, node.out);
   NodeTensors tensors{id, op.has_value(), false, {}, {}};
   if (op) {
     tensors.reads = op->reads;
     tensors.writes = op->writes;
   }
   graph_.has_tensors(std::move(tensors));
+  return op;
 }
 
 void ChakraOperators::finish(const std::string& file, std::vector<std::string>& notes) {
   if (told_ == 0) return graph_.forget_tensors();
   std::sort(operations_.begin(), operations_.end());
   const auto kernels_of = [&](std::int64_t operation) {
-    const auto begin =
-        std::lower_bound(operations_.begin(), operations_.end(), std::pair(operation, NodeId{0}));
-    auto end = begin;
-    while (end != operations_.end() && end->first == operation) ++end;
-    return static_cast<std::size_t>(end - begin);
+    const auto [begin, end] =
+        std::equal_range(operations_.begin(), operations_.end(), std::pair(operation, NodeId{0}),
+                         [](const auto& a, const auto& b) { return a.first < b.first; });
+    return end - begin;
   };
   std::map<std::int64_t, std::uint64_t> named;
   for (const Ruled& one : ruled_)
@@ -74,11 +67,10 @@ void ChakraOperators::finish(const std::string& file, std::vector<std::string>& 
         (i + 1 < operations_.size() && operations_[i].first == operations_[i + 1].first);
     if (shared) graph_.shares_tensors(operations_[i].second);
   }
-  notes.push_back(file + ": " + std::to_string(sized_) + " of " + std::to_string(told_ + untold_) +
-                  " kernels have sizes by the tensors of their operators; " +
-                  std::to_string(told_ - sized_) +
-                  " are of operators without a rule, or some of several, and " +
-                  std::to_string(untold_) + " tell no tensors");
+  notes.push_back(
+      fmt::format("{}: {} of {} kernels have sizes by the tensors of their operators; {} are of "
+                  "operators without a rule, or some of several, and {} tell no tensors",
+                  file, sized_, told_ + untold_, told_ - sized_, untold_));
 }
 
 }  // namespace orrery

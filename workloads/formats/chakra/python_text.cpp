@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/chakra/python_text.h"
 
-#include <charconv>
+#include <algorithm>
 #include <utility>
+
+#include "workloads/formats/base/whole_number.h"
 
 namespace orrery {
 namespace {
@@ -10,7 +12,6 @@ namespace {
 constexpr int kDeepestList = 16;
 constexpr std::size_t kMostValues = std::size_t{1} << 16U;
 
-/// Reads a text from the left.
 class PythonReader {
  public:
   explicit PythonReader(std::string_view text) : text_(text) {}
@@ -79,9 +80,7 @@ std::optional<PythonValue> python_value(std::string_view text) {
 }
 
 std::int64_t natural_number(std::string_view text) {
-  std::int64_t number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number >= 0 ? number : -1;
+  return std::max<std::int64_t>(-1, number_in<std::int64_t>(text).value_or(-1));
 }
 
 }  // namespace orrery

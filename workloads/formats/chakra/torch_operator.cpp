@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 48U;
 
-/// A tensor as its text says.
 struct TorchTensor {
   std::int64_t storage = 0;
   std::int64_t elements = 0, element_bytes = 0;
@@ -104,57 +103,21 @@ kineto::Scalar scalar_of(std::string_view type) {
   return Scalar::kOther;
 }
 
-/// Elementwise functions of ATen, with the vector FLOPs of an element of the result.
-struct ElementwiseRule {
-  std::string_view name;
-  double flops;
+/// Elementwise functions of ATen, by the vector FLOPs of an element of the result.
+const std::pair<double, std::vector<std::string_view>> kElementwiseRules[] = {
+    {0, {"copy", "_to_copy", "clone", "fill", "zero"}},
+    {1, {"add",        "sub",       "rsub",        "mul",         "div",
+         "neg",        "abs",       "pow",         "sqrt",        "rsqrt",
+         "reciprocal", "exp",       "log",         "tanh",        "sigmoid",
+         "relu",       "threshold", "clamp",       "clamp_min",   "clamp_max",
+         "minimum",    "maximum",   "masked_fill", "where",       "hardtanh",
+         "leaky_relu", "eq",        "ne",          "lt",          "le",
+         "gt",         "ge",        "logical_not", "bitwise_not", "threshold_backward"}},
+    {3, {"addcmul", "addcdiv", "lerp"}},
+    {vector_cost::kSilu, {"silu"}},
+    {vector_cost::kGelu, {"gelu"}},
+    {vector_cost::kDropout, {"native_dropout"}},
 };
-constexpr ElementwiseRule kElementwiseRules[] = {{"add", 1},
-                                                 {"sub", 1},
-                                                 {"rsub", 1},
-                                                 {"mul", 1},
-                                                 {"div", 1},
-                                                 {"neg", 1},
-                                                 {"abs", 1},
-                                                 {"pow", 1},
-                                                 {"sqrt", 1},
-                                                 {"rsqrt", 1},
-                                                 {"reciprocal", 1},
-                                                 {"exp", 1},
-                                                 {"log", 1},
-                                                 {"tanh", 1},
-                                                 {"sigmoid", 1},
-                                                 {"relu", 1},
-                                                 {"threshold", 1},
-                                                 {"clamp", 1},
-                                                 {"clamp_min", 1},
-                                                 {"clamp_max", 1},
-                                                 {"minimum", 1},
-                                                 {"maximum", 1},
-                                                 {"masked_fill", 1},
-                                                 {"where", 1},
-                                                 {"hardtanh", 1},
-                                                 {"leaky_relu", 1},
-                                                 {"eq", 1},
-                                                 {"ne", 1},
-                                                 {"lt", 1},
-                                                 {"le", 1},
-                                                 {"gt", 1},
-                                                 {"ge", 1},
-                                                 {"logical_not", 1},
-                                                 {"bitwise_not", 1},
-                                                 {"addcmul", 3},
-                                                 {"addcdiv", 3},
-                                                 {"lerp", 3},
-                                                 {"threshold_backward", 1},
-                                                 {"silu", vector_cost::kSilu},
-                                                 {"gelu", vector_cost::kGelu},
-                                                 {"native_dropout", vector_cost::kDropout},
-                                                 {"copy", 0},
-                                                 {"_to_copy", 0},
-                                                 {"clone", 0},
-                                                 {"fill", 0},
-                                                 {"zero", 0}};
 
 /// The name without "aten::" and without the "_" of those that work in place.
 std::string_view short_name(std::string_view name) {
@@ -263,8 +226,9 @@ std::optional<Kernel> ruled_kernel(std::string_view name, const Arguments& input
   }
   if (base == "native_layer_norm" || base == "layer_norm")
     return streaming(KernelClass::kNormalization, name, results, vector_cost::kLayerNorm);
-  for (const ElementwiseRule& rule : kElementwiseRules)
-    if (rule.name == base) return streaming(KernelClass::kElementwise, name, results, rule.flops);
+  for (const auto& [flops, names] : kElementwiseRules)
+    if (std::find(names.begin(), names.end(), base) != names.end())
+      return streaming(KernelClass::kElementwise, name, results, flops);
   return std::nullopt;
 }
 

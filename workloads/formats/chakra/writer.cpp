@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/chakra/writer.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
-#include <ostream>
 #include <set>
 #include <stdexcept>
-#include <string_view>
 
 #include "workloads/formats/chakra/fields.h"
 #include "workloads/formats/kernel_text.h"
@@ -16,9 +16,6 @@ namespace {
 
 using namespace chakra;
 
-constexpr std::size_t kFlushAt = std::size_t{1} << 20U;
-
-/// CollectiveCommType; -1: Chakra has none.
 std::int64_t type_of(const Transfer& transfer) {
   if (transfer.host || transfer.routing || !transfer.pair_bytes.empty()) return -1;
   return collective_type(transfer.kind);
@@ -30,7 +27,6 @@ const std::vector<int>* group_with(const Transfer& transfer, int rank) {
   return nullptr;
 }
 
-/// Attributes of a node on a stream of the device.
 void put_device(std::string& node, StreamId stream) {
   put_attribute(node, "is_cpu_op", kBool, 0);
   put_attribute(node, "stream", kInt64, stream);
@@ -59,13 +55,9 @@ std::string ChakraWriter::name_of(const std::vector<int>& group) const {
 }
 
 void ChakraWriter::write_groups(std::ostream& out) const {
-  std::string text = "{";
-  for (const auto& [ranks, number] : groups_) {
-    text += number > 1 ? ",\n \"" : "\"";
-    text += std::to_string(number) + "\": ";
-    put_list(text, ranks);
-  }
-  out << text << "}\n";
+  std::vector<Group> groups;
+  for (const auto& [ranks, number] : groups_) groups.emplace_back(std::to_string(number), ranks);
+  write_group_file(out, groups);
 }
 
 ChakraWriter::Piece ChakraWriter::kernel_piece(const Operator& op) const {
@@ -110,10 +102,8 @@ ChakraWriter::Piece ChakraWriter::transfer_piece(const Operator& op, int rank) c
   std::string node = begun_node(op.name, ChakraType::kCollective);
   put_device(node, op.stream);
   put_attribute(node, "comm_type", kInt64, type);
-  const bool gathers =
-      transfer.kind == TransferKind::kAllGather || transfer.kind == TransferKind::kGather;
-  put_amount(node, "comm_size", kInt64,
-             transfer.bytes.base() / (gathers ? static_cast<double>(group->size()) : 1));
+  const double parts = gathers(transfer.kind) ? static_cast<double>(group->size()) : 1;
+  put_amount(node, "comm_size", kInt64, transfer.bytes.base() / parts);
   put_attribute(node, "pg_name", name_of(*group));
   piece.messages.push_back(std::move(node));
   return piece;
@@ -131,7 +121,7 @@ std::vector<ChakraWriter::Piece> ChakraWriter::pieces_of(BlockId block, int rank
   return pieces;
 }
 
-/// The communicators of a rank, as PyTorch prints them.
+/// A node with the communicators of a rank.
 std::string ChakraWriter::groups_of(const Role& role, int rank) const {
   std::set<BlockId> called(role.calls.begin(), role.calls.end());
   std::set<std::vector<int>> groups;
@@ -144,10 +134,10 @@ std::string ChakraWriter::groups_of(const Role& role, int rank) const {
       if (group != nullptr && type_of(transfer) >= 0) groups.insert(*group);
     }
   }
-  std::vector<std::pair<std::string, std::vector<int>>> named;
+  std::vector<Group> named;
   named.reserve(groups.size());
   for (const std::vector<int>& group : groups) named.emplace_back(name_of(group), group);
-  return process_groups_text(named);
+  return groups_node(named);
 }
 
 /// The file of one rank while it is written.
@@ -157,38 +147,19 @@ class ChakraWriter::RankFile {
       : writer_(writer),
         rank_(rank),
         role_(*writer.role_of_rank_.at(static_cast<std::size_t>(rank))),
-        out_(out),
+        file_(out),
         last_(writer.steps_.program.streams.size()),
         pieces_(writer.blocks_.size()),
         runs_(writer.steps_.program.kernels.size()) {}
 
   std::uint64_t write() {
-    std::string metadata;
-    put_text(metadata, 1, "0.0.4");
-    put_message(metadata);
-    put_groups();
+    put_node(writer_.groups_of(role_, rank_), {});
     for (const BlockId block : role_.calls) call(block);
-    out_ << buffer_;
+    file_.flush();
     return next_;
   }
 
  private:
-  void put_message(std::string_view message) {
-    put_varint(buffer_, message.size());
-    buffer_ += message;
-    if (buffer_.size() < kFlushAt) return;
-    out_ << buffer_;
-    buffer_.clear();
-  }
-
-  void put_groups() {
-    std::string node = begun_node("process_group", ChakraType::kMetadata);
-    std::string inputs;
-    put_text(inputs, 1, writer_.groups_of(role_, rank_));
-    put_text(node, 8, inputs);
-    put_node(node, {});
-  }
-
   std::uint64_t put_node(const std::string& rest, const std::vector<std::uint64_t>& after) {
     scratch_.clear();
     if (next_ > 0) put_number(scratch_, 1, next_);
@@ -198,7 +169,7 @@ class ChakraWriter::RankFile {
       put_text(scratch_, 5, packed_);
     }
     scratch_ += rest;
-    put_message(scratch_);
+    file_.put(scratch_);
     return next_++;
   }
 
@@ -268,18 +239,18 @@ class ChakraWriter::RankFile {
   const ChakraWriter& writer_;
   int rank_;
   const Role& role_;
-  std::ostream& out_;
+  MessageFile file_;
   std::vector<std::vector<std::uint64_t>> last_;  ///< nodes that streams have come to
   std::vector<std::uint64_t> host_;               ///< what the host waits for
   std::vector<std::vector<Piece>> pieces_;        ///< nodes by block, of blocks called so far
   std::vector<std::size_t> runs_;                 ///< runs so far, by kernel
-  std::string buffer_, scratch_, packed_, timed_;
+  std::string scratch_, packed_, timed_;
   std::uint64_t next_ = 0;
 };
 
 std::uint64_t ChakraWriter::write(int rank, std::ostream& out) const {
   if (role_of_rank_.at(static_cast<std::size_t>(rank)) == nullptr)
-    throw std::out_of_range("no role stands for rank " + std::to_string(rank));
+    throw std::out_of_range(fmt::format("no role stands for rank {}", rank));
   return RankFile(*this, rank, out).write();
 }
 

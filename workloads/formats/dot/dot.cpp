@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphviz's language: a digraph for each block, in a file that dot and its sisters read.
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <ostream>
 
 #include "sim/graph/dot.h"
+#include "workloads/formats/dependencies.h"
 #include "workloads/formats/dot/imported_dot.h"
 #include "workloads/formats/graph_format.h"
 
@@ -29,10 +32,8 @@ void write_dot(const ImportedGraph& graph, const std::string& name, std::ostream
         << dot_text(graph.streams[of.stream].name)
         << "\", shape=" << (of.kind > NodeKind::kKernel ? "ellipse" : "box") << "];\n";
   }
-  for (NodeId node = 0; node < graph.size(); ++node) {
-    for (std::uint32_t e = graph.nodes[node].first_next; e < graph.nodes[node + 1].first_next; ++e)
-      out << "  n" << node << " -> n" << graph.next[e] << ";\n";
-  }
+  for (NodeId node = 0; node < graph.size(); ++node)
+    for (const NodeId next : next_of(graph, node)) out << "  n" << node << " -> n" << next << ";\n";
   out << "}\n";
 }
 
@@ -52,9 +53,8 @@ class DotFormat final : public GraphFormat {
     for (int rank = 0; rank < run.ranks(); ++rank) {
       const std::uint32_t graph = run.graph_of_rank[static_cast<std::size_t>(rank)];
       if (graph == ImportedRun::kAbsent) continue;
-      const std::string number = std::to_string(rank);
-      files("." + number + ".dot", [&](std::ostream& out) {
-        write_dot(run.graphs[graph], "rank " + number, out);
+      files(fmt::format(".{}.dot", rank), [&](std::ostream& out) {
+        write_dot(run.graphs[graph], fmt::format("rank {}", rank), out);
         nodes += run.graphs[graph].size();
       });
     }

@@ -14,6 +14,15 @@
 
 namespace orrery {
 
+/// The numbers 0 to `size` - 1 by what `before` says of two of them; equal ones in their order.
+template <typename Before>
+std::vector<std::uint32_t> sorted_order(std::size_t size, const Before& before) {
+  std::vector<std::uint32_t> order(size);
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), before);
+  return order;
+}
+
 /// A long list that grows without being copied, and whose beginning can be given back while the
 /// rest is still read: to the system, since the heap keeps what lies between other things.
 template <typename T>
@@ -38,12 +47,23 @@ class BlockList {
     bool sorted = true;
     for (std::size_t i = 1; i < size_ && sorted; ++i) sorted = !before((*this)[i], (*this)[i - 1]);
     if (sorted) return;
-    std::vector<std::uint32_t> order(size_);
-    std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return before((*this)[a], (*this)[b]);
-    });
-    permute(order);
+    permute(sorted_order(
+        size_, [&](std::uint32_t a, std::uint32_t b) { return before((*this)[a], (*this)[b]); }));
+  }
+
+  /// How many of a sorted list come first, those that `first` holds for.
+  template <typename First>
+  std::size_t count_first(const First& first) const {
+    std::size_t low = 0, high = size_;
+    while (low < high) {
+      const std::size_t middle = low + (high - low) / 2;
+      if (first((*this)[middle])) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
   }
 
   /// Gives back the memory of all before `i`, block by block.
@@ -56,7 +76,7 @@ class BlockList {
 
  private:
   /// The element at `order[i]` comes to `i`, along the cycles of the permutation.
-  void permute(std::vector<std::uint32_t>& order) {
+  void permute(std::vector<std::uint32_t> order) {
     for (std::size_t start = 0; start < size_; ++start) {
       if (order[start] == start) continue;
       const T first = (*this)[start];

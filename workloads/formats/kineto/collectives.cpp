@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives as PyTorch records them with its NCCL kernels (record_param_comms;
 // ParamCommsUtils.hpp of PyTorch has the arguments).
-#include "workloads/formats/kineto/collectives.h"
+#include "workloads/formats/kineto/graph.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <set>
 #include <string>
@@ -13,13 +12,6 @@
 
 namespace orrery::kineto {
 namespace {
-
-std::string in_small_letters(std::string_view text) {
-  std::string small(text);
-  std::transform(small.begin(), small.end(), small.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return small;
-}
 
 double bytes_of(std::string_view dtype) {
   static constexpr std::pair<std::string_view, double> kTypes[] = {

@@ -2,7 +2,6 @@
 // Which call launches what, and which operator a launch belongs to.
 #include <algorithm>
 #include <cstddef>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -13,14 +12,6 @@ namespace {
 
 /// A launch that takes longer has waited: it is a matter of 2 to 10 us.
 constexpr std::int64_t kLongLaunch = 50'000;  // ns
-
-template <typename Less>
-std::vector<std::uint32_t> sorted_order(std::size_t size, const Less& less) {
-  std::vector<std::uint32_t> order(size);
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), less);
-  return order;
-}
 
 /// Gives calls what they launch, and that when it is launched. The ops of one call stand behind
 /// each other by `previous`, which their streams take over later.
@@ -92,18 +83,11 @@ void settle_calls(Trace& trace) {
 /// start.
 OperatorRecord* operator_at(BlockList<OperatorRecord>& operators, std::uint16_t thread,
                             std::int64_t time) {
-  std::size_t low = 0, high = operators.size();
-  while (low < high) {
-    const std::size_t middle = low + (high - low) / 2;
-    const OperatorRecord& record = operators[middle];
-    if (std::pair(record.thread, record.start) <= std::pair(thread, time)) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  const std::size_t begun = operators.count_first([&](const OperatorRecord& record) {
+    return std::pair(record.thread, record.start) <= std::pair(thread, time);
+  });
   constexpr std::size_t kMostSiblings = 16;  // that have ended within the one that has not
-  for (std::size_t i = low; i > 0 && low - i < kMostSiblings; --i) {
+  for (std::size_t i = begun; i > 0 && begun - i < kMostSiblings; --i) {
     OperatorRecord& record = operators[i - 1];
     if (record.thread != thread) break;
     if (record.end >= time) return &record;

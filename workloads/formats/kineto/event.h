@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,18 +55,15 @@ inline constexpr std::int64_t kMostRanks =
     10'000'000;  ///< ranks of a run: what is above is no rank
 
 /// What record_param_comms says of a collective.
-struct CollectiveArguments {
+struct Collective {
   std::string name;   ///< "allreduce", "_allgather_base"
   std::string dtype;  ///< type of an element: "Float"
   std::string group;  ///< name of the process group
   std::string ranks;  ///< "[0, 1]", cut by PyTorch where there are many
-  std::int64_t in_elements = kUnknown;
-  std::int64_t out_elements = kUnknown;
-  std::int64_t group_size = kUnknown;
-  std::int64_t first_rank = kUnknown;
-  std::int64_t rank_stride = kUnknown;
-  std::int64_t source = kUnknown;
-  std::int64_t destination = kUnknown;
+  std::int64_t in_elements = kUnknown, out_elements = kUnknown;
+  std::int64_t group_size = kUnknown, first_rank = kUnknown, rank_stride = kUnknown;
+  std::int64_t source = kUnknown, destination = kUnknown;
+  auto operator<=>(const Collective&) const = default;
 };
 
 /// One event, as far as it matters. Times in ns since whatever epoch the file has.
@@ -89,7 +87,7 @@ struct Event {
   Operands operands;
   std::vector<std::string> concrete;  ///< `Concrete Inputs`, the first of them
   bool has_collective = false;
-  CollectiveArguments collective;
+  Collective collective;
 
   void clear();
 };
@@ -98,7 +96,6 @@ struct Event {
 struct ProcessGroup {
   std::string name;
   std::vector<int> ranks;
-  std::int64_t size = kUnknown;
 };
 
 /// What the file says of itself besides its events.
@@ -109,16 +106,12 @@ struct Header {
 };
 
 /// Receives the events of a file as it streams by.
-class EventSink {
- public:
-  virtual ~EventSink() = default;
-  virtual void add(const Event& event) = 0;
-};
+using EventSink = std::function<void(const Event&)>;
 
 /// Reads a file: an object with `traceEvents` anywhere in it, or an array of events.
 /// @param notes what had to be mended
 /// @throws config::ConfigError with the offset of what is no JSON
-Header read_events(ByteSource& source, EventSink& sink, std::vector<std::string>& notes);
+Header read_events(ByteSource& source, const EventSink& sink, std::vector<std::string>& notes);
 
 /// "1712867402348256.123" microseconds as ns; kUnknown for what is no time, or beyond 2^62 ns.
 std::int64_t nanoseconds(std::string_view microseconds);

@@ -2,7 +2,7 @@
 #include "workloads/formats/kineto/graph.h"
 
 #include <algorithm>
-#include <numeric>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -24,19 +24,9 @@ constexpr std::int64_t kSlack = 5 * kMicrosecond;
 /// that takes longer waits for something else.
 constexpr std::int64_t kLateLaunch = 3;
 
-constexpr std::int64_t kPicoseconds = 1000;  // of a ns
-
-NodeWork recorded(std::int64_t nanoseconds) {
-  NodeWork work;
-  work.recorded = static_cast<Picoseconds>(nanoseconds * kPicoseconds);
-  work.timed = true;
-  return work;
-}
-
-std::int64_t latest(const std::vector<PlannedEnd>& ends, std::int64_t from) {
-  for (const PlannedEnd& end : ends) from = std::max(from, end.end);
-  return from;
-}
+/// Kernels that a stream may have before the one that is waited for: launch queues of devices are
+/// shorter.
+constexpr std::size_t kFarthest = 4096;
 
 bool is_sync(CallKind kind) {
   return kind == CallKind::kDeviceSync || kind == CallKind::kStreamSync ||
@@ -45,6 +35,50 @@ bool is_sync(CallKind kind) {
 }
 
 }  // namespace
+
+std::optional<PlannedEnd> Streams::last(std::uint16_t stream, std::uint32_t call,
+                                        std::int64_t latest) const {
+  const State& state = states_[stream];
+  if (state.last == kNone) return std::nullopt;
+  if (state.call <= call && state.end.end <= latest) return state.end;
+  // What lies further back has ended long ago.
+  std::size_t left = kFarthest;
+  for (std::uint32_t i = state.last; i != kNone && ops_.holds(i) && left > 0;
+       i = ops_[i].previous, --left)
+    if (ops_[i].call <= call && ops_[i].start <= latest)
+      return PlannedEnd{ops_[i].node, ops_[i].start};
+  return std::nullopt;
+}
+
+std::vector<PlannedEnd> Streams::last_of_all(std::uint32_t call, std::int64_t latest,
+                                             std::uint16_t without) const {
+  std::vector<PlannedEnd> ends;
+  for (std::size_t stream = 0; stream < states_.size(); ++stream) {
+    if (stream == without) continue;
+    if (const auto end = last(static_cast<std::uint16_t>(stream), call, latest))
+      ends.push_back(*end);
+  }
+  return ends;
+}
+
+void Streams::add_wait(std::uint16_t stream, const StreamWait& wait) {
+  std::deque<StreamWait>& waits = states_[stream].waits;
+  auto at = waits.end();
+  while (at != waits.begin() && std::prev(at)->call > wait.call) --at;
+  waits.insert(at, wait);
+}
+
+void Streams::append(std::uint32_t index, PlannedEnd end, std::int64_t recorded_end) {
+  DeviceOp& op = ops_[index];
+  State& state = states_[op.stream];
+  op.previous = state.last;
+  op.node = end.node;
+  op.start = end.end;
+  state.last = index;
+  state.end = end;
+  state.call = op.call;
+  state.recorded_end = std::max(state.recorded_end, recorded_end);
+}
 
 /// From a call to its kernel, where nothing holds that up: the lower quartile of those whose stream
 /// is idle, since some of these wait for other streams.
@@ -139,18 +173,11 @@ void GraphMaker::take_launch(std::uint32_t index, const HostCall& call) {
 }
 
 const SyncRecord* GraphMaker::sync_of(const HostCall& call) const {
-  std::size_t low = 0, high = trace_.syncs.size();
-  while (low < high) {
-    const std::size_t middle = low + (high - low) / 2;
-    if (trace_.syncs[middle].correlation < call.correlation) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  const bool found = call.correlation != kUnknown && low < trace_.syncs.size() &&
-                     trace_.syncs[low].correlation == call.correlation;
-  return found ? &trace_.syncs[low] : nullptr;
+  const std::size_t at = trace_.syncs.count_first(
+      [&](const SyncRecord& sync) { return sync.correlation < call.correlation; });
+  const bool found = call.correlation != kUnknown && at < trace_.syncs.size() &&
+                     trace_.syncs[at].correlation == call.correlation;
+  return found ? &trace_.syncs[at] : nullptr;
 }
 
 std::uint32_t GraphMaker::record_before(const SyncRecord& sync, std::uint32_t index) const {
@@ -179,9 +206,7 @@ std::vector<PlannedEnd> GraphMaker::waited_for(std::uint32_t index, const HostCa
   }
   // Which stream is not recorded: what ended last while the host waited.
   const std::vector<PlannedEnd> ends = streams_.last_of_all(index, latest_end);
-  const auto last =
-      std::max_element(ends.begin(), ends.end(),
-                       [](const PlannedEnd& a, const PlannedEnd& b) { return a.end < b.end; });
+  const auto last = std::max_element(ends.begin(), ends.end());
   if (last == ends.end() || last->end < call.start) return {};
   ++(call.kind == CallKind::kQueueSync ? counts_.full_queues : counts_.guessed_syncs);
   return {*last};

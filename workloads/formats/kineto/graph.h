@@ -1,22 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_builder.h"
-#include "workloads/formats/kineto/collectives.h"
-#include "workloads/formats/kineto/streams.h"
 #include "workloads/formats/kineto/trace.h"
 
-namespace orrery {
+namespace orrery::kineto {
 
-class Communicators;  // workloads/formats/communicators.h
+/// A collective or message, as a node of a graph.
+struct MessageNode {
+  NodeKind kind = NodeKind::kCollective;
+  ImportedMessage message;
+};
 
-namespace kineto {
+/// What a recorded collective sends, in which group; nothing where the trace does not say enough:
+/// the kind, the bytes, or who takes part.
+std::optional<MessageNode> message_of(const Collective& collective, const Header& header,
+                                      Communicators& communicators);
+
+/// A node, and when it ends in the graph, each node as soon as it can.
+struct PlannedEnd {
+  NodeId node = 0;
+  std::int64_t end = 0;
+  bool operator<(const PlannedEnd& other) const { return end < other.end; }
+};
+
+/// When the last of some ends, not before `from`.
+inline std::int64_t latest(const std::vector<PlannedEnd>& ends, std::int64_t from) {
+  for (const PlannedEnd& end : ends) from = std::max(from, end.end);
+  return from;
+}
+
+/// What a stream is told to wait for: cudaStreamWaitEvent.
+struct StreamWait {
+  std::uint32_t call = 0;            ///< what is launched by later calls waits
+  std::uint16_t source = kNoStream;  ///< the stream that is waited for; kNoStream: all others
+  std::uint32_t before = 0;          ///< only what calls up to this one have launched is waited for
+};
+
+/// The streams of the devices, as far as their kernels stand in the graph.
+class Streams {
+ public:
+  struct State {
+    std::uint32_t last = kNone;  ///< last op of the stream
+    PlannedEnd end;              ///< node and end of the last op
+    std::uint32_t call = 0;      ///< the call that launched the last op
+    std::int64_t recorded_end = INT64_MIN;
+    std::deque<StreamWait> waits;  ///< waits, ordered by their calls
+    std::uint16_t graph_stream = 0;
+  };
+
+  Streams(BlockList<DeviceOp>& ops, std::size_t count) : ops_(ops), states_(count) {}
+
+  std::size_t size() const { return states_.size(); }
+  State& operator[](std::uint16_t stream) { return states_[stream]; }
+  /// The last op of a stream that calls up to `call` have launched and that ends by `latest`.
+  std::optional<PlannedEnd> last(std::uint16_t stream, std::uint32_t call,
+                                 std::int64_t latest) const;
+  /// Such ops of all streams but one.
+  std::vector<PlannedEnd> last_of_all(std::uint32_t call, std::int64_t latest,
+                                      std::uint16_t without = kNoStream) const;
+  void add_wait(std::uint16_t stream, const StreamWait& wait);
+  /// An op is in the graph: the last of its stream.
+  void append(std::uint32_t index, PlannedEnd end, std::int64_t recorded_end);
+
+ private:
+  BlockList<DeviceOp>& ops_;
+  std::vector<State> states_;
+};
+
+inline constexpr std::int64_t kPicosecondsOfNanosecond = 1000;
+inline Picoseconds picoseconds(std::int64_t nanoseconds) {
+  return static_cast<Picoseconds>(nanoseconds * kPicosecondsOfNanosecond);
+}
+/// What the trace says that a node takes.
+inline NodeWork recorded(std::int64_t nanoseconds) {
+  NodeWork work;
+  work.recorded = picoseconds(nanoseconds);
+  work.timed = true;
+  return work;
+}
 
 /// Makes the graph of a trace whose calls and kernels have been joined. What each node waits for is
 /// a rule; how long nodes of the host and gaps between kernels take is chosen such that the graph,
@@ -90,5 +162,4 @@ class GraphMaker {
   } counts_;
 };
 
-}  // namespace kineto
-}  // namespace orrery
+}  // namespace orrery::kineto

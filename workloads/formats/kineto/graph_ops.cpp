@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels, copies and fills of a trace in its graph.
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
-#include <deque>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -18,35 +17,16 @@ constexpr std::int64_t kStreamSlack = 1000;  // ns
 /// A gap that launches and streams explain is shorter; a stream that was waited for lets the next
 /// one go on within the second time.
 constexpr std::int64_t kUnexplained = 20'000, kCause = 10'000;  // ns
-constexpr std::int64_t kPicosecondsOfNanosecond = 1000;
 /// What is behind by so many ops nothing waits for any more.
 constexpr std::size_t kKept = 16384;
 
-NodeWork timed(std::int64_t nanoseconds) {
-  NodeWork work;
-  work.recorded = static_cast<Picoseconds>(nanoseconds * kPicosecondsOfNanosecond);
-  work.timed = true;
-  return work;
-}
-
-std::int64_t last_end(const std::vector<PlannedEnd>& ends, std::int64_t from) {
-  for (const PlannedEnd& end : ends) from = std::max(from, end.end);
-  return from;
-}
-
-std::string as_text(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
 std::string milliseconds(std::int64_t nanoseconds) {
-  return as_text("%.6g ms", static_cast<double>(nanoseconds) * 1e-6);
+  return fmt::format("{:.6g} ms", static_cast<double>(nanoseconds) * 1e-6);
 }
 
 std::string share(std::int64_t part, std::int64_t whole) {
-  return as_text("%.1f %%",
-                 whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0.0);
+  return fmt::format(
+      "{:.1f} %", whole > 0 ? 100.0 * static_cast<double>(part) / static_cast<double>(whole) : 0.0);
 }
 
 }  // namespace
@@ -79,18 +59,16 @@ void GraphMaker::stream_waits(const DeviceOp& op, std::vector<PlannedEnd>& ends)
 /// A kernel that begins long after all that it is known to wait for, as another stream ends, waits
 /// for that: profilers leave out calls, and what was launched before they began.
 void GraphMaker::find_cause(const DeviceOp& op, std::vector<PlannedEnd>& ends) {
-  if (op.start - std::max(last_end(ends, origin_), op.launch) <= kUnexplained) return;
+  if (op.start - std::max(latest(ends, origin_), op.launch) <= kUnexplained) return;
   const std::vector<PlannedEnd> others = streams_.last_of_all(latest_call_, op.start, op.stream);
-  const auto last =
-      std::max_element(others.begin(), others.end(),
-                       [](const PlannedEnd& a, const PlannedEnd& b) { return a.end < b.end; });
+  const auto last = std::max_element(others.begin(), others.end());
   if (last == others.end() || op.start - last->end > kCause) return;
   ends.push_back(*last);
   ++counts_.guessed_causes;
 }
 
 NodeWork GraphMaker::work_of(const DeviceOp& op, std::int64_t duration) {
-  NodeWork work = timed(duration);
+  NodeWork work = recorded(duration);
   const NameFacts& facts = trace_.facts[op.name];
   work.kind = op.kind == OpKind::kKernel ? facts.kind : KernelClass::kCopy;
   work.classified = op.kind != OpKind::kKernel || facts.classified;
@@ -116,7 +94,7 @@ NodeId GraphMaker::add_op_node(const DeviceOp& op, std::int64_t duration) {
     const auto node = message_of(trace_.collectives[op.detail], trace_.header, communicators_);
     if (node) {
       ImportedMessage message = node->message;
-      message.recorded = static_cast<Picoseconds>(duration * kPicosecondsOfNanosecond);
+      message.recorded = picoseconds(duration);
       ++counts_.collectives;
       counts_.collective_time += op.duration;
       return graph_.add(id, name, node->kind, stream, message);
@@ -124,7 +102,7 @@ NodeId GraphMaker::add_op_node(const DeviceOp& op, std::int64_t duration) {
   }
   ++counts_.unknown_collectives;
   counts_.unknown_collective_time += op.duration;
-  NodeWork work = timed(duration);
+  NodeWork work = recorded(duration);
   work.communicates = true;
   return add_kernel(id, name, stream, work);
 }
@@ -150,7 +128,7 @@ void GraphMaker::take_op(std::uint32_t index) {
   if (stream.last != kNone) ends.push_back(stream.end);
   if (!stream.waits.empty()) stream_waits(op, ends);
   find_cause(op, ends);
-  const std::int64_t device = last_end(ends, origin_);
+  const std::int64_t device = latest(ends, origin_);
   const std::int64_t ready = std::max(device, op.launch);
   const bool by_launch = op.launched && op.launch >= device;
   const std::int64_t start = std::max(ready, op.start);
@@ -158,7 +136,7 @@ void GraphMaker::take_op(std::uint32_t index) {
   counts_.gap_time += start - ready;
   std::uint32_t gap = kNone;
   if (start > ready) {
-    gap = graph_.add(graph_.size(), "gap", NodeKind::kHost, gaps_, timed(start - ready));
+    gap = graph_.add(graph_.size(), "gap", NodeKind::kHost, gaps_, recorded(start - ready));
     if (by_launch) graph_.follows(gap, op.node);
     if (!by_launch)
       for (const PlannedEnd& end : ends) graph_.follows(gap, end.node);
@@ -197,9 +175,9 @@ void GraphMaker::find_origin() {
   }
   constexpr auto kMostSpan = static_cast<std::int64_t>(kMaxTime / kPicosecondsOfNanosecond);
   if (end - begin > kMostSpan)
-    throw config::ConfigError(path_ + ": the events are " +
-                              as_text("%.0f days", static_cast<double>(end - begin) / 86400e9) +
-                              " apart, more than the 106 that can be simulated");
+    throw config::ConfigError(
+        fmt::format("{}: the events are {:.0f} days apart, more than the 106 that can be simulated",
+                    path_, static_cast<double>(end - begin) / 86400e9));
   origin_ = begin;
   counts_.span = end - begin;
   const std::vector<ThreadSpan>& all = trace_.threads;
@@ -210,8 +188,8 @@ void GraphMaker::find_origin() {
     threads_[i].now = threads_[i].recorded = origin_;
     if (!calls[i]) continue;
     threads_[i].stream = graph_.stream(
-        (is_one_process ? "thread " : "process " + std::to_string(all[i].process) + " thread ") +
-        std::to_string(all[i].thread));
+        is_one_process ? fmt::format("thread {}", all[i].thread)
+                       : fmt::format("process {} thread {}", all[i].process, all[i].thread));
   }
 }
 
@@ -227,8 +205,8 @@ void GraphMaker::name_streams() {
     if (!used[i]) continue;
     ++counts_.streams;
     streams_[static_cast<std::uint16_t>(i)].graph_stream = graph_.stream(
-        (is_one_device ? "stream " : "device " + std::to_string(all[i].device) + " stream ") +
-        std::to_string(all[i].stream));
+        is_one_device ? fmt::format("stream {}", all[i].stream)
+                      : fmt::format("device {} stream {}", all[i].device, all[i].stream));
   }
   gaps_ = graph_.stream("gaps", false);
 }
@@ -246,9 +224,7 @@ void GraphMaker::make(std::vector<std::string>& notes) {
     if (trace_.calls[i].kind == CallKind::kRecord && trace_.calls[i].correlation != kUnknown)
       records_.emplace_back(trace_.calls[i].correlation, static_cast<std::uint32_t>(i));
   std::sort(records_.begin(), records_.end());
-  std::vector<std::uint32_t> order(calls);
-  std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  const auto order = sorted_order(calls, [&](std::uint32_t a, std::uint32_t b) {
     return trace_.calls[a].end < trace_.calls[b].end;
   });
   constexpr std::size_t kNodes = 3, kDependencies = 5;  // of an op, mostly
@@ -278,26 +254,29 @@ void GraphMaker::make(std::vector<std::string>& notes) {
 void GraphMaker::write_notes(std::vector<std::string>& notes) {
   const auto note = [&](const std::string& text) { notes.push_back(path_ + ": " + text); };
   const auto counted = [&](std::uint64_t count, const char* text) {
-    if (count > 0) note(std::to_string(count) + text);
+    if (count > 0) note(fmt::format("{}{}", count, text));
   };
-  note(std::to_string(trace_.ops.size()) + " kernels, copies and fills on " +
-       std::to_string(counts_.streams) + " streams, recorded over " + milliseconds(counts_.span) +
-       ", the devices' part " + milliseconds(counts_.last_end - counts_.first_start));
-  note("class known for " + share(counts_.classified, counts_.kernel_time) +
-       " of the kernels' time, sizes for " + share(counts_.shaped, counts_.kernel_time));
+  note(fmt::format(
+      "{} kernels, copies and fills on {} streams, recorded over {}, the devices' part {}",
+      trace_.ops.size(), counts_.streams, milliseconds(counts_.span),
+      milliseconds(counts_.last_end - counts_.first_start)));
+  note(fmt::format("class known for {} of the kernels' time, sizes for {}",
+                   share(counts_.classified, counts_.kernel_time),
+                   share(counts_.shaped, counts_.kernel_time)));
   if (counts_.collectives > 0)
-    note(std::to_string(counts_.collectives) + " collectives (" +
-         milliseconds(counts_.collective_time) + "); recorded times have waits for others in them");
+    note(fmt::format("{} collectives ({}); recorded times have waits for others in them",
+                     counts_.collectives, milliseconds(counts_.collective_time)));
   if (counts_.unknown_collectives > 0)
-    note(std::to_string(counts_.unknown_collectives) + " kernels of NCCL (" +
-         milliseconds(counts_.unknown_collective_time) +
-         ") whose collective, bytes or group the trace has not recorded: kept as kernels of the "
-         "recorded duration, waits for others included");
-  note(share(static_cast<std::int64_t>(counts_.paced),
-             static_cast<std::int64_t>(trace_.ops.size())) +
-       " of these begin as the host launches them, which faster kernels do not change unless the "
-       "host waits for them; " +
-       milliseconds(counts_.gap_time) + " of gaps that nothing explains stay as they are");
+    note(
+        fmt::format("{} kernels of NCCL ({}) whose collective, bytes or group the trace has not "
+                    "recorded: kept as kernels of the recorded duration, waits for others included",
+                    counts_.unknown_collectives, milliseconds(counts_.unknown_collective_time)));
+  note(fmt::format(
+      "{} of these begin as the host launches them, which faster kernels do not change "
+      "unless the host waits for them; {} of gaps that nothing explains stay as they "
+      "are",
+      share(static_cast<std::int64_t>(counts_.paced), static_cast<std::int64_t>(trace_.ops.size())),
+      milliseconds(counts_.gap_time)));
   counted(trace_.wrong_times, " events with times that are none, left out");
   counted(trace_.wrong_bytes, " bytes of names that are no UTF-8, taken as question marks");
   counted(counts_.unlaunched,

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sim/config/byte_source.h"
-#include "sim/config/diagnostics.h"
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_format.h"
 #include "workloads/formats/kineto/graph.h"
@@ -43,13 +42,7 @@ class KinetoFormat final : public GraphFormat {
 
   void read(ByteSource& source, const GraphReadOptions& /*options*/, Communicators& communicators,
             GraphBuilder& graph, std::vector<std::string>& notes) const override {
-    kineto::Trace trace;
-    try {
-      kineto::Collector collector(trace);
-      trace.header = kineto::read_events(source, collector, notes);
-    } catch (const kineto::TooMany& problem) {
-      throw config::ConfigError(source.path() + ": " + problem.what());
-    }
+    kineto::Trace trace = kineto::read_trace(source, notes);
     if (trace.header.rank >= 0 && trace.header.rank < kineto::kMostRanks)
       graph.belongs_to(static_cast<int>(trace.header.rank));
     kineto::correlate(trace);

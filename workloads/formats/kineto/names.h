@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "sim/graph/kernel.h"
@@ -23,6 +24,8 @@ struct NameFacts {
   bool tf32 = false;        ///< 32-bit operands on tensor cores
 };
 
+std::string in_small_letters(std::string_view text);
+
 /// Knows the kernels of cuBLAS, cuDNN, CUTLASS, rocBLAS, Tensile, MIOpen, FlashAttention, PyTorch,
 /// Triton, FBGEMM by what their names contain.
 NameFacts facts_of(std::string_view kernel);
@@ -35,7 +38,5 @@ std::optional<Kernel> product_of(const Event& event);
 /// A copy or fill of so many bytes, by the name that CUPTI gives it ("Memcpy HtoD (Pageable ->
 /// Device)").
 Kernel copy_of(std::string_view name, std::int64_t bytes);
-/// Whether PyTorch's operator of that name computes a product with two kernels: its gradients.
-bool has_two_products(std::string_view operator_name);
 
 }  // namespace orrery::kineto

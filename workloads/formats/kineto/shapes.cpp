@@ -24,20 +24,14 @@ std::span<const std::int64_t> sizes(const Operands& operands, std::size_t operan
 
 std::optional<Precision> precision_of(const Operands& operands, std::size_t operand) {
   if (operand >= operands.types_count) return std::nullopt;
-  switch (operands.types[operand]) {
-    case Scalar::kFloat:
-      return Precision::kFp32;
-    case Scalar::kHalf:
-      return Precision::kFp16;
-    case Scalar::kBfloat16:
-      return Precision::kBf16;
-    case Scalar::kFloat8:
-      return Precision::kFp8;
-    case Scalar::kInt8:
-      return Precision::kInt8;
-    default:
-      return std::nullopt;  // double, say, which no model here prices
-  }
+  static constexpr std::pair<Scalar, Precision> kPrecisions[] = {
+      {Scalar::kFloat, Precision::kFp32},    {Scalar::kHalf, Precision::kFp16},
+      {Scalar::kBfloat16, Precision::kBf16}, {Scalar::kFloat8, Precision::kFp8},
+      {Scalar::kInt8, Precision::kInt8},
+  };
+  for (const auto& [scalar, precision] : kPrecisions)
+    if (operands.types[operand] == scalar) return precision;
+  return std::nullopt;  // double, say, which no model here prices
 }
 
 /// [.., m, k] by [.., k, n]; `turned`: the second is [n, k].
@@ -164,10 +158,6 @@ std::optional<Kernel> attention(const Event& event, std::size_t causal_at) {
 }
 
 }  // namespace
-
-bool has_two_products(std::string_view operator_name) {
-  return operator_name == "aten::convolution_backward";
-}
 
 std::optional<Kernel> product_of(const Event& event) {
   const std::string& name = event.name;

@@ -2,10 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "sim/graph/imported_graph.h"
@@ -15,11 +12,6 @@
 #include "workloads/formats/kineto/names.h"
 
 namespace orrery::kineto {
-
-/// More of something than a graph can have.
-class TooMany : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 inline constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
@@ -102,15 +94,6 @@ struct ThreadSpan {
   std::int64_t end = INT64_MIN;
 };
 
-/// One collective as it is recorded, those that are alike once.
-struct Collective {
-  std::string name, dtype, group, ranks;
-  std::int64_t in_elements = 0, out_elements = 0, group_size = 0;
-  std::int64_t first_rank = 0, rank_stride = 0;
-  std::int64_t source = 0, destination = 0;
-  auto operator<=>(const Collective&) const = default;
-};
-
 /// What a trace leaves behind when it has streamed by.
 struct Trace {
   Header header;
@@ -123,38 +106,16 @@ struct Trace {
   NamePool names;
   std::vector<NameFacts> facts;  ///< facts by NameId
   std::vector<Kernel> shapes;
-  std::vector<Collective> collectives;
+  std::vector<Collective> collectives;  ///< those that are alike once
   std::vector<std::string> notes;
   std::uint64_t wrong_times = 0;  ///< events that were left out
   std::uint64_t wrong_bytes = 0;  ///< bytes of names that are no UTF-8
 };
 
-/// Keeps what matters of the events of a trace.
-class Collector final : public EventSink {
- public:
-  explicit Collector(Trace& trace) : trace_(trace) {}
-  void add(const Event& event) override;
-
- private:
-  void add_device(const Event& event, OpKind kind);
-  void add_call(const Event& event);
-  void add_sync(const Event& event);
-  void add_operator(const Event& event);
-  void add_flow(const Event& event);
-  std::uint16_t stream(std::int64_t device, std::int64_t stream);
-  std::uint16_t thread(const Event& event);
-  std::uint32_t shape(const Kernel& kernel);
-  std::uint32_t collective(const CollectiveArguments& arguments);
-  NameId name(const std::string& text);
-
-  Trace& trace_;
-  std::map<StreamKey, std::uint16_t> streams_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::uint16_t> threads_;
-  std::map<std::string, std::uint32_t> shapes_;  ///< numbers by what tells kernels apart
-  std::map<Collective, std::uint32_t> collectives_;
-  std::int64_t last_call_ = kUnknown;  ///< correlation of the last call
-  ThreadSpan* last_thread_ = nullptr;
-};
+/// Reads a trace, and keeps what matters of its events.
+/// @param notes what had to be mended
+/// @throws config::ConfigError for what is no trace, or has more of something than a graph can
+Trace read_trace(ByteSource& source, std::vector<std::string>& notes);
 
 /// Joins calls and what they launch, operators and their kernels. Afterwards `ops` and `calls`
 /// stand in the order in which they start.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/formats/onnx/element_groups.h"
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <functional>
@@ -7,11 +7,13 @@
 #include <queue>
 #include <set>
 #include <utility>
+#include <vector>
+
+#include "workloads/formats/onnx/passes.h"
 
 namespace orrery::onnx {
 namespace {
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 constexpr std::size_t kMostVisited =
     512;  // groups that are looked at for one that waits for itself
 
@@ -25,21 +27,14 @@ struct Group {
 
 class ElementGroups {
  public:
-  explicit ElementGroups(LoweredModel& model) : model_(model) {
-    const std::size_t count = model.kernels.size();
-    group_of_.resize(count);
+  explicit ElementGroups(LoweredModel& model)
+      : model_(model), users_(model), group_of_(model.kernels.size()) {
     std::iota(group_of_.begin(), group_of_.end(), std::size_t{0});
-    maker_.assign(model.values.size(), kNone);
-    groups_.reserve(count);
-    for (std::size_t i = 0; i < model.outputs.size(); ++i) kept_.insert(model.output(i));
-    for (std::size_t i = 0; i < count; ++i) {
+    groups_.reserve(model.kernels.size());
+    for (std::size_t i = 0; i < model.kernels.size(); ++i) {
       const Lowered& kernel = model.kernels[i];
-      groups_.push_back({{i},
-                         kernel.elements,
-                         kernel.width,
-                         kernel.fusing != Fusing::kAlone,
-                         kernel.fusing == Fusing::kMoves});
-      for (const ValueUse& use : kernel.writes) maker_[use.value] = i;
+      const bool fuses = kernel.fusing != Fusing::kAlone, moves = kernel.fusing == Fusing::kMoves;
+      groups_.push_back({{i}, kernel.elements, kernel.width, fuses, moves});
     }
   }
 
@@ -47,8 +42,8 @@ class ElementGroups {
     for (std::size_t i = 0; i < group_of_.size(); ++i) {
       if (!groups_[i].fuses) continue;
       for (const ValueUse& use : model_.kernels[i].reads) {
-        const std::size_t maker = maker_[use.value];
-        if (maker == kNone) continue;
+        const std::size_t maker = users_.maker[use.value];
+        if (maker == kNobody) continue;
         const std::size_t earlier = group_of_[maker], later = group_of_[i];
         if (earlier != later && fit(groups_[earlier], groups_[later]) && !apart(earlier, later))
           merge(earlier, later);
@@ -75,7 +70,8 @@ class ElementGroups {
     std::vector<std::size_t> before;
     for (const std::size_t member : groups_[group].members)
       for (const ValueUse& use : model_.kernels[member].reads)
-        if (maker_[use.value] != kNone) before.push_back(group_of_[maker_[use.value]]);
+        if (users_.maker[use.value] != kNobody)
+          before.push_back(group_of_[users_.maker[use.value]]);
     return before;
   }
 
@@ -103,12 +99,10 @@ class ElementGroups {
   void merge(std::size_t earlier, std::size_t later) {
     Group& into = groups_[earlier];
     Group& from = groups_[later];
-    std::vector<std::size_t> members;
-    members.reserve(into.members.size() + from.members.size());
-    std::merge(into.members.begin(), into.members.end(), from.members.begin(), from.members.end(),
-               std::back_inserter(members));
     for (const std::size_t member : from.members) group_of_[member] = earlier;
-    into.members = std::move(members);
+    const auto middle =
+        into.members.insert(into.members.end(), from.members.begin(), from.members.end());
+    std::inplace_merge(into.members.begin(), middle, into.members.end());
     into.elements = std::max(into.elements, from.elements);
     into.width = std::max(into.width, from.width);
     into.moves = into.moves || from.moves;
@@ -119,34 +113,33 @@ class ElementGroups {
   std::vector<Lowered> in_order() {
     std::vector<std::set<std::size_t>> waits(groups_.size());
     std::vector<std::vector<std::size_t>> next(groups_.size());
-    std::vector<std::vector<std::size_t>> readers(model_.values.size());
     for (std::size_t i = 0; i < group_of_.size(); ++i) {
       for (const ValueUse& use : model_.kernels[i].reads) {
-        readers[use.value].push_back(i);
-        if (maker_[use.value] == kNone) continue;
-        const std::size_t before = group_of_[maker_[use.value]];
+        if (users_.maker[use.value] == kNobody) continue;
+        const std::size_t before = group_of_[users_.maker[use.value]];
         if (before != group_of_[i] && waits[group_of_[i]].insert(before).second)
           next[before].push_back(group_of_[i]);
       }
     }
     std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
-    for (std::size_t g = 0; g < groups_.size(); ++g)
-      if (!groups_[g].members.empty() && waits[g].empty()) ready.push(g);
     std::vector<std::size_t> left(groups_.size());
-    for (std::size_t g = 0; g < groups_.size(); ++g) left[g] = waits[g].size();
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      left[g] = waits[g].size();
+      if (!groups_[g].members.empty() && left[g] == 0) ready.push(g);
+    }
     std::vector<Lowered> kernels;
     kernels.reserve(groups_.size());
     while (!ready.empty()) {
       const std::size_t group = ready.top();
       ready.pop();
-      kernels.push_back(joined(group, readers));
+      kernels.push_back(joined(group));
       for (const std::size_t later : next[group])
         if (--left[later] == 0) ready.push(later);
     }
     return kernels;
   }
 
-  Lowered joined(std::size_t g, const std::vector<std::vector<std::size_t>>& readers) {
+  Lowered joined(std::size_t g) {
     const Group& group = groups_[g];
     if (group.members.size() == 1) return std::move(model_.kernels[group.members.front()]);
     const auto larger = [&](std::size_t a, std::size_t b) {
@@ -162,34 +155,35 @@ class ElementGroups {
     all.elements = group.elements;
     all.width = group.width;
     all.op = "Fused";
-    all.kernel.name = model_.kernels[group.members.front()].kernel.name + " .. " +
-                      model_.kernels[group.members.back()].kernel.name;
+    all.kernel.name = fmt::format("{} .. {}", model_.kernels[group.members.front()].kernel.name,
+                                  model_.kernels[group.members.back()].kernel.name);
     std::set<ValueId> read;
     for (const std::size_t member : group.members) {
       Lowered& one = model_.kernels[member];
       all.kernel.vector_flops += one.kernel.vector_flops;
       all.kernel.exponentials += one.kernel.exponentials;
       for (const ValueUse& use : one.reads) {
-        const bool inside = maker_[use.value] != kNone && group_of_[maker_[use.value]] == g;
+        const bool inside =
+            users_.maker[use.value] != kNobody && group_of_[users_.maker[use.value]] == g;
         if (!inside && read.insert(use.value).second) all.reads.push_back(use);
       }
       for (const ValueUse& use : one.writes)
-        if (leaves(use.value, g, readers)) all.writes.push_back(use);
+        if (leaves(use.value, g)) all.writes.push_back(use);
     }
     return all;
   }
 
-  bool leaves(ValueId value, std::size_t group,
-              const std::vector<std::vector<std::size_t>>& readers) const {
-    if (kept_.count(value) > 0) return true;
-    return std::any_of(readers[value].begin(), readers[value].end(),
+  bool leaves(ValueId value, std::size_t group) const {
+    const std::vector<std::size_t>& readers = users_.readers[value];
+    return users_.kept[value] ||
+           std::any_of(readers.begin(), readers.end(),
                        [&](std::size_t reader) { return group_of_[reader] != group; });
   }
 
   LoweredModel& model_;
+  const Users users_;
   std::vector<Group> groups_;
-  std::vector<std::size_t> group_of_, maker_;
-  std::set<ValueId> kept_;  ///< results of the model
+  std::vector<std::size_t> group_of_;
 };
 
 }  // namespace

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/onnx/interpreter.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "sim/config/diagnostics.h"
+#include "sim/units/comma_separated.h"
 
 namespace orrery::onnx {
 namespace {
@@ -12,20 +15,22 @@ constexpr std::size_t kMostOperations = 1'000'000;
 constexpr int kMostDepth = 64;  // of functions and subgraphs
 
 std::string full_name(const Node& node) {
-  return node.domain.empty() ? node.op : node.domain + ":" + node.op;
+  return node.domain.empty() ? node.op : fmt::format("{}:{}", node.domain, node.op);
 }
 
 /// Attributes of a node; those that refer to attributes of the function that it stands in are
 /// looked up at its call.
-Attributes resolved(const Node& node, const Attributes& caller) {
+Attributes resolved(const Node& node, const Scope& scope) {
+  const Scope* body = &scope;
+  while (body->outer != nullptr) body = body->outer;
   Attributes attributes;
   for (const auto& [name, attribute] : node.attributes) {
     if (attribute.refers.empty()) {
       attributes[name] = attribute;
       continue;
     }
-    const auto given = caller.find(attribute.refers);
-    if (given != caller.end()) attributes[name] = given->second;
+    const auto given = body->caller.find(attribute.refers);
+    if (given != body->caller.end()) attributes[name] = given->second;
   }
   return attributes;
 }
@@ -35,7 +40,7 @@ Attributes resolved(const Node& node, const Attributes& caller) {
 std::string name_of(const Node& node) {
   const std::string& name =
       !node.name.empty() || node.outputs.empty() ? node.name : node.outputs.front();
-  return "node '" + name + "' (" + full_name(node) + ")";
+  return fmt::format("node '{}' ({})", name, full_name(node));
 }
 
 Interpreter::Interpreter(const Model& model, const LoweringOptions& options,
@@ -46,8 +51,8 @@ Interpreter::Interpreter(const Model& model, const LoweringOptions& options,
 }
 
 void Interpreter::refuse(const Node& node, const std::string& what) const {
-  throw config::ConfigError(options_.file + ": " + name_of(node) + " at offset " +
-                            std::to_string(node.offset) + ": " + what);
+  throw config::ConfigError(
+      fmt::format("{}: {} at offset {}: {}", options_.file, name_of(node), node.offset, what));
 }
 
 void Interpreter::note_once(const std::string& text) {
@@ -56,7 +61,7 @@ void Interpreter::note_once(const std::string& text) {
 
 ValueId Interpreter::add_value(Value value, const std::string& what) {
   if (const std::string mistake = mistake_of(value.dims); !mistake.empty())
-    throw config::ConfigError(options_.file + ": " + what + " has " + mistake);
+    throw config::ConfigError(fmt::format("{}: {} has {}", options_.file, what, mistake));
   const auto id = static_cast<ValueId>(lowered_.values.size());
   if (value.storage == kNoValue) value.storage = id;
   lowered_.values.push_back(std::move(value));
@@ -64,75 +69,60 @@ ValueId Interpreter::add_value(Value value, const std::string& what) {
 }
 
 ValueId Interpreter::add_constant(const TensorData& tensor) {
-  Value value;
-  value.dims = tensor.dims;
-  value.type = tensor.type;
+  Value value = value_of(tensor);
   value.constant = true;
-  value.values = tensor.values;
-  const ValueId id = add_value(std::move(value), "weight '" + tensor.name + "'");
-  Value& added = lowered_.values[id];
-  added.known = !added.values.empty() || elements_of(added.dims) == 0;
-  return id;
+  return add_value(std::move(value), fmt::format("weight '{}'", tensor.name));
 }
 
 ValueId Interpreter::named(const std::string& name, const Scope& scope) const {
   for (const Scope* s = &scope; s != nullptr; s = s->outer)
     if (const auto found = s->names.find(name); found != s->names.end()) return found->second;
-  throw config::ConfigError(options_.file + ": nothing before makes '" + name + "'");
+  throw config::ConfigError(fmt::format("{}: nothing before makes '{}'", options_.file, name));
 }
 
-std::int64_t Interpreter::opset(const std::string& domain) const {
-  constexpr std::int64_t kNewest = 23;
-  const auto found = model_.opsets.find(domain);
-  return found == model_.opsets.end() ? kNewest : found->second;
-}
-
-const Function* Interpreter::function(const Node& node) const {
-  const auto found = functions_.find({node.domain, node.op});
-  return found == functions_.end() ? nullptr : found->second;
-}
-
-void Interpreter::run(const std::vector<Node>& nodes, Scope& scope, const Attributes& caller,
-                      int depth) {
-  for (const Node& node : nodes) run(node, scope, caller, depth);
-}
-
-void Interpreter::run(const Node& node, Scope& scope, const Attributes& caller, int depth) {
+void Interpreter::count_operation(const Node& node) {
   if (++operations_ > kMostOperations || lowered_.kernels.size() > kMostOperations)
     refuse(node, "the model runs more than a million operators");
-  if (depth > kMostDepth) refuse(node, "functions and subgraphs are nested more than 64 deep");
-  Ids inputs;
-  for (const std::string& input : node.inputs) {
-    if (input.empty()) {
-      inputs.push_back(kNoValue);
-      continue;
-    }
-    try {
-      inputs.push_back(named(input, scope));
-    } catch (const config::ConfigError&) {
-      refuse(node, "nothing before it makes its input '" + input + "'");
-    }
-  }
-  const Attributes attributes = resolved(node, caller);
-  if (run_control(node, attributes, inputs, scope, caller, depth)) return;
-  const auto rule = RuleRegistry::items().find(full_name(node));
-  if (rule == RuleRegistry::items().end()) {
-    if (const Function* body = function(node); body != nullptr) {
-      run_function(*body, node, attributes, inputs, scope, depth);
-      return;
-    }
-  }
-  Operation op(node, attributes, opset(node.domain), inputs, lowered_.values, options_.format);
-  apply(node, op, rule == RuleRegistry::items().end() ? nullptr : rule->second.entry, scope);
 }
 
-void Interpreter::apply(const Node& node, Operation& op, Rule rule, Scope& scope) {
+void Interpreter::run(const std::vector<Node>& nodes, Scope& scope) {
+  for (const Node& node : nodes) run(node, scope);
+}
+
+void Interpreter::run(const Node& node, Scope& scope) {
+  count_operation(node);
+  if (scope.depth > kMostDepth)
+    refuse(node, "functions and subgraphs are nested more than 64 deep");
+  Ids inputs;
+  for (const std::string& input : node.inputs) {
+    try {
+      inputs.push_back(input.empty() ? kNoValue : named(input, scope));
+    } catch (const config::ConfigError&) {
+      refuse(node, fmt::format("nothing before it makes its input '{}'", input));
+    }
+  }
+  const Attributes attributes = resolved(node, scope);
+  if (run_control(node, attributes, inputs, scope)) return;
+  const Rule* rule = RuleRegistry::find(full_name(node));
+  const auto body = functions_.find({node.domain, node.op});
+  if (rule == nullptr && body != functions_.end())
+    return run_function(*body->second, node, attributes, inputs, scope);
+  constexpr std::int64_t kNewest = 23;
+  const auto opset = model_.opsets.find(node.domain);
+  Operation op(node, attributes, opset == model_.opsets.end() ? kNewest : opset->second, inputs,
+               lowered_.values, options_.format);
+  apply(node, op, rule, scope);
+}
+
+void Interpreter::apply(const Node& node, Operation& op, const Rule* rule, Scope& scope) {
   if (node.outputs.empty()) return;
   try {
     if (rule == nullptr) {
-      apply_unmapped(node, op);
-    } else if (!apply_rule(node, op, rule)) {
+      apply_told(node, op).mapped = false;
+      ++unmapped_[full_name(node)];
+    } else if (!apply_rule(node, op, *rule)) {
       apply_told(node, op);
+      note_once("shapes that only a run can tell are those that the file tells");
     }
   } catch (const config::ConfigError& error) {
     refuse(node, error.what());
@@ -146,7 +136,7 @@ void Interpreter::apply(const Node& node, Operation& op, Rule rule, Scope& scope
 }
 
 /// Whether the rule could say its shapes, or nobody else can.
-bool Interpreter::apply_rule(const Node& node, Operation& op, Rule rule) const {
+bool Interpreter::apply_rule(const Node& node, Operation& op, const Rule& rule) const {
   try {
     rule(op);
   } catch (const UnknownShape&) {
@@ -157,19 +147,9 @@ bool Interpreter::apply_rule(const Node& node, Operation& op, Rule rule) const {
   return true;
 }
 
-/// Its results are as the file tells; it is priced as a copy.
-void Interpreter::apply_told(const Node& node, Operation& op) {
+/// Its results are as the file tells, or as its first input; it is priced as a copy.
+Lowered& Interpreter::apply_told(const Node& node, Operation& op) {
   op.kernels.clear();
-  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-    const auto found = told_.find(node.outputs[i]);
-    if (found != told_.end()) op.result(i, found->second.dims, found->second.type);
-  }
-  op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
-  note_once("shapes that only a run can tell are those that the file tells");
-}
-
-/// Its results are as the file tells, or as its first input.
-void Interpreter::apply_unmapped(const Node& node, Operation& op) {
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const auto found = told_.find(node.outputs[i]);
     if (found != told_.end()) {
@@ -180,12 +160,10 @@ void Interpreter::apply_unmapped(const Node& node, Operation& op) {
       op.result(i, {}, DataType::kFloat);
     }
   }
-  op.stream(KernelClass::kElementwise, Fusing::kAlone, 0).mapped = false;
-  ++unmapped_[full_name(node)];
+  return op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
 }
 
-Interpreter::Ids Interpreter::bind_results(const Node& node, Operation& op, bool constant,
-                                           Scope& scope) {
+Ids Interpreter::bind_results(const Node& node, Operation& op, bool constant, Scope& scope) {
   Ids ids;
   for (std::size_t i = 0; i < std::max(node.outputs.size(), op.results.size()); ++i) {
     Value value;
@@ -221,19 +199,18 @@ void Interpreter::add_kernels(const Node& node, Operation& op, const Ids& result
     for (ValueUse& use : lowered.reads) use = place(use);
     for (ValueUse& use : lowered.writes) use = place(use);
     lowered.op = full_name(node);
-    lowered.kernel.name = node.name.empty() ? node.op + " " + node.outputs.front() : node.name;
+    lowered.kernel.name =
+        node.name.empty() ? fmt::format("{} {}", node.op, node.outputs.front()) : node.name;
     lowered_.kernels.push_back(std::move(lowered));
   }
 }
 
 void Interpreter::run_function(const Function& function, const Node& node,
-                               const Attributes& attributes, const Ids& inputs, Scope& scope,
-                               int depth) {
-  Scope inside;
+                               const Attributes& attributes, const Ids& inputs, Scope& scope) {
+  Scope inside{.depth = scope.depth + 1, .caller = function.defaults};
   for (std::size_t i = 0; i < function.inputs.size(); ++i)
     if (i < inputs.size() && inputs[i] != kNoValue) inside.names[function.inputs[i]] = inputs[i];
-  Attributes given = function.defaults;
-  for (const auto& [name, attribute] : attributes) given[name] = attribute;
+  for (const auto& [name, attribute] : attributes) inside.caller[name] = attribute;
   // A body may pass an input on that has been left out.
   std::vector<Node> nodes = function.nodes;
   for (Node& inner : nodes)
@@ -241,22 +218,19 @@ void Interpreter::run_function(const Function& function, const Node& node,
       const auto place = std::find(function.inputs.begin(), function.inputs.end(), input);
       if (place != function.inputs.end() && inside.names.count(input) == 0) input.clear();
     }
-  run(nodes, inside, given, depth + 1);
+  run(nodes, inside);
   for (std::size_t i = 0; i < node.outputs.size() && i < function.outputs.size(); ++i)
     bind(node, i, named(function.outputs[i], inside), scope);
 }
 
 void Interpreter::note_unmapped() {
   if (unmapped_.empty()) return;
-  std::string list;
-  for (const auto& [name, count] : unmapped_) {
-    if (!list.empty()) list += ", ";
-    list += name + " (" + std::to_string(count) + ")";
-  }
+  const auto counted = [](const auto& one) {
+    return fmt::format("{} ({})", one.first, one.second);
+  };
   lowered_.notes.push_back(
-      "operators without a rule, priced by the memory that they read and "
-      "write: " +
-      list);
+      "operators without a rule, priced by the memory that they read and write: " +
+      comma_joined(unmapped_, counted));
 }
 
 }  // namespace orrery::onnx

@@ -13,10 +13,14 @@
 
 namespace orrery::onnx {
 
+using Ids = std::vector<ValueId>;
+
 /// Values by name; subgraphs see those of the graph that they stand in.
 struct Scope {
-  std::map<std::string, ValueId> names;
+  std::map<std::string, ValueId> names = {};
   const Scope* outer = nullptr;
+  int depth = 0;           ///< functions and subgraphs around it
+  Attributes caller = {};  ///< of the call of the function whose body it is
 };
 
 /// Runs the operators of graphs, functions and subgraphs one after the other, and writes their
@@ -31,38 +35,33 @@ class Interpreter {
   /// @param what is added, for messages
   ValueId add_value(Value value, const std::string& what);
   ValueId named(const std::string& name, const Scope& scope) const;
-
-  /// @param caller attributes of the call of a function whose body they are
-  void run(const std::vector<Node>& nodes, Scope& scope, const Attributes& caller, int depth);
+  void run(const std::vector<Node>& nodes, Scope& scope);
   /// What has been met that no rule knows goes to the notes.
   void note_unmapped();
 
  private:
-  using Ids = std::vector<ValueId>;
-
-  void run(const Node& node, Scope& scope, const Attributes& caller, int depth);
-  bool run_control(const Node& node, const Attributes& attributes, const Ids& inputs, Scope& scope,
-                   const Attributes& caller, int depth);
-  void run_if(const Node& node, const Attributes& attributes, const Ids& inputs, Scope& scope,
-              const Attributes& caller, int depth);
-  void run_loop(const Node& node, const Attributes& attributes, const Ids& inputs, Scope& scope,
-                const Attributes& caller, int depth);
-  void run_scan(const Node& node, const Attributes& attributes, const Ids& inputs, Scope& scope,
-                const Attributes& caller, int depth);
+  void run(const Node& node, Scope& scope);
+  void count_operation(const Node& node);
+  bool run_control(const Node& node, const Attributes& attributes, const Ids& inputs, Scope& scope);
+  void run_if(const Node& node, const Attributes& attributes, const Ids& inputs, Scope& scope);
+  void run_loop(const Node& node, const Attributes& attributes, const Ids& inputs, Scope& scope);
+  void run_scan(const Node& node, const Attributes& attributes, const Ids& inputs, Scope& scope);
   /// Runs a subgraph; the values of its outputs.
-  Ids run_graph(const Graph& graph, const Ids& inputs, const Scope& scope, const Attributes& caller,
-                int depth);
+  Ids run_graph(const Graph& graph, const Ids& inputs, const Scope& scope);
+  /// Runs the body of a loop once; its first outputs become the state.
+  Ids run_turn(const Node& node, const Graph& body, const Ids& inputs, const Scope& scope,
+               Ids& state);
+  /// The state after the last of so many turns, and what all of them have made, along `axes`.
+  void bind_turns(const Node& node, const Ids& state, const Ids& outputs, std::int64_t turns,
+                  const Dims& axes, Scope& scope);
   void run_function(const Function& function, const Node& node, const Attributes& attributes,
-                    const Ids& inputs, Scope& scope, int depth);
-  void apply(const Node& node, Operation& op, Rule rule, Scope& scope);
-  bool apply_rule(const Node& node, Operation& op, Rule rule) const;
-  void apply_told(const Node& node, Operation& op);
-  void apply_unmapped(const Node& node, Operation& op);
+                    const Ids& inputs, Scope& scope);
+  void apply(const Node& node, Operation& op, const Rule* rule, Scope& scope);
+  bool apply_rule(const Node& node, Operation& op, const Rule& rule) const;
+  Lowered& apply_told(const Node& node, Operation& op);
   Ids bind_results(const Node& node, Operation& op, bool constant, Scope& scope);
   void add_kernels(const Node& node, Operation& op, const Ids& results);
   void bind(const Node& node, std::size_t output, ValueId id, Scope& scope);
-  std::int64_t opset(const std::string& domain) const;
-  const Function* function(const Node& node) const;
   void note_once(const std::string& text);
   [[noreturn]] void refuse(const Node& node, const std::string& what) const;
 

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/onnx/lowered.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "workloads/base/real.h"
 #include "workloads/ops/kernels.h"
@@ -9,14 +12,57 @@
 namespace orrery::onnx {
 namespace {
 
-constexpr double kBitsOfByte = 8;
+enum class Numbers : std::uint8_t { kOther, kInteger, kWideFloat };
 
-bool is_wide_float(DataType type) {
-  return type == DataType::kFloat || type == DataType::kFloat16 || type == DataType::kBfloat16 ||
-         type == DataType::kDouble;
+struct TypeFacts {
+  int bits;  ///< bits of an element in memory
+  Numbers numbers = Numbers::kOther;
+  Precision precision = Precision::kFp32;  ///< what products of it run in
+};
+/// By TensorProto.DataType.
+constexpr TypeFacts kTypes[] = {
+    {32},                                         // undefined
+    {32, Numbers::kWideFloat},                    // float
+    {8, Numbers::kInteger, Precision::kInt8},     // uint8
+    {8, Numbers::kInteger, Precision::kInt8},     // int8
+    {16, Numbers::kInteger},                      // uint16
+    {16, Numbers::kInteger},                      // int16
+    {32, Numbers::kInteger},                      // int32
+    {64, Numbers::kInteger},                      // int64
+    {32},                                         // string
+    {8, Numbers::kInteger},                       // bool
+    {16, Numbers::kWideFloat, Precision::kFp16},  // float16
+    {64, Numbers::kWideFloat},                    // double
+    {32, Numbers::kInteger},                      // uint32
+    {64, Numbers::kInteger},                      // uint64
+    {64},                                         // complex64
+    {128},                                        // complex128
+    {16, Numbers::kWideFloat, Precision::kBf16},  // bfloat16
+    {8, Numbers::kOther, Precision::kFp8},        // float8e4m3fn
+    {8, Numbers::kOther, Precision::kFp8},        // float8e4m3fnuz
+    {8, Numbers::kOther, Precision::kFp8},        // float8e5m2
+    {8, Numbers::kOther, Precision::kFp8},        // float8e5m2fnuz
+    {4, Numbers::kInteger, Precision::kInt8},     // uint4
+    {4, Numbers::kInteger, Precision::kInt8},     // int4
+    {4, Numbers::kOther, Precision::kNvfp4},      // float4e2m1
+    {8},                                          // float8e8m0
+};
+
+const TypeFacts& facts_of(DataType type) {
+  const auto number = static_cast<std::size_t>(type);
+  return kTypes[number < std::size(kTypes) ? number : 0];
 }
 
 }  // namespace
+
+Value value_of(const TensorData& tensor) {
+  Value value;
+  value.dims = tensor.dims;
+  value.type = tensor.type;
+  value.values = tensor.values;
+  value.known = !tensor.values.empty() || std::count(tensor.dims.begin(), tensor.dims.end(), 0) > 0;
+  return value;
+}
 
 std::int64_t elements_of(const Dims& dims) {
   std::int64_t elements = 1;
@@ -29,7 +75,7 @@ std::string mistake_of(const Dims& dims) {
   if (dims.size() > kMostDimensions) return "more than 64 dimensions";
   std::int64_t elements = 1;
   for (const std::int64_t size : dims) {
-    if (size < 0) return "a dimension of " + std::to_string(size);
+    if (size < 0) return fmt::format("a dimension of {}", size);
     if (size > 0 && elements > kMostElements / size) return "more than 2^53 elements";
     elements *= std::max<std::int64_t>(size, 1);
   }
@@ -45,86 +91,20 @@ std::string text_of(const Dims& dims) {
   return text.empty() ? "scalar" : text;
 }
 
-int bits_of(DataType type) {
-  switch (type) {
-    case DataType::kUint4:
-    case DataType::kInt4:
-    case DataType::kFloat4:
-      return 4;
-    case DataType::kUint8:
-    case DataType::kInt8:
-    case DataType::kBool:
-    case DataType::kFloat8E4M3:
-    case DataType::kFloat8E4M3Uz:
-    case DataType::kFloat8E5M2:
-    case DataType::kFloat8E5M2Uz:
-    case DataType::kFloat8E8M0:
-      return 8;
-    case DataType::kUint16:
-    case DataType::kInt16:
-    case DataType::kFloat16:
-    case DataType::kBfloat16:
-      return 16;
-    case DataType::kDouble:
-    case DataType::kInt64:
-    case DataType::kUint64:
-    case DataType::kComplex64:
-      return 64;
-    case DataType::kComplex128:
-      return 128;
-    default:
-      return 32;
-  }
-}
-
-bool is_integer(DataType type) {
-  switch (type) {
-    case DataType::kUint8:
-    case DataType::kInt8:
-    case DataType::kUint16:
-    case DataType::kInt16:
-    case DataType::kInt32:
-    case DataType::kInt64:
-    case DataType::kUint32:
-    case DataType::kUint64:
-    case DataType::kUint4:
-    case DataType::kInt4:
-    case DataType::kBool:
-      return true;
-    default:
-      return false;
-  }
-}
+int bits_of(DataType type) { return facts_of(type).bits; }
+bool is_integer(DataType type) { return facts_of(type).numbers == Numbers::kInteger; }
+bool is_wide_float(DataType type) { return facts_of(type).numbers == Numbers::kWideFloat; }
 
 Bytes NumberFormat::bytes(const Value& value, bool weight) const {
   const double elements = real(elements_of(value.dims));
   if (precision && is_wide_float(value.type))
     return Bytes(elements * (weight ? element_bytes(*precision) : activation_bytes(*precision)));
+  constexpr double kBitsOfByte = 8;
   return Bytes(elements * bits_of(value.type) / kBitsOfByte);
 }
 
 Precision NumberFormat::of(DataType type) const {
-  if (precision && is_wide_float(type)) return *precision;
-  switch (type) {
-    case DataType::kFloat16:
-      return Precision::kFp16;
-    case DataType::kBfloat16:
-      return Precision::kBf16;
-    case DataType::kFloat8E4M3:
-    case DataType::kFloat8E4M3Uz:
-    case DataType::kFloat8E5M2:
-    case DataType::kFloat8E5M2Uz:
-      return Precision::kFp8;
-    case DataType::kFloat4:
-      return Precision::kNvfp4;
-    case DataType::kUint8:
-    case DataType::kInt8:
-    case DataType::kUint4:
-    case DataType::kInt4:
-      return Precision::kInt8;
-    default:
-      return Precision::kFp32;
-  }
+  return precision && is_wide_float(type) ? *precision : facts_of(type).precision;
 }
 
 }  // namespace orrery::onnx

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "workloads/formats/onnx/model.h"
@@ -25,7 +26,15 @@ struct Value {
   ValueId storage =
       kNoValue;               ///< whose memory it lies in: its own, or that of what it is a view of
   ValueId narrow = kNoValue;  ///< what it was widened from, by DequantizeLinear
+
+  void know(std::vector<double> all) {
+    known = true;
+    values = std::move(all);
+  }
 };
+
+/// A tensor of the file.
+Value value_of(const TensorData& tensor);
 
 /// How an operator can be made part of a kernel with others.
 enum class Fusing : std::uint8_t {
@@ -67,6 +76,11 @@ struct LoweredModel {
 /// The number of elements. Sizes have been checked: it fits.
 std::int64_t elements_of(const Dims& dims);
 
+/// Whether values of such a tensor are kept.
+inline bool are_few(const Dims& dims) {
+  return elements_of(dims) <= static_cast<std::int64_t>(kMostValues);
+}
+
 /// Elements that a tensor may have: counts of them stay exact as real numbers.
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 53U;
 /// What is wrong with a shape: "a dimension of -3"; empty: nothing.
@@ -78,6 +92,7 @@ std::string text_of(const Dims& dims);
 /// Bits of an element in memory.
 int bits_of(DataType type);
 bool is_integer(DataType type);
+bool is_wide_float(DataType type);  ///< floating-point numbers of 16 bits or more
 
 /// What floating-point numbers of the model are run in, where that is not what the file says.
 struct NumberFormat {

@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/onnx/lowering.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "sim/config/diagnostics.h"
+#include "sim/units/comma_separated.h"
 #include "workloads/formats/onnx/interpreter.h"
 
 namespace orrery::onnx {
 namespace {
 
 bool counts_as_weight(const TensorData& tensor) {
-  switch (tensor.type) {
-    case DataType::kInt64:
-    case DataType::kInt32:
-    case DataType::kBool:
-    case DataType::kString:
-    case DataType::kUndefined:
-      return false;
-    default:
-      return true;
-  }
+  constexpr DataType kOthers[] = {DataType::kInt64, DataType::kInt32, DataType::kBool,
+                                  DataType::kString, DataType::kUndefined};
+  return std::find(std::begin(kOthers), std::end(kOthers), tensor.type) == std::end(kOthers);
 }
 
 /// Weights, without the running statistics of batch norms.
-double parameters_of(const Graph& graph, const std::map<std::string, double>& elements) {
+double parameters_of(const Graph& graph) {
   std::set<std::string> statistics;
   for (const Node& node : graph.nodes) {
     if (node.op != "BatchNormalization") continue;
@@ -34,7 +30,7 @@ double parameters_of(const Graph& graph, const std::map<std::string, double>& el
   double sum = 0;
   for (const TensorData& tensor : graph.weights)
     if (counts_as_weight(tensor) && statistics.count(tensor.name) == 0)
-      sum += elements.at(tensor.name);
+      sum += static_cast<double>(elements_of(tensor.dims));
   return sum;
 }
 
@@ -47,13 +43,12 @@ class Symbols {
     Dims dims;
     for (std::size_t i = 0; i < value.dims.size(); ++i) {
       const Dimension& dimension = value.dims[i];
-      const bool open = dimension.size < 0 || (dimension.size == 0 && !dimension.name.empty());
-      const std::string name =
-          !dimension.name.empty() ? dimension.name : value.name + "_" + std::to_string(i);
-      if (!open) {
+      if (dimension.size > 0 || (dimension.size == 0 && dimension.name.empty())) {
         dims.push_back(dimension.size);
         continue;
       }
+      const std::string name =
+          !dimension.name.empty() ? dimension.name : fmt::format("{}_{}", value.name, i);
       const auto given = options_.dimensions.find(name);
       known_.insert(name);
       if (given != options_.dimensions.end()) {
@@ -69,29 +64,19 @@ class Symbols {
   /// @throws config::ConfigError for dimensions that have no size, and for sizes of none
   void check() const {
     std::string text;
-    for (const auto& [name, inputs] : wanted_) {
-      std::string list;
-      for (const std::string& input : inputs) {
-        if (!list.empty()) list += ", ";
-        list += "'" + input + "'";
-      }
-      text.append("\n  '").append(name).append("' of ").append(list);
-      text.append(": --set graph.dimensions.").append(name).append("=1");
-    }
+    for (const auto& [name, inputs] : wanted_)
+      text += fmt::format("\n  '{0}' of {1}: --set graph.dimensions.{0}=1", name,
+                          comma_joined(inputs, [](const auto& one) { return "'" + one + "'"; }));
     if (!text.empty())
       throw config::ConfigError(options_.file + ": dimensions that have no size yet:" + text);
     for (const auto& [name, size] : options_.dimensions) {
       if (size < 0)
-        throw config::ConfigError(options_.file + ": dimension '" + name + "' has a size of " +
-                                  std::to_string(size));
+        throw config::ConfigError(
+            fmt::format("{}: dimension '{}' has a size of {}", options_.file, name, size));
       if (known_.count(name) > 0) continue;
-      std::string list;
-      for (const std::string& known : known_) {
-        if (!list.empty()) list += ", ";
-        list += known;
-      }
-      throw config::ConfigError(options_.file + ": no input has a dimension '" + name + "'" +
-                                (list.empty() ? "" : "; there are: " + list));
+      throw config::ConfigError(
+          fmt::format("{}: no input has a dimension '{}'{}{}", options_.file, name,
+                      known_.empty() ? "" : "; there are: ", comma_joined(known_)));
     }
   }
 
@@ -126,8 +111,8 @@ void note_versions(const Model& model, std::vector<std::string>& notes) {
   const std::int64_t version = found == model.opsets.end() ? 0 : found->second;
   constexpr std::int64_t kFirst = 7, kLast = 23;
   if (version != 0 && (version < kFirst || version > kLast))
-    notes.push_back("opset " + std::to_string(version) +
-                    ": operators are read as those of opsets 7 to 23");
+    notes.push_back(
+        fmt::format("opset {}: operators are read as those of opsets 7 to 23", version));
 }
 
 }  // namespace
@@ -137,25 +122,22 @@ LoweredModel lower(const Model& model, const LoweringOptions& options) {
   note_versions(model, lowered.notes);
   Interpreter interpreter(model, options, told_shapes(model.graph, options), lowered);
   Scope scope;
-  std::map<std::string, double> elements;
-  for (const TensorData& tensor : model.graph.weights) {
-    const ValueId id = interpreter.add_constant(tensor);
-    scope.names[tensor.name] = id;
-    elements[tensor.name] = static_cast<double>(elements_of(lowered.values[id].dims));
-  }
+  for (const TensorData& tensor : model.graph.weights)
+    scope.names[tensor.name] = interpreter.add_constant(tensor);
   Symbols symbols(options);
   for (const ValueInfo& input : model.graph.inputs) {
     if (scope.names.count(input.name) > 0) continue;  // IR versions up to 3 list weights too
     Value value;
     value.dims = symbols.sizes(input);
     value.type = input.type;
-    scope.names[input.name] = interpreter.add_value(std::move(value), "input '" + input.name + "'");
+    scope.names[input.name] =
+        interpreter.add_value(std::move(value), fmt::format("input '{}'", input.name));
   }
   symbols.check();
-  interpreter.run(model.graph.nodes, scope, {}, 0);
+  interpreter.run(model.graph.nodes, scope);
   for (const ValueInfo& output : model.graph.outputs)
     lowered.outputs.push_back(interpreter.named(output.name, scope));
-  lowered.parameters = parameters_of(model.graph, elements);
+  lowered.parameters = parameters_of(model.graph);
   interpreter.note_unmapped();
   return lowered;
 }

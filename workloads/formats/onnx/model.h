@@ -11,13 +11,13 @@
 namespace orrery::onnx {
 
 /// Types of elements, by their numbers in TensorProto.DataType
-/// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto).
+/// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto): those that have a name here, and others
+/// (see bits_of()).
 enum class DataType : std::uint8_t {
   kUndefined = 0,
   kFloat = 1,
   kUint8 = 2,
   kInt8 = 3,
-  kUint16 = 4,
   kInt16 = 5,
   kInt32 = 6,
   kInt64 = 7,
@@ -25,19 +25,7 @@ enum class DataType : std::uint8_t {
   kBool = 9,
   kFloat16 = 10,
   kDouble = 11,
-  kUint32 = 12,
-  kUint64 = 13,
-  kComplex64 = 14,
-  kComplex128 = 15,
   kBfloat16 = 16,
-  kFloat8E4M3 = 17,
-  kFloat8E4M3Uz = 18,
-  kFloat8E5M2 = 19,
-  kFloat8E5M2Uz = 20,
-  kUint4 = 21,
-  kInt4 = 22,
-  kFloat4 = 23,
-  kFloat8E8M0 = 24,
 };
 
 using Dims = std::vector<std::int64_t>;

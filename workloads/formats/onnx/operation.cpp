@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/onnx/operation.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,64 +11,27 @@
 #include "workloads/formats/base/whole_number.h"
 
 namespace orrery::onnx {
-Operation::Operation(const Node& node, const Attributes& attributes, std::int64_t opset,
-                     std::vector<ValueId> inputs, std::vector<Value>& values,
-                     const NumberFormat& format)
-    : results(node.outputs.size()),
-      node_(node),
-      attributes_(attributes),
-      opset_(opset),
-      inputs_(std::move(inputs)),
-      values_(values),
-      format_(format) {}
-
-void Operation::refuse(const std::string& what) const { throw config::ConfigError(what); }
-void Operation::unknown(const std::string& what) const { throw UnknownShape(what); }
 
 const Value& Operation::in(std::size_t i) const {
-  if (!has(i)) refuse("input " + std::to_string(i) + " is missing");
+  if (!has(i)) refuse(fmt::format("input {} is missing", i));
   return values_[inputs_[i]];
 }
 
 Dims Operation::integers_of(std::size_t i) const {
   const Value& value = in(i);
   if (!value.known)
-    unknown("its shape follows from values of '" + node_.inputs[i] +
-            "', which only a run can tell");
+    unknown(fmt::format("its shape follows from values of '{}', which only a run can tell",
+                        node_.inputs[i]));
   Dims integers;
   integers.reserve(value.values.size());
   for (const double number : value.values) integers.push_back(whole_number(number));
   return integers;
 }
 
-const Attribute* Operation::find(const std::string& attribute) const {
-  const auto found = attributes_.find(attribute);
-  return found == attributes_.end() ? nullptr : &found->second;
-}
-bool Operation::given(const std::string& attribute) const { return find(attribute) != nullptr; }
-
-std::int64_t Operation::integer(const std::string& attribute, std::int64_t otherwise) const {
-  const Attribute* found = find(attribute);
-  return found == nullptr ? otherwise : found->integer;
-}
-double Operation::real(const std::string& attribute, double otherwise) const {
-  const Attribute* found = find(attribute);
-  return found == nullptr ? otherwise : found->real;
-}
-std::string Operation::text(const std::string& attribute, const std::string& otherwise) const {
-  const Attribute* found = find(attribute);
-  return found == nullptr ? otherwise : found->text;
-}
-Dims Operation::integers(const std::string& attribute) const {
-  const Attribute* found = find(attribute);
-  return found == nullptr ? Dims() : found->integers;
-}
-
 std::int64_t Operation::axis(std::int64_t axis, std::int64_t rank) const {
   const std::int64_t least = rank == 0 ? -1 : -rank, most = rank == 0 ? 0 : rank - 1;
   if (axis < least || axis > most)
-    refuse("axis " + std::to_string(axis) + " of a tensor of " + std::to_string(rank) +
-           " dimensions");
+    refuse(fmt::format("axis {} of a tensor of {} dimensions", axis, rank));
   return axis < 0 ? axis + std::max<std::int64_t>(rank, 1) : axis;
 }
 
@@ -92,19 +57,14 @@ Value& Operation::view(Dims dims) {
   const Value from = in(0);
   Value& value = result(0, std::move(dims), from.type);
   if (elements_of(value.dims) != elements_of(from.dims))
-    refuse(text_of(from.dims) + " has not as many elements as " + text_of(value.dims));
+    refuse(
+        fmt::format("{} has not as many elements as {}", text_of(from.dims), text_of(value.dims)));
   value.storage = from.storage;
   value.narrow = from.narrow;
   value.known = from.known;
   value.values = from.values;
   value.constant = from.constant;
   return value;
-}
-
-Lowered& Operation::kernel(KernelClass kind) {
-  Lowered& lowered = kernels.emplace_back();
-  lowered.kernel.kind = kind;
-  return lowered;
 }
 
 Lowered& Operation::stream(KernelClass kind, Fusing fusing, double flops) {
@@ -116,7 +76,13 @@ Lowered& Operation::stream(KernelClass kind, Fusing fusing, double flops) {
   kernel.n = value.dims.empty() ? 1 : std::max<std::int64_t>(1, value.dims.back());
   kernel.m = std::max<std::int64_t>(1, lowered.elements / kernel.n);
   kernel.precision = format_.of(value.type);
-  kernel.vector_flops = Flops(orrery::real(lowered.elements) * flops);
+  kernel.vector_flops = Flops(real(lowered.elements) * flops);
+  return lowered;
+}
+
+Lowered& Operation::stream_input(double flops) {
+  Lowered& lowered = stream(KernelClass::kElementwise, Fusing::kAlone, 0);
+  lowered.kernel.vector_flops = Flops(real(elements_of(in(0).dims)) * flops);
   return lowered;
 }
 
@@ -126,9 +92,11 @@ ValueUse Operation::use(std::size_t i, bool narrow) const {
   return {value.narrow, bytes(values_[value.narrow])};
 }
 
-/// Results have no number yet: kNoValue - 1 - i stands for it.
-ValueUse Operation::use_of_result(std::size_t i) const {
-  return {static_cast<ValueId>(kNoValue - 1 - i), bytes(results[i].value)};
+Rule as_input(KernelClass kind, Fusing fusing, double flops) {
+  return [=](Operation& op) {
+    op.result(0, op.in(0).dims, op.in(0).type);
+    op.stream(kind, fusing, flops);
+  };
 }
 
 Dims broadcast(const Operation& op, const Dims& a, const Dims& b) {
@@ -137,7 +105,7 @@ Dims broadcast(const Operation& op, const Dims& a, const Dims& b) {
     const std::int64_t left = i < a.size() ? a[a.size() - 1 - i] : 1;
     const std::int64_t right = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (left != right && left != 1 && right != 1)
-      op.refuse("shapes " + text_of(a) + " and " + text_of(b) + " do not go together");
+      op.refuse(fmt::format("shapes {} and {} do not go together", text_of(a), text_of(b)));
     dims[dims.size() - 1 - i] = left == 1 ? right : left;
   }
   return dims;

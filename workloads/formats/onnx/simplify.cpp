@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/formats/onnx/simplify.h"
+#include "workloads/formats/onnx/passes.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,34 +9,11 @@
 namespace orrery::onnx {
 namespace {
 
-constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
-
-/// Who makes and who reads each value, by its number.
-struct Users {
-  explicit Users(const LoweredModel& model)
-      : maker(model.values.size(), kNobody),
-        readers(model.values.size()),
-        kept(model.values.size(), false) {
-    for (std::size_t i = 0; i < model.kernels.size(); ++i) {
-      for (const ValueUse& use : model.kernels[i].writes) maker[use.value] = i;
-      for (const ValueUse& use : model.kernels[i].reads) readers[use.value].push_back(i);
-    }
-    for (std::size_t i = 0; i < model.outputs.size(); ++i) kept[model.output(i)] = true;
-  }
-  std::vector<std::size_t> maker;
-  std::vector<std::vector<std::size_t>> readers;
-  std::vector<bool> kept;  ///< results of the model
-};
-
 void drop(LoweredModel& model, const std::vector<bool>& gone) {
-  std::size_t left = 0;
-  for (std::size_t i = 0; i < model.kernels.size(); ++i) {
-    if (gone[i]) continue;
-    if (left != i) model.kernels[left] = std::move(model.kernels[i]);
-    ++left;
-  }
-  model.kernels.erase(model.kernels.begin() + static_cast<std::ptrdiff_t>(left),
-                      model.kernels.end());
+  std::vector<Lowered> left;
+  for (std::size_t i = 0; i < model.kernels.size(); ++i)
+    if (!gone[i]) left.push_back(std::move(model.kernels[i]));
+  model.kernels = std::move(left);
 }
 
 bool multiplies_weights(const Lowered& lowered) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions: implicit products, whose rows are positions of all samples and whose columns are
 // channels of results.
+#include <fmt/core.h>
+
 #include <string>
 #include <utility>
 
@@ -11,7 +13,6 @@
 namespace orrery::onnx {
 namespace {
 
-/// Which inputs are what.
 struct Places {
   std::size_t input = 0, weight = 1, bias = 2;
 };
@@ -19,15 +20,19 @@ struct Places {
 /// Sizes of the weights: channels of results (of inputs, where transposed), channels of a group on
 /// the other side, the window.
 Dims window_of(const Operation& op, const Dims& weight) {
-  if (weight.size() < 3) op.refuse("weights " + text_of(weight) + " have no window");
+  if (weight.size() < 3) op.refuse(fmt::format("weights {} have no window", text_of(weight)));
   return {weight.begin() + 2, weight.end()};
+}
+
+[[noreturn]] void refuse_groups(const Operation& op, std::int64_t groups, const Dims& input,
+                                const Dims& weight) {
+  op.refuse(fmt::format("{} groups do not fit {} and weights {}", groups, text_of(input),
+                        text_of(weight)));
 }
 
 /// A group with one channel shares no operand between results and runs on vector lanes.
 void convolution_kernel(Operation& op, const Product& product, const Places& at, bool depthwise) {
-  multiply_kernel(op, product, at.input, at.weight);
-  Lowered& lowered = op.kernels.back();
-  Kernel& kernel = lowered.kernel;
+  Kernel& kernel = multiply_kernel(op, product, at.input, at.weight).kernel;
   kernel.kind = KernelClass::kConvolution;
   if (depthwise) std::swap(kernel.matrix_flops, kernel.vector_flops);
   if (op.has(at.bias)) kernel.vector_flops += Flops(real(elements_of(op.results[0].value.dims)));
@@ -39,8 +44,7 @@ void convolve(Operation& op, const Places& at, DataType type) {
   const std::int64_t groups = op.integer("group", 1);
   if (groups < 1 || input[1] % groups != 0 || weight[0] % groups != 0 ||
       input[1] / groups != weight[1])
-    op.refuse(std::to_string(groups) + " groups do not fit " + text_of(input) + " and weights " +
-              text_of(weight));
+    refuse_groups(op, groups, input, weight);
   Dims dims = positions_of(op, windows);
   const std::int64_t rows = input[0] * elements_of(dims);
   dims.insert(dims.begin(), {input[0], weight[0]});
@@ -62,8 +66,7 @@ void conv_transpose(Operation& op) {
   const Windows windows = windows_of(op, window_of(op, weight));
   const std::int64_t groups = op.integer("group", 1);
   if (groups < 1 || input[1] % groups != 0 || input[1] != weight[0])
-    op.refuse(std::to_string(groups) + " groups do not fit " + text_of(input) + " and weights " +
-              text_of(weight));
+    refuse_groups(op, groups, input, weight);
   const std::size_t count = windows.kernel.size();
   const Dims shape = op.integers("output_shape"), more = op.integers("output_padding");
   const std::string automatic = op.text("auto_pad", "NOTSET");
@@ -84,19 +87,12 @@ void conv_transpose(Operation& op) {
                      groups > 1 && weight[0] == groups && weight[1] == 1);
 }
 
-struct RegisterConvolution {
-  RegisterConvolution(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "a convolution", rule);
-  }
-};
-
-const RegisterConvolution kConvolutions[] = {
-    {"Conv", conv},
-    {"ConvTranspose", conv_transpose},
-    {"ConvInteger", conv_integer},
-    {"QLinearConv", q_linear_conv},
-    {"com.microsoft:FusedConv", conv},
-};
+const RegisterRules kConvolutions("a convolution", {
+                                                       {conv, {"Conv", "com.microsoft:FusedConv"}},
+                                                       {conv_transpose, {"ConvTranspose"}},
+                                                       {conv_integer, {"ConvInteger"}},
+                                                       {q_linear_conv, {"QLinearConv"}},
+                                                   });
 
 }  // namespace
 }  // namespace orrery::onnx

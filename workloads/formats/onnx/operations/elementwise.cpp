@@ -2,6 +2,7 @@
 // Functions of each element, operands broadcast as NumPy does.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace orrery::onnx {
 namespace {
 
-using Arithmetic = double (*)(double, double, bool whole);
+using Arithmetic = std::function<double(double, double)>;
 
 /// The element of an operand that goes with element `at` of a result.
 std::size_t place_of(const Dims& operand, const Dims& result, std::size_t at) {
@@ -29,61 +30,42 @@ std::size_t place_of(const Dims& operand, const Dims& result, std::size_t at) {
   return place;
 }
 
-/// Values of the result where those of both operands are known.
-void compute(Operation& op, Value& value, Arithmetic function) {
-  const bool both = op.has(1);
-  if (function == nullptr || !op.knows(0) || (both && !op.knows(1))) return;
-  const std::int64_t elements = elements_of(value.dims);
-  if (elements > static_cast<std::int64_t>(kMostValues)) return;
-  const bool whole = is_integer(op.in(0).type);
-  value.values.resize(static_cast<std::size_t>(elements));
-  for (std::size_t i = 0; i < value.values.size(); ++i) {
-    const double a = op.in(0).values[place_of(op.in(0).dims, value.dims, i)];
-    const double b = both ? op.in(1).values[place_of(op.in(1).dims, value.dims, i)] : 0;
-    value.values[i] = function(a, b, whole);
-  }
+/// Values of the result where those of all operands are known and few, as `at` tells them by the
+/// place in the result.
+template <class At>
+void compute(const Operation& op, Value& value, const At& at) {
+  for (std::size_t i = 0; i < op.inputs(); ++i)
+    if (op.has(i) && !op.knows(i)) return;
+  if (!are_few(value.dims)) return;
+  value.values.resize(static_cast<std::size_t>(elements_of(value.dims)));
+  for (std::size_t i = 0; i < value.values.size(); ++i) value.values[i] = at(i);
   value.known = true;
 }
 
-template <int flops>
-void unary(Operation& op) {
-  op.result(0, op.in(0).dims, op.in(0).type);
-  op.stream(KernelClass::kElementwise, Fusing::kElements, flops);
+/// A function whose values are known where those of its inputs are, unless `function` is empty.
+/// @param compares results are flags
+Rule computed(const Arithmetic& function, bool compares = false) {
+  return [=](Operation& op) {
+    const Dims dims = op.has(1) ? broadcast(op, op.in(0).dims, op.in(1).dims) : op.in(0).dims;
+    Value& value = op.result(0, dims, compares ? DataType::kBool : op.in(0).type);
+    const auto operand = [&](std::size_t input, std::size_t i) {
+      return op.in(input).values[place_of(op.in(input).dims, dims, i)];
+    };
+    if (function)
+      compute(op, value, [&](std::size_t i) {
+        return function(operand(0, i), op.has(1) ? operand(1, i) : 0);
+      });
+    op.stream(KernelClass::kElementwise, Fusing::kElements, 1);
+  };
 }
+Rule compared(const Arithmetic& function) { return computed(function, true); }
 
-/// A function whose values are known where those of its inputs are.
-template <Arithmetic function, bool compares = false>
-void computed(Operation& op) {
-  const Dims dims = op.has(1) ? broadcast(op, op.in(0).dims, op.in(1).dims) : op.in(0).dims;
-  compute(op, op.result(0, dims, compares ? DataType::kBool : op.in(0).type), function);
-  op.stream(KernelClass::kElementwise, Fusing::kElements, 1);
+/// Of integers the quotient is whole.
+void divide(Operation& op) {
+  const bool whole = is_integer(op.in(0).type);
+  const auto quotient = [whole](double a, double b) { return whole ? std::trunc(a / b) : a / b; };
+  computed([&](double a, double b) { return b == 0 ? 0 : quotient(a, b); })(op);
 }
-
-double plus(double a, double b, bool) { return a + b; }
-double minus(double a, double b, bool) { return a - b; }
-double times(double a, double b, bool) { return a * b; }
-double over(double a, double b, bool whole) {
-  if (b == 0) return 0;
-  return whole ? std::trunc(a / b) : a / b;
-}
-double modulo(double a, double b, bool) { return b == 0 ? 0 : a - b * std::floor(a / b); }
-double power(double a, double b, bool) { return std::pow(a, b); }
-double equal(double a, double b, bool) { return a == b ? 1 : 0; }
-double greater(double a, double b, bool) { return a > b ? 1 : 0; }
-double less(double a, double b, bool) { return a < b ? 1 : 0; }
-double at_least(double a, double b, bool) { return a >= b ? 1 : 0; }
-double at_most(double a, double b, bool) { return a <= b ? 1 : 0; }
-double both_hold(double a, double b, bool) { return a != 0 && b != 0 ? 1 : 0; }
-double one_holds(double a, double b, bool) { return a != 0 || b != 0 ? 1 : 0; }
-double negated(double a, double, bool) { return -a; }
-double magnitude(double a, double, bool) { return std::fabs(a); }
-double inverted(double a, double, bool) { return a == 0 ? 1 : 0; }
-double floor_of(double a, double, bool) { return std::floor(a); }
-double ceiling_of(double a, double, bool) { return std::ceil(a); }
-double rounded(double a, double, bool) { return std::nearbyint(a); }
-double root_of(double a, double, bool) { return a < 0 ? 0 : std::sqrt(a); }
-double reciprocal(double a, double, bool) { return a == 0 ? 0 : 1 / a; }
-double sign_of(double a, double, bool) { return a > 0 ? 1 : a < 0 ? -1 : 0; }
 
 void cast(Operation& op) {
   const auto type = static_cast<DataType>(op.integer("to", 1));
@@ -114,32 +96,25 @@ void cast_like(Operation& op) {
 
 void where(Operation& op) {
   const Dims dims = broadcast(op, broadcast(op, op.in(0).dims, op.in(1).dims), op.in(2).dims);
-  Value& value = op.result(0, dims, op.in(1).type);
-  if (op.knows(0) && op.knows(1) && op.knows(2) &&
-      elements_of(dims) <= static_cast<std::int64_t>(kMostValues)) {
-    value.values.resize(static_cast<std::size_t>(elements_of(dims)));
-    for (std::size_t i = 0; i < value.values.size(); ++i) {
-      const bool first = op.in(0).values[place_of(op.in(0).dims, dims, i)] != 0;
-      const Value& chosen = op.in(first ? 1 : 2);
-      value.values[i] = chosen.values[place_of(chosen.dims, dims, i)];
-    }
-    value.known = true;
-  }
+  compute(op, op.result(0, dims, op.in(1).type), [&](std::size_t i) {
+    const bool first = op.in(0).values[place_of(op.in(0).dims, dims, i)] != 0;
+    const Value& chosen = op.in(first ? 1 : 2);
+    return chosen.values[place_of(chosen.dims, dims, i)];
+  });
   op.stream(KernelClass::kElementwise, Fusing::kElements, 1);
 }
 
 /// Sum, Mean, Max and Min of any number of operands.
-template <Arithmetic function>
-void variadic(Operation& op) {
-  if (op.inputs() <= 2) return computed<function>(op);
-  Dims dims = op.in(0).dims;
-  for (std::size_t i = 1; i < op.inputs(); ++i) dims = broadcast(op, dims, op.in(i).dims);
-  op.result(0, dims, op.in(0).type);
-  op.stream(KernelClass::kElementwise, Fusing::kElements,
-            real(static_cast<std::int64_t>(op.inputs() - 1)));
+Rule variadic(const Arithmetic& function) {
+  return [=](Operation& op) {
+    if (op.inputs() <= 2) return computed(function)(op);
+    Dims dims = op.in(0).dims;
+    for (std::size_t i = 1; i < op.inputs(); ++i) dims = broadcast(op, dims, op.in(i).dims);
+    op.result(0, dims, op.in(0).type);
+    op.stream(KernelClass::kElementwise, Fusing::kElements,
+              real(static_cast<std::int64_t>(op.inputs() - 1)));
+  };
 }
-double larger(double a, double b, bool) { return std::max(a, b); }
-double smaller(double a, double b, bool) { return std::min(a, b); }
 
 void clip(Operation& op) {
   Value& value = op.result(0, op.in(0).dims, op.in(0).type);
@@ -154,103 +129,69 @@ void clip(Operation& op) {
   op.stream(KernelClass::kElementwise, Fusing::kElements, 2);
 }
 
+Rule unary(double flops) { return as_input(KernelClass::kElementwise, Fusing::kElements, flops); }
+
 /// com.microsoft: a bias, and a function of the sum; its second input is the bias.
-template <int flops>
-void biased(Operation& op) {
-  op.result(0, op.in(0).dims, op.in(0).type);
-  op.stream(KernelClass::kElementwise, Fusing::kElements, op.has(1) ? flops + 1 : flops);
+Rule biased(double flops) {
+  return [=](Operation& op) { unary(op.has(1) ? flops + 1 : flops)(op); };
 }
 
-/// A list of the operators of a family, for one Register object each.
-struct RegisterElementwise {
-  RegisterElementwise(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "a function of each element", rule);
-  }
-};
+const RegisterRules kArithmetic(
+    "a function of each element",
+    {
+        {variadic(std::plus<>()), {"Add", "Sum"}},
+        {computed(std::minus<>()), {"Sub"}},
+        {computed(std::multiplies<>()), {"Mul"}},
+        {divide, {"Div"}},
+        {computed([](double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); }),
+         {"Mod"}},
+        {computed([](double a, double b) { return std::pow(a, b); }), {"Pow"}},
+        {variadic(nullptr), {"Mean"}},
+        {variadic([](double a, double b) { return std::max(a, b); }), {"Max"}},
+        {variadic([](double a, double b) { return std::min(a, b); }), {"Min"}},
+        {compared(std::equal_to<>()), {"Equal"}},
+        {compared(std::greater<>()), {"Greater"}},
+        {compared(std::less<>()), {"Less"}},
+        {compared(std::greater_equal<>()), {"GreaterOrEqual"}},
+        {compared(std::less_equal<>()), {"LessOrEqual"}},
+        {compared(std::logical_and<>()), {"And"}},
+        {compared(std::logical_or<>()), {"Or"}},
+        {compared([](double a, double) { return a == 0; }), {"Not"}},
+        {compared(nullptr), {"Xor", "IsInf", "IsNaN"}},
+        {computed(nullptr), {"BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitShift", "PRelu"}},
+        {computed([](double a, double) { return -a; }), {"Neg"}},
+        {computed([](double a, double) { return std::fabs(a); }), {"Abs"}},
+        {computed([](double a, double) { return std::floor(a); }), {"Floor"}},
+        {computed([](double a, double) { return std::ceil(a); }), {"Ceil"}},
+        {computed([](double a, double) { return std::nearbyint(a); }), {"Round"}},
+        {computed([](double a, double) { return a < 0 ? 0 : std::sqrt(a); }), {"Sqrt"}},
+        {computed([](double a, double) { return a == 0 ? 0 : 1 / a; }), {"Reciprocal"}},
+        {computed([](double a, double) { return a > 0   ? 1
+                                                : a < 0 ? -1
+                                                        : 0; }), {"Sign"}},
+    });
 
-constexpr int kGelu = static_cast<int>(vector_cost::kGelu);
-constexpr int kSilu = static_cast<int>(vector_cost::kSilu);
-
-const RegisterElementwise kElementwise[] = {
-    {"Add", variadic<plus>},
-    {"Sub", computed<minus>},
-    {"Mul", computed<times>},
-    {"Div", computed<over>},
-    {"Mod", computed<modulo>},
-    {"Pow", computed<power>},
-    {"Sum", variadic<plus>},
-    {"Mean", variadic<nullptr>},
-    {"Max", variadic<larger>},
-    {"Min", variadic<smaller>},
-    {"Equal", computed<equal, true>},
-    {"Greater", computed<greater, true>},
-    {"Less", computed<less, true>},
-    {"GreaterOrEqual", computed<at_least, true>},
-    {"LessOrEqual", computed<at_most, true>},
-    {"And", computed<both_hold, true>},
-    {"Or", computed<one_holds, true>},
-    {"Xor", computed<nullptr, true>},
-    {"BitwiseAnd", computed<nullptr>},
-    {"BitwiseOr", computed<nullptr>},
-    {"BitwiseXor", computed<nullptr>},
-    {"BitwiseNot", unary<1>},
-    {"BitShift", computed<nullptr>},
-    {"PRelu", computed<nullptr>},
-    {"Not", computed<inverted, true>},
-    {"Neg", computed<negated>},
-    {"Abs", computed<magnitude>},
-    {"Floor", computed<floor_of>},
-    {"Ceil", computed<ceiling_of>},
-    {"Round", computed<rounded>},
-    {"Sqrt", computed<root_of>},
-    {"Reciprocal", computed<reciprocal>},
-    {"Sign", computed<sign_of>},
-    {"IsInf", computed<nullptr, true>},
-    {"IsNaN", computed<nullptr, true>},
-    {"Bernoulli", unary<1>},
-    {"RandomUniformLike", unary<1>},
-    {"RandomNormalLike", unary<1>},
-    {"EyeLike", unary<1>},
-    {"Cast", cast},
-    {"CastLike", cast_like},
-    {"Where", where},
-    {"Clip", clip},
-    {"Relu", unary<1>},
-    {"LeakyRelu", unary<2>},
-    {"ThresholdedRelu", unary<2>},
-    {"Elu", unary<kSilu>},
-    {"Selu", unary<kSilu>},
-    {"Celu", unary<kSilu>},
-    {"HardSigmoid", unary<3>},
-    {"HardSwish", unary<4>},
-    {"Softplus", unary<3>},
-    {"Softsign", unary<3>},
-    {"Mish", unary<5>},
-    {"Swish", unary<kSilu>},
-    {"Shrink", unary<2>},
-    {"Sigmoid", unary<kSilu>},
-    {"Tanh", unary<kSilu>},
-    {"Gelu", unary<kGelu>},
-    {"Erf", unary<kSilu>},
-    {"Exp", unary<1>},
-    {"Log", unary<1>},
-    {"Sin", unary<1>},
-    {"Cos", unary<1>},
-    {"Tan", unary<1>},
-    {"Asin", unary<1>},
-    {"Acos", unary<1>},
-    {"Atan", unary<1>},
-    {"Sinh", unary<1>},
-    {"Cosh", unary<1>},
-    {"Asinh", unary<1>},
-    {"Acosh", unary<1>},
-    {"Atanh", unary<1>},
-    {"com.microsoft:Gelu", unary<kGelu>},
-    {"com.microsoft:BiasGelu", biased<kGelu>},
-    {"com.microsoft:FastGelu", biased<kGelu>},
-    {"com.microsoft:QuickGelu", unary<kSilu>},
-    {"com.microsoft:BiasDropout", biased<1>},
-};
+const RegisterRules kElementwise(
+    "a function of each element",
+    {
+        {cast, {"Cast"}},
+        {cast_like, {"CastLike"}},
+        {where, {"Where"}},
+        {clip, {"Clip"}},
+        {unary(1),
+         {"BitwiseNot", "Bernoulli", "RandomUniformLike", "RandomNormalLike", "EyeLike", "Relu",
+          "Exp", "Log", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh",
+          "Acosh", "Atanh"}},
+        {unary(2), {"LeakyRelu", "ThresholdedRelu", "Shrink"}},
+        {unary(3), {"HardSigmoid", "Softplus", "Softsign"}},
+        {unary(4), {"HardSwish"}},
+        {unary(5), {"Mish"}},
+        {unary(vector_cost::kSilu),
+         {"Elu", "Selu", "Celu", "Swish", "Sigmoid", "Tanh", "Erf", "com.microsoft:QuickGelu"}},
+        {unary(vector_cost::kGelu), {"Gelu", "com.microsoft:Gelu"}},
+        {biased(vector_cost::kGelu), {"com.microsoft:BiasGelu", "com.microsoft:FastGelu"}},
+        {biased(1), {"com.microsoft:BiasDropout"}},
+    });
 
 }  // namespace
 }  // namespace orrery::onnx

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements chosen by indices, written to indices, and images of other sizes.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -33,8 +35,7 @@ void gather(Operation& op) {
     for (std::int64_t index : op.integers_of(1)) {
       if (index < 0) index += from[0];
       if (index < 0 || index >= from[0])
-        op.refuse("index " + std::to_string(index) + " of " + std::to_string(from[0]) +
-                  " elements");
+        op.refuse(fmt::format("index {} of {} elements", index, from[0]));
       value.values.push_back(op.in(0).values[static_cast<std::size_t>(index)]);
     }
     value.known = true;
@@ -59,12 +60,6 @@ void gather_nd(Operation& op) {
   dims.insert(dims.end(), from.begin() + static_cast<std::ptrdiff_t>(taken), from.end());
   op.result(0, std::move(dims), op.in(0).type);
   gather_kernel(op);
-}
-
-/// In place: what is written, where, and what is there where it is added.
-void scatter(Operation& op) {
-  op.result(0, op.in(0).dims, op.in(0).type);
-  op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
 }
 
 /// Sizes, or scales, whichever is there.
@@ -141,27 +136,22 @@ void suppress(Operation& op) {
   lowered.kernel.host_waits = true;
 }
 
-struct RegisterGather {
-  RegisterGather(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "elements by indices", rule);
-  }
-};
+/// In place: what is written, where, and what is there where it is added.
+const Rule kScatter = as_input(KernelClass::kElementwise, Fusing::kAlone, 0);
 
-const RegisterGather kGathers[] = {
-    {"Gather", gather},
-    {"GatherElements", gather_elements},
-    {"GatherND", gather_nd},
-    {"Scatter", scatter},
-    {"ScatterElements", scatter},
-    {"ScatterND", scatter},
-    {"TensorScatter", scatter},
-    {"Resize", resize},
-    {"Upsample", resize},
-    {"GridSample", grid_sample},
-    {"RoiAlign", roi_align},
-    {"OneHot", one_hot},
-    {"NonMaxSuppression", suppress},
-};
+const RegisterRules kGathers("elements by indices",
+                             {
+                                 {gather, {"Gather"}},
+                                 {gather_elements, {"GatherElements"}},
+                                 {gather_nd, {"GatherND"}},
+                                 {kScatter,
+                                  {"Scatter", "ScatterElements", "ScatterND", "TensorScatter"}},
+                                 {resize, {"Resize", "Upsample"}},
+                                 {grid_sample, {"GridSample"}},
+                                 {roi_align, {"RoiAlign"}},
+                                 {one_hot, {"OneHot"}},
+                                 {suppress, {"NonMaxSuppression"}},
+                             });
 
 }  // namespace
 }  // namespace orrery::onnx

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Norms and softmax.
 #include <algorithm>
 #include <utility>
 
@@ -10,47 +9,43 @@
 namespace orrery::onnx {
 namespace {
 
-/// Elements of a row that begins at an axis.
-std::int64_t width_from(const Dims& dims, std::int64_t axis) {
-  return std::max<std::int64_t>(
-      1, elements_of({dims.begin() + static_cast<std::ptrdiff_t>(axis), dims.end()}));
-}
-
 /// A norm over the dimensions from `axis` on, as a kernel that goes over whole rows.
-Lowered& norm_rows(Operation& op, std::int64_t axis, double flops) {
+void norm_rows(Operation& op, std::int64_t axis, double flops) {
   const Dims& dims = op.in(0).dims;
   Lowered& lowered = op.stream(KernelClass::kNormalization, Fusing::kRows, flops);
-  lowered.width = width_from(dims, axis);
+  lowered.width = std::max<std::int64_t>(
+      1, elements_of({dims.begin() + static_cast<std::ptrdiff_t>(axis), dims.end()}));
   lowered.kernel.n = lowered.width;
   lowered.kernel.m = lowered.elements / lowered.width;
-  return lowered;
 }
 
 /// Mean and deviation, where somebody asks for them, have one element a row.
-template <int flops>
-void row_norm(Operation& op) {
-  const Dims dims = op.in(0).dims;
-  const std::int64_t axis = op.axis(op.integer("axis", -1), op.rank(0));
-  op.result(0, dims, op.in(0).type);
-  Dims rows = dims;
-  std::fill(rows.begin() + static_cast<std::ptrdiff_t>(axis), rows.end(), 1);
-  for (std::size_t i = 1; i < op.node().outputs.size(); ++i) op.result(i, rows, DataType::kFloat);
-  norm_rows(op, axis, flops);
+Rule row_norm(double flops) {
+  return [=](Operation& op) {
+    const Dims dims = op.in(0).dims;
+    const std::int64_t axis = op.axis(op.integer("axis", -1), op.rank(0));
+    op.result(0, dims, op.in(0).type);
+    Dims rows = dims;
+    std::fill(rows.begin() + static_cast<std::ptrdiff_t>(axis), rows.end(), 1);
+    for (std::size_t i = 1; i < op.node().outputs.size(); ++i) op.result(i, rows, DataType::kFloat);
+    norm_rows(op, axis, flops);
+  };
 }
 
 /// com.microsoft: input and skip (and a bias, the last input where there is a beta) are added
 /// first; result 3 is their sum.
-template <int flops>
-void skip_norm(Operation& op) {
-  const Dims dims = op.in(0).dims;
-  if (dims.empty()) op.refuse("its input is a scalar");
-  op.result(0, dims, op.in(0).type);
-  Dims rows = dims;
-  rows.back() = 1;
-  for (std::size_t i = 1; i < op.node().outputs.size(); ++i)
-    if (!op.node().outputs[i].empty())
-      op.result(i, i == 3 ? dims : rows, i == 3 ? op.in(0).type : DataType::kFloat);
-  norm_rows(op, op.rank(0) - 1, flops + 1);
+Rule skip_norm(double flops) {
+  return [=](Operation& op) {
+    const Dims dims = op.in(0).dims;
+    if (dims.empty()) op.refuse("its input is a scalar");
+    op.result(0, dims, op.in(0).type);
+    Dims rows = dims;
+    rows.back() = 1;
+    for (std::size_t i = 1; i < op.node().outputs.size(); ++i)
+      if (!op.node().outputs[i].empty())
+        op.result(i, i == 3 ? dims : rows, i == 3 ? op.in(0).type : DataType::kFloat);
+    norm_rows(op, op.rank(0) - 1, flops + 1);
+  };
 }
 
 /// In inference a scale and a shift of each channel.
@@ -59,19 +54,6 @@ void batch_norm(Operation& op) {
   for (std::size_t i = 1; i < op.node().outputs.size(); ++i)
     op.result(i, op.in(1).dims, op.in(1).type);
   op.stream(KernelClass::kNormalization, Fusing::kElements, 2);
-}
-
-/// Statistics of positions, or of groups of channels.
-void instance_norm(Operation& op) {
-  op.result(0, op.in(0).dims, op.in(0).type);
-  op.stream(KernelClass::kNormalization, Fusing::kAlone, vector_cost::kLayerNorm);
-}
-
-/// A square, the sum over five channels, a power and a quotient (Krizhevsky et al. 2012, 3.3).
-void local_norm(Operation& op) {
-  op.result(0, op.in(0).dims, op.in(0).type);
-  constexpr double kCost = 8;
-  op.stream(KernelClass::kNormalization, Fusing::kAlone, kCost);
 }
 
 /// Scores of attention, where it lies between two products: all pairs, since masks are values.
@@ -107,35 +89,30 @@ void embed_norm(Operation& op) {
   if (op.has(4)) lowered.reads.push_back({op.id(4), rows});
 }
 
-struct RegisterNorm {
-  RegisterNorm(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "a norm", rule);
-  }
-};
+/// Statistics of positions, or of groups of channels.
+const Rule kInstanceNorm =
+    as_input(KernelClass::kNormalization, Fusing::kAlone, vector_cost::kLayerNorm);
+/// A square, the sum over five channels, a power and a quotient (Krizhevsky et al. 2012, 3.3).
+const Rule kLocalNorm = as_input(KernelClass::kNormalization, Fusing::kAlone, 8);
 
-constexpr int kLayer = static_cast<int>(vector_cost::kLayerNorm);
-constexpr int kRms = static_cast<int>(vector_cost::kRmsNorm);
-
-const RegisterNorm kNorms[] = {
-    {"LayerNormalization", row_norm<kLayer>},
-    {"RMSNormalization", row_norm<kRms>},
-    {"SimplifiedLayerNormalization", row_norm<kRms>},
-    {"LpNormalization", instance_norm},
-    {"BatchNormalization", batch_norm},
-    {"InstanceNormalization", instance_norm},
-    {"GroupNormalization", instance_norm},
-    {"MeanVarianceNormalization", instance_norm},
-    {"LRN", local_norm},
-    {"Softmax", softmax},
-    {"LogSoftmax", softmax},
-    {"Hardmax", softmax},
-    {"com.microsoft:LayerNormalization", row_norm<kLayer>},
-    {"com.microsoft:SimplifiedLayerNormalization", row_norm<kRms>},
-    {"com.microsoft:SkipLayerNormalization", skip_norm<kLayer>},
-    {"com.microsoft:SkipSimplifiedLayerNormalization", skip_norm<kRms>},
-    {"com.microsoft:GroupNorm", instance_norm},
-    {"com.microsoft:EmbedLayerNormalization", embed_norm},
-};
+const RegisterRules kNorms(
+    "a norm",
+    {
+        {row_norm(vector_cost::kLayerNorm),
+         {"LayerNormalization", "com.microsoft:LayerNormalization"}},
+        {row_norm(vector_cost::kRmsNorm),
+         {"RMSNormalization", "SimplifiedLayerNormalization",
+          "com.microsoft:SimplifiedLayerNormalization"}},
+        {kInstanceNorm,
+         {"LpNormalization", "InstanceNormalization", "GroupNormalization",
+          "MeanVarianceNormalization", "com.microsoft:GroupNorm"}},
+        {batch_norm, {"BatchNormalization"}},
+        {kLocalNorm, {"LRN"}},
+        {softmax, {"Softmax", "LogSoftmax", "Hardmax"}},
+        {skip_norm(vector_cost::kLayerNorm), {"com.microsoft:SkipLayerNormalization"}},
+        {skip_norm(vector_cost::kRmsNorm), {"com.microsoft:SkipSimplifiedLayerNormalization"}},
+        {embed_norm, {"com.microsoft:EmbedLayerNormalization"}},
+    });
 
 }  // namespace
 }  // namespace orrery::onnx

@@ -22,24 +22,15 @@ void global_pool(Operation& op) {
   if (dims.size() < 2) op.refuse("its input has no positions");
   std::fill(dims.begin() + 2, dims.end(), 1);
   op.result(0, std::move(dims), op.in(0).type);
-  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
-  lowered.kernel.vector_flops = Flops(real(elements_of(op.in(0).dims)));
+  op.stream_input(1);
 }
 
-struct RegisterPool {
-  RegisterPool(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "one position for several", rule);
-  }
-};
-
-const RegisterPool kPools[] = {
-    {"MaxPool", pool},
-    {"AveragePool", pool},
-    {"LpPool", pool},
-    {"GlobalAveragePool", global_pool},
-    {"GlobalMaxPool", global_pool},
-    {"GlobalLpPool", global_pool},
-};
+const RegisterRules kPools("one position for several",
+                           {
+                               {pool, {"MaxPool", "AveragePool", "LpPool"}},
+                               {global_pool,
+                                {"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}},
+                           });
 
 }  // namespace
 }  // namespace orrery::onnx

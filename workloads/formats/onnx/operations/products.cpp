@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <string>
@@ -9,24 +10,15 @@
 #include "workloads/formats/onnx/operations/products.h"
 
 namespace orrery::onnx {
+namespace {
 
-void multiply_kernel(Operation& op, const Product& product, std::size_t a, std::size_t b) {
-  Lowered& lowered = op.kernel(KernelClass::kGemm);
-  lowered.fusing = Fusing::kAlone;
-  Kernel& kernel = lowered.kernel;
-  kernel.batch = product.batch;
-  kernel.m = product.m;
-  kernel.n = product.n;
-  kernel.k = product.k;
-  kernel.matrix_flops =
-      Flops(2 * real(product.batch) * real(product.m) * real(product.n) * real(product.k));
-  const ProductFormat format = format_of(op, a, b);
-  kernel.precision = format.precision;
-  kernel.weights = format.weights;
-  lowered.reads = {op.use(a, format.narrow_a), op.use(b, format.narrow_b)};
-  for (std::size_t i = 0; i < op.inputs(); ++i)
-    if (i != a && i != b && op.has(i)) lowered.reads.push_back(op.use(i));
-}
+/// What a product runs in. Where DequantizeLinear has widened both operands, it runs in what they
+/// were widened from, as runtimes do it; where only the right one, that one is widened in the loop.
+struct ProductFormat {
+  Precision precision = Precision::kFp32;
+  WeightFormat weights;
+  bool narrow_a = false, narrow_b = false;  ///< whether the operand is read as it was before
+};
 
 ProductFormat format_of(const Operation& op, std::size_t a, std::size_t b) {
   const auto narrow = [&](std::size_t i) { return op.in(i).narrow != kNoValue; };
@@ -43,6 +35,26 @@ ProductFormat format_of(const Operation& op, std::size_t a, std::size_t b) {
   return format;
 }
 
+}  // namespace
+
+Lowered& multiply_kernel(Operation& op, const Product& product, std::size_t a, std::size_t b) {
+  Lowered& lowered = op.kernel(KernelClass::kGemm);
+  Kernel& kernel = lowered.kernel;
+  kernel.batch = product.batch;
+  kernel.m = product.m;
+  kernel.n = product.n;
+  kernel.k = product.k;
+  kernel.matrix_flops =
+      Flops(2 * real(product.batch) * real(product.m) * real(product.n) * real(product.k));
+  const ProductFormat format = format_of(op, a, b);
+  kernel.precision = format.precision;
+  kernel.weights = format.weights;
+  lowered.reads = {op.use(a, format.narrow_a), op.use(b, format.narrow_b)};
+  for (std::size_t i = 0; i < op.inputs(); ++i)
+    if (i != a && i != b && op.has(i)) lowered.reads.push_back(op.use(i));
+  return lowered;
+}
+
 namespace {
 
 /// The leading dimensions of both operands, and the matrices: a vector is one row or column.
@@ -50,22 +62,17 @@ struct Operands {
   Dims batch;
   std::int64_t m = 1, n = 1, k = 1;
   bool shared = false;  ///< one right matrix for all: rows of the batch are rows of one product
-  bool left_vector = false, right_vector = false;
 };
 
-Operands operands_of(const Operation& op, Dims a, Dims b, bool transpose_a, bool transpose_b) {
-  Operands o;
+Operands operands_of(const Operation& op, Dims a, Dims b) {
   if (a.empty() || b.empty()) op.refuse("a product of scalars");
-  o.left_vector = a.size() == 1;
-  o.right_vector = b.size() == 1;
-  if (o.left_vector) a.insert(a.begin(), 1);
-  if (o.right_vector) b.push_back(1);
-  if (transpose_a) std::swap(a[a.size() - 1], a[a.size() - 2]);
-  if (transpose_b) std::swap(b[b.size() - 1], b[b.size() - 2]);
-  o.m = a[a.size() - 2];
-  o.k = a[a.size() - 1];
-  o.n = b[b.size() - 1];
-  if (b[b.size() - 2] != o.k) op.refuse("a product of " + text_of(a) + " and " + text_of(b));
+  if (a.size() == 1) a.insert(a.begin(), 1);
+  if (b.size() == 1) b.push_back(1);
+  if (op.integer("transA") != 0) std::swap(a[a.size() - 1], a[a.size() - 2]);
+  if (op.integer("transB") != 0) std::swap(b[b.size() - 1], b[b.size() - 2]);
+  Operands o{{}, a[a.size() - 2], b[b.size() - 1], a[a.size() - 1]};
+  if (b[b.size() - 2] != o.k)
+    op.refuse(fmt::format("a product of {} and {}", text_of(a), text_of(b)));
   a.resize(a.size() - 2);
   b.resize(b.size() - 2);
   o.batch = broadcast(op, a, b);
@@ -73,12 +80,12 @@ Operands operands_of(const Operation& op, Dims a, Dims b, bool transpose_a, bool
   return o;
 }
 
-void multiply(Operation& op, std::size_t a, std::size_t b, DataType type, bool transpose_a = false,
-              bool transpose_b = false) {
-  const Operands o = operands_of(op, op.in(a).dims, op.in(b).dims, transpose_a, transpose_b);
+/// The product of two inputs; its type is that of a third.
+void multiply(Operation& op, std::size_t a, std::size_t b, DataType type) {
+  const Operands o = operands_of(op, op.in(a).dims, op.in(b).dims);
   Dims dims = o.batch;
-  if (!o.left_vector) dims.push_back(o.m);
-  if (!o.right_vector) dims.push_back(o.n);
+  if (op.rank(a) > 1) dims.push_back(o.m);
+  if (op.rank(b) > 1) dims.push_back(o.n);
   op.result(0, std::move(dims), type);
   Product product{elements_of(o.batch), o.m, o.n, o.k};
   if (o.shared) product = {1, product.batch * o.m, o.n, o.k};
@@ -90,17 +97,13 @@ void mat_mul_integer(Operation& op) { multiply(op, 0, 1, DataType::kInt32); }
 /// Its third input is a scale in the format of its result.
 void mat_mul_to_float(Operation& op) { multiply(op, 0, 1, op.in(2).type); }
 void q_linear_mat_mul(Operation& op) { multiply(op, 0, 3, op.in(7).type); }
-void fused_mat_mul(Operation& op) {
-  multiply(op, 0, 1, op.in(0).type, op.integer("transA") != 0, op.integer("transB") != 0);
-}
 
 void gemm(Operation& op) {
-  const Operands o = operands_of(op, op.in(0).dims, op.in(1).dims, op.integer("transA") != 0,
-                                 op.integer("transB") != 0);
+  const Operands o = operands_of(op, op.in(0).dims, op.in(1).dims);
   if (op.rank(0) != 2 || op.rank(1) != 2) op.refuse("its operands are no matrices");
   op.result(0, {o.m, o.n}, op.in(0).type);
-  multiply_kernel(op, {1, o.m, o.n, o.k}, 0, 1);
-  if (op.has(2)) op.kernels.back().kernel.vector_flops = Flops(real(o.m) * real(o.n));
+  Lowered& lowered = multiply_kernel(op, {1, o.m, o.n, o.k}, 0, 1);
+  if (op.has(2)) lowered.kernel.vector_flops = Flops(real(o.m) * real(o.n));
 }
 
 /// Weights of N x K in blocks of `bits`, widened on the way.
@@ -112,15 +115,13 @@ void mat_mul_n_bits(Operation& op) {
   dims.back() = n;
   op.result(0, dims, op.in(0).type);
   const std::int64_t rows = elements_of(op.in(0).dims) / k;
-  multiply_kernel(op, {1, rows, n, k}, 0, 1);
-  op.kernels.back().kernel.weights.bits = bits;
+  multiply_kernel(op, {1, rows, n, k}, 0, 1).kernel.weights.bits = bits;
 }
 
 /// An equation in letters, the result's written out: those that stand once, in their order.
 std::string equation_of(const Operation& op) {
-  std::string equation;
-  for (const char c : op.text("equation", ""))
-    if (c != ' ') equation += c;
+  std::string equation = op.text("equation", "");
+  std::erase(equation, ' ');
   if (equation.find("->") != std::string::npos) return equation;
   std::map<char, int> times;
   for (const char c : equation) ++times[c];
@@ -137,7 +138,7 @@ void einsum(Operation& op) {
   const std::size_t arrow = equation.find("->"), comma = equation.find(',');
   const bool two = comma != std::string::npos;
   if (op.inputs() != (two ? 2 : 1) || equation.find('.') != std::string::npos)
-    op.unknown("equation '" + equation + "' is not understood: 'ab,bc->ac' is");
+    op.unknown(fmt::format("equation '{}' is not understood: 'ab,bc->ac' is", equation));
   const std::string a = equation.substr(0, std::min(comma, arrow));
   const std::string b = two ? equation.substr(comma + 1, arrow - comma - 1) : "";
   const std::string out = equation.substr(arrow + 2);
@@ -145,7 +146,7 @@ void einsum(Operation& op) {
   for (std::size_t i = 0; i < op.inputs(); ++i) {
     const std::string& text = i == 0 ? a : b;
     if (text.size() != op.in(i).dims.size())
-      op.refuse("equation '" + equation + "' does not fit its inputs");
+      op.refuse(fmt::format("equation '{}' does not fit its inputs", equation));
     for (std::size_t at = 0; at < text.size(); ++at) sizes[text[at]] = op.in(i).dims[at];
   }
   Dims dims, all;
@@ -154,8 +155,7 @@ void einsum(Operation& op) {
   if (!mistake_of(all).empty()) op.refuse("its product has " + mistake_of(all));
   op.result(0, dims, op.in(0).type);
   if (!two) {
-    op.stream(KernelClass::kElementwise, Fusing::kAlone, 0).kernel.vector_flops =
-        Flops(real(elements_of(op.in(0).dims)));
+    op.stream_input(1);
     return;
   }
   Product product{1, 1, 1, 1};
@@ -168,26 +168,19 @@ void einsum(Operation& op) {
   multiply_kernel(op, product, 0, 1);
 }
 
-struct RegisterProduct {
-  RegisterProduct(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "a matrix product", rule);
-  }
-};
-
-const RegisterProduct kProducts[] = {
-    {"MatMul", mat_mul},
-    {"Gemm", gemm},
-    {"MatMulInteger", mat_mul_integer},
-    {"QLinearMatMul", q_linear_mat_mul},
-    {"Einsum", einsum},
-    {"com.microsoft:FusedMatMul", fused_mat_mul},
-    {"com.microsoft:TransposeMatMul", fused_mat_mul},
-    {"com.microsoft:FusedGemm", gemm},
-    {"com.microsoft:GemmFastGelu", mat_mul},
-    {"com.microsoft:MatMulNBits", mat_mul_n_bits},
-    {"com.microsoft:DynamicQuantizeMatMul", mat_mul},
-    {"com.microsoft:MatMulIntegerToFloat", mat_mul_to_float},
-};
+const RegisterRules kProducts("a matrix product",
+                              {
+                                  {mat_mul,
+                                   {"MatMul", "com.microsoft:FusedMatMul",
+                                    "com.microsoft:TransposeMatMul", "com.microsoft:GemmFastGelu",
+                                    "com.microsoft:DynamicQuantizeMatMul"}},
+                                  {gemm, {"Gemm", "com.microsoft:FusedGemm"}},
+                                  {mat_mul_integer, {"MatMulInteger"}},
+                                  {q_linear_mat_mul, {"QLinearMatMul"}},
+                                  {einsum, {"Einsum"}},
+                                  {mat_mul_n_bits, {"com.microsoft:MatMulNBits"}},
+                                  {mat_mul_to_float, {"com.microsoft:MatMulIntegerToFloat"}},
+                              });
 
 }  // namespace
 }  // namespace orrery::onnx

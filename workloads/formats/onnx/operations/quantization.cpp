@@ -28,11 +28,6 @@ void quantize_dynamically(Operation& op) {
   op.stream(KernelClass::kQuantize, Fusing::kAlone, 4);
 }
 
-/// com.microsoft: a function of each element of a quantised tensor, in its format.
-void in_place_of(Operation& op) {
-  op.result(0, op.in(0).dims, op.in(0).type);
-  op.stream(KernelClass::kElementwise, Fusing::kElements, 4);
-}
 /// a, its scale and zero point; b, its; those of the result.
 void sum_of_two(Operation& op) {
   op.result(0, broadcast(op, op.in(0).dims, op.in(3).dims), op.in(0).type);
@@ -45,24 +40,16 @@ void global_mean(Operation& op) {
   op.stream(KernelClass::kElementwise, Fusing::kAlone, 1);
 }
 
-struct RegisterQuantization {
-  RegisterQuantization(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "narrow formats", rule);
-  }
-};
-
-const RegisterQuantization kQuantization[] = {
-    {"QuantizeLinear", quantize},
-    {"DequantizeLinear", dequantize},
-    {"DynamicQuantizeLinear", quantize_dynamically},
-    {"com.microsoft:QuantizeLinear", quantize},
-    {"com.microsoft:DequantizeLinear", dequantize},
-    {"com.microsoft:QLinearAdd", sum_of_two},
-    {"com.microsoft:QLinearMul", sum_of_two},
-    {"com.microsoft:QLinearSigmoid", in_place_of},
-    {"com.microsoft:QLinearLeakyRelu", in_place_of},
-    {"com.microsoft:QLinearGlobalAveragePool", global_mean},
-};
+const RegisterRules kQuantization(
+    "narrow formats", {
+                          {quantize, {"QuantizeLinear", "com.microsoft:QuantizeLinear"}},
+                          {dequantize, {"DequantizeLinear", "com.microsoft:DequantizeLinear"}},
+                          {quantize_dynamically, {"DynamicQuantizeLinear"}},
+                          {sum_of_two, {"com.microsoft:QLinearAdd", "com.microsoft:QLinearMul"}},
+                          {as_input(KernelClass::kElementwise, Fusing::kElements, 4),
+                           {"com.microsoft:QLinearSigmoid", "com.microsoft:QLinearLeakyRelu"}},
+                          {global_mean, {"com.microsoft:QLinearGlobalAveragePool"}},
+                      });
 
 }  // namespace
 }  // namespace orrery::onnx

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recurrent layers: a product of all inputs, then one step after the other.
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "workloads/base/real.h"
@@ -13,11 +15,11 @@ constexpr std::int64_t kMostSteps = 100'000;
 
 /// X (length x batch x width), W (directions x gates * hidden x width), R (directions x gates *
 /// hidden x hidden). Each step reads R again.
-template <int gates, int states>
-void recurrent(Operation& op) {
+void recurrent(Operation& op, std::size_t states) {
   const Dims x = op.in(0).dims, w = op.in(1).dims, r = op.in(2).dims;
   if (x.size() != 3 || w.size() != 3 || r.size() != 3 || w[2] != x[2] || w[1] != r[1] || r[2] < 1)
-    op.refuse("an input of " + text_of(x) + " and weights of " + text_of(w) + " and " + text_of(r));
+    op.refuse(
+        fmt::format("an input of {} and weights of {} and {}", text_of(x), text_of(w), text_of(r)));
   const bool batch_first = op.integer("layout") != 0;
   const std::int64_t length = x[batch_first ? 1 : 0], batch = x[batch_first ? 0 : 1];
   const std::int64_t directions = w[0], hidden = r[2];
@@ -30,23 +32,19 @@ void recurrent(Operation& op) {
   for (std::size_t i = 1; i <= states; ++i) op.result(i, last, type);
   const std::size_t projected = states + 1;
   op.result(projected, {directions, length, batch, w[1]}, type);
-  multiply_kernel(op, {directions, length * batch, w[1], w[2]}, 0, 1);
-  op.kernels.back().reads.resize(2);
-  op.kernels.back().writes = {op.use_of_result(projected)};
+  Lowered& projection = multiply_kernel(op, {directions, length * batch, w[1], w[2]}, 0, 1);
+  projection.reads.resize(2);
+  projection.writes = {op.use_of_result(projected)};
   const Bytes inputs = op.use_of_result(projected).bytes / std::max(1.0, real(length));
   const Bytes state = op.use_of_result(1).bytes;
   for (std::int64_t step = 0; step < length; ++step) {
     const std::size_t made = projected + 1 + static_cast<std::size_t>(step);
     op.result(made, last, type);
-    multiply_kernel(op, {directions, batch, w[1], hidden}, 2, 2);
-    Lowered& lowered = op.kernels.back();
+    Lowered& lowered = multiply_kernel(op, {directions, batch, w[1], hidden}, 2, 2);
     lowered.kernel.vector_flops = Flops(real(directions * batch) * real(w[1]) * vector_cost::kSilu);
-    const ValueId before =
-        step == 0 ? op.use_of_result(projected).value : op.use_of_result(made - 1).value;
-    lowered.reads = {{before, step == 0 ? Bytes() : state},
-                     op.use(2),
-                     {op.use_of_result(projected).value, inputs}};
-    if (step == 0) lowered.reads.erase(lowered.reads.begin());
+    lowered.reads = {op.use(2), {op.use_of_result(projected).value, inputs}};
+    if (step > 0)
+      lowered.reads.insert(lowered.reads.begin(), {op.use_of_result(made - 1).value, state});
     lowered.writes = {op.use_of_result(made)};
   }
   if (length == 0) return;
@@ -55,17 +53,11 @@ void recurrent(Operation& op) {
     end.writes.push_back({op.use_of_result(i).value, Bytes()});
 }
 
-struct RegisterRecurrent {
-  RegisterRecurrent(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "a recurrent layer", rule);
-  }
-};
-
-const RegisterRecurrent kRecurrent[] = {
-    {"LSTM", recurrent<4, 2>},
-    {"GRU", recurrent<3, 1>},
-    {"RNN", recurrent<1, 1>},
-};
+const RegisterRules kRecurrent("a recurrent layer",
+                               {
+                                   {[](Operation& op) { recurrent(op, 2); }, {"LSTM"}},
+                                   {[](Operation& op) { recurrent(op, 1); }, {"GRU", "RNN"}},
+                               });
 
 }  // namespace
 }  // namespace orrery::onnx

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and their like over dimensions; sorting and choosing.
 #include <algorithm>
+#include <functional>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "workloads/base/real.h"
@@ -11,36 +12,25 @@
 namespace orrery::onnx {
 namespace {
 
-/// The product of a few known numbers: sizes, mostly.
-void reduced_values(const Operation& op, Value& value) {
-  if (!op.knows(0) || elements_of(value.dims) != 1 || op.in(0).values.empty()) return;
-  const std::vector<double>& from = op.in(0).values;
-  const std::string& name = op.node().op;
-  value.values.resize(1);
-  double& one = value.values.front();
-  if (name == "ReduceProd") {
-    one = std::accumulate(from.begin(), from.end(), 1.0, [](double a, double b) { return a * b; });
-  } else if (name == "ReduceSum") {
-    one = std::accumulate(from.begin(), from.end(), 0.0);
-  } else if (name == "ReduceMax") {
-    one = *std::max_element(from.begin(), from.end());
-  } else if (name == "ReduceMin") {
-    one = *std::min_element(from.begin(), from.end());
-  } else {
-    value.values.clear();
-    return;
-  }
-  value.known = true;
+/// A few known numbers taken together, sizes mostly; nothing for reductions that shapes do not
+/// need.
+std::optional<double> reduced(const std::string& op, const std::vector<double>& from) {
+  if (op == "ReduceProd")
+    return std::accumulate(from.begin(), from.end(), 1.0, std::multiplies<>());
+  if (op == "ReduceSum") return std::accumulate(from.begin(), from.end(), 0.0);
+  if (op == "ReduceMax") return *std::max_element(from.begin(), from.end());
+  if (op == "ReduceMin") return *std::min_element(from.begin(), from.end());
+  return std::nullopt;
 }
 
 void reduce(Operation& op) {
   const Dims from = op.in(0).dims;
   Dims axes = op.axes(1, op.rank(0));
+  if (axes.empty() && op.integer("noop_with_empty_axes") != 0) {
+    op.view(from);
+    return;
+  }
   if (axes.empty()) {
-    if (op.integer("noop_with_empty_axes") != 0) {
-      op.view(from);
-      return;
-    }
     axes.resize(from.size());
     std::iota(axes.begin(), axes.end(), 0);
   }
@@ -50,9 +40,13 @@ void reduce(Operation& op) {
     if (!summed) dims.push_back(from[i]);
     if (summed && op.integer("keepdims", 1) != 0) dims.push_back(1);
   }
-  reduced_values(op, op.result(0, std::move(dims), op.in(0).type));
-  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
-  lowered.kernel.vector_flops = Flops(real(elements_of(from)));
+  Value& value = op.result(0, std::move(dims), op.in(0).type);
+  if (op.knows(0) && elements_of(value.dims) == 1 && !op.in(0).values.empty()) {
+    const auto one = reduced(op.node().op, op.in(0).values);
+    if (one) value.values = {*one};
+    value.known = one.has_value();
+  }
+  Lowered& lowered = op.stream_input(1);
   const bool rows = axes.size() == 1 && axes[0] == op.rank(0) - 1;
   if (!rows) return;
   lowered.fusing = Fusing::kRows;
@@ -72,8 +66,7 @@ void arg(Operation& op) {
     }
   }
   op.result(0, std::move(dims), DataType::kInt64);
-  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
-  lowered.kernel.vector_flops = Flops(real(elements_of(op.in(0).dims)));
+  op.stream_input(1);
 }
 
 /// A radix sort's first pass over all, and the chosen ones: a comparison each.
@@ -85,14 +78,7 @@ void top_k(Operation& op) {
   dims[static_cast<std::size_t>(axis)] = k[0];
   op.result(1, dims, DataType::kInt64);
   op.result(0, std::move(dims), op.in(0).type);
-  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
-  lowered.kernel.vector_flops = Flops(real(elements_of(op.in(0).dims)));
-}
-
-/// Running sums.
-void cumulated(Operation& op) {
-  op.result(0, op.in(0).dims, op.in(0).type);
-  op.stream(KernelClass::kElementwise, Fusing::kAlone, 1);
+  op.stream_input(1);
 }
 
 /// As many results as there could be: which, only the values tell.
@@ -101,8 +87,7 @@ void non_zero(Operation& op) {
   op.result(0,
             {static_cast<std::int64_t>(std::max<std::size_t>(1, dims.size())), elements_of(dims)},
             DataType::kInt64);
-  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 1);
-  lowered.kernel.host_waits = true;
+  op.stream(KernelClass::kElementwise, Fusing::kAlone, 1).kernel.host_waits = true;
 }
 
 void unique(Operation& op) {
@@ -112,30 +97,18 @@ void unique(Operation& op) {
   op.stream(KernelClass::kElementwise, Fusing::kAlone, 1).kernel.host_waits = true;
 }
 
-struct RegisterReduction {
-  RegisterReduction(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "a reduction", rule);
-  }
-};
-
-const RegisterReduction kReductions[] = {
-    {"ReduceSum", reduce},
-    {"ReduceMean", reduce},
-    {"ReduceMax", reduce},
-    {"ReduceMin", reduce},
-    {"ReduceProd", reduce},
-    {"ReduceL1", reduce},
-    {"ReduceL2", reduce},
-    {"ReduceLogSum", reduce},
-    {"ReduceLogSumExp", reduce},
-    {"ReduceSumSquare", reduce},
-    {"ArgMax", arg},
-    {"ArgMin", arg},
-    {"TopK", top_k},
-    {"CumSum", cumulated},
-    {"NonZero", non_zero},
-    {"Unique", unique},
-};
+const RegisterRules kReductions(
+    "a reduction",
+    {
+        {reduce,
+         {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+          "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"}},
+        {arg, {"ArgMax", "ArgMin"}},
+        {top_k, {"TopK"}},
+        {as_input(KernelClass::kElementwise, Fusing::kAlone, 1), {"CumSum"}},
+        {non_zero, {"NonZero"}},
+        {unique, {"Unique"}},
+    });
 
 }  // namespace
 }  // namespace orrery::onnx

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parts of tensors, and tensors put together: copies of what they make. A runtime may leave some
 // of them out (views into buffers); they are counted.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -12,16 +14,19 @@
 namespace orrery::onnx {
 namespace {
 
-/// A kernel that writes its results and reads as much.
-Lowered& copy(Operation& op) {
-  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kMoves, 0);
-  lowered.reads = {{op.id(0), std::min(op.use(0).bytes, op.use_of_result(0).bytes)}};
-  return lowered;
+/// Result 0, of a kernel that writes it and reads as much.
+Value& copied(Operation& op, Dims dims) {
+  Value& value = op.result(0, std::move(dims), op.in(0).type);
+  op.stream(KernelClass::kElementwise, Fusing::kMoves, 0).reads = {
+      {op.id(0), std::min(op.use(0).bytes, op.use_of_result(0).bytes)}};
+  return value;
 }
 
-void set(Value& value, std::vector<double> values) {
-  value.known = true;
-  value.values = std::move(values);
+/// 0, 1, 2 ...: all dimensions of so many.
+Dims all_axes(std::size_t count) {
+  Dims axes(count);
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
 }
 
 void concat(Operation& op) {
@@ -33,21 +38,18 @@ void concat(Operation& op) {
   for (std::size_t i = 1; i < op.inputs(); ++i) {
     Dims other = op.in(i).dims;
     if (other.size() != dims.size())
-      op.refuse(text_of(dims) + " and " + text_of(other) + " do not go together");
+      op.refuse(fmt::format("{} and {} do not go together", text_of(dims), text_of(other)));
     dims[axis] += other[axis];
     known = known && op.in(i).known && values.size() <= kMostValues;
     if (known) values.insert(values.end(), op.in(i).values.begin(), op.in(i).values.end());
     other[axis] = dims[axis];
-    if (other != dims) op.refuse(text_of(other) + " and " + text_of(dims) + " do not go together");
+    if (other != dims)
+      op.refuse(fmt::format("{} and {} do not go together", text_of(other), text_of(dims)));
     if (dims[axis] > kMostElements) op.refuse("its result has more than 2^53 elements");
   }
   Value& value = op.result(0, dims, op.in(0).type);
-  if (known && dims.size() == 1 && values.size() <= kMostValues) set(value, std::move(values));
+  if (known && dims.size() == 1 && values.size() <= kMostValues) value.know(std::move(values));
   op.stream(KernelClass::kElementwise, Fusing::kMoves, 0);
-}
-
-std::size_t size_along(const Dims& dims, std::size_t axis) {
-  return static_cast<std::size_t>(dims[axis]);
 }
 
 void split(Operation& op) {
@@ -64,23 +66,22 @@ void split(Operation& op) {
       sizes.push_back(std::clamp<std::int64_t>(from[axis] - i * each, 0, each));
   }
   if (sizes.size() != count)
-    op.refuse("it has " + std::to_string(sizes.size()) + " sizes for " + std::to_string(count) +
-              " results");
+    op.refuse(fmt::format("it has {} sizes for {} results", sizes.size(), count));
   std::size_t at = 0;
   for (std::size_t i = 0; i < count; ++i) {
     Dims dims = from;
     dims[axis] = sizes[i];
     Value& value = op.result(i, dims, op.in(0).type);
     const auto part = static_cast<std::size_t>(sizes[i]);
-    if (part > size_along(from, axis) - at) op.refuse("its parts are more than its input");
+    if (part > static_cast<std::size_t>(from[axis]) - at)
+      op.refuse("its parts are more than its input");
     if (op.knows(0) && from.size() == 1) {
       const auto begin = op.in(0).values.begin() + static_cast<std::ptrdiff_t>(at);
-      set(value, {begin, begin + static_cast<std::ptrdiff_t>(part)});
+      value.know({begin, begin + static_cast<std::ptrdiff_t>(part)});
     }
     at += part;
   }
-  Lowered& lowered = op.stream(KernelClass::kElementwise, Fusing::kAlone, 0);
-  lowered.reads = {op.use(0)};
+  op.stream(KernelClass::kElementwise, Fusing::kAlone, 0).reads = {op.use(0)};
 }
 
 /// One dimension of a Slice.
@@ -91,7 +92,7 @@ struct Cut {
 Cut cut_of(const Operation& op, std::int64_t size, std::int64_t start, std::int64_t end,
            std::int64_t step) {
   if (step == 0 || step == std::numeric_limits<std::int64_t>::min())
-    op.refuse("its step is " + std::to_string(step));
+    op.refuse(fmt::format("its step is {}", step));
   const auto from_behind = [size](std::int64_t at) {
     return at < 0 && at >= -size - 1 ? at + size : at;
   };
@@ -113,10 +114,7 @@ void slice(Operation& op) {
   const Dims ends = attributes ? op.integers("ends") : op.integers_of(2);
   Dims axes = attributes ? op.integers("axes") : op.has(3) ? op.integers_of(3) : Dims();
   const Dims steps = !attributes && op.has(4) ? op.integers_of(4) : Dims(starts.size(), 1);
-  if (axes.empty()) {
-    axes.resize(starts.size());
-    std::iota(axes.begin(), axes.end(), 0);
-  }
+  if (axes.empty()) axes = all_axes(starts.size());
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     op.refuse("its starts, ends, axes and steps are not as many");
   Dims dims = op.in(0).dims;
@@ -127,23 +125,17 @@ void slice(Operation& op) {
     cut = cut_of(op, size, starts[i], ends[i], steps[i]);
     size = cut.count;
   }
-  Value& value = op.result(0, dims, op.in(0).type);
-  if (op.knows(0) && dims.size() == 1 && axes.size() == 1) {
-    std::vector<double> values;
-    values.reserve(static_cast<std::size_t>(cut.count));
-    for (std::int64_t i = 0; i < cut.count; ++i)
-      values.push_back(op.in(0).values[static_cast<std::size_t>(cut.start + i * cut.step)]);
-    set(value, std::move(values));
-  }
-  copy(op);
+  Value& value = copied(op, dims);
+  if (!op.knows(0) || dims.size() != 1 || axes.size() != 1) return;
+  value.known = true;
+  for (std::int64_t i = 0; i < cut.count; ++i)
+    value.values.push_back(op.in(0).values[static_cast<std::size_t>(cut.start + i * cut.step)]);
 }
 
 void pad(Operation& op) {
   const Dims pads = op.opset() < 11 ? op.integers("pads") : op.integers_of(1);
   Dims dims = op.in(0).dims;
-  Dims axes(dims.size());
-  std::iota(axes.begin(), axes.end(), 0);
-  if (op.has(3)) axes = op.integers_of(3);
+  const Dims axes = op.has(3) ? op.integers_of(3) : all_axes(dims.size());
   if (pads.size() != 2 * axes.size()) op.refuse("its pads are not two for each dimension");
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t before = pads[i], behind = pads[axes.size() + i];
@@ -151,18 +143,15 @@ void pad(Operation& op) {
       op.refuse("its result has more than 2^53 elements");
     dims[static_cast<std::size_t>(op.axis(axes[i], op.rank(0)))] += before + behind;
   }
-  op.result(0, dims, op.in(0).type);
-  copy(op);
+  copied(op, std::move(dims));
 }
 
 void expand(Operation& op) {
   const Dims dims = broadcast(op, op.in(0).dims, op.integers_of(1));
-  Value& value = op.result(0, dims, op.in(0).type);
-  if (op.knows(0) && op.in(0).values.size() == 1 &&
-      elements_of(dims) <= static_cast<std::int64_t>(kMostValues))
-    set(value,
+  Value& value = copied(op, dims);
+  if (op.knows(0) && op.in(0).values.size() == 1 && are_few(dims))
+    value.know(
         std::vector<double>(static_cast<std::size_t>(elements_of(dims)), op.in(0).values[0]));
-  copy(op);
 }
 
 void tile(Operation& op) {
@@ -171,40 +160,32 @@ void tile(Operation& op) {
   if (repeats.size() != dims.size()) op.refuse("its repeats are not one for each dimension");
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (repeats[i] < 0 || (dims[i] > 0 && repeats[i] > kMostElements / dims[i]))
-      op.refuse("it repeats a dimension " + std::to_string(repeats[i]) + " times");
+      op.refuse(fmt::format("it repeats a dimension {} times", repeats[i]));
     dims[i] *= repeats[i];
   }
-  op.result(0, dims, op.in(0).type);
-  copy(op);
+  copied(op, std::move(dims));
 }
 
 void transpose(Operation& op) {
   const Dims from = op.in(0).dims;
   Dims order = op.integers("perm");
   if (order.empty()) {
-    order.resize(from.size());
-    std::iota(order.begin(), order.end(), 0);
+    order = all_axes(from.size());
     std::reverse(order.begin(), order.end());
   }
-  Dims sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  for (std::size_t i = 0; i < sorted.size(); ++i)
-    if (sorted.size() != from.size() || sorted[i] != static_cast<std::int64_t>(i))
-      op.refuse("perm is no order of its dimensions");
-  Dims dims;
-  Dims seen_from, seen_to;  // dimensions of more than one element, in order
+  const Dims axes = all_axes(from.size());
+  if (!std::is_permutation(order.begin(), order.end(), axes.begin(), axes.end()))
+    op.refuse("perm is no order of its dimensions");
+  Dims dims, moved;  // the second: dimensions of more than one element
   for (const std::int64_t i : order) {
     dims.push_back(from[static_cast<std::size_t>(i)]);
-    if (dims.back() != 1) seen_to.push_back(i);
+    if (dims.back() != 1) moved.push_back(i);
   }
-  seen_from = seen_to;
-  std::sort(seen_from.begin(), seen_from.end());
-  if (seen_from == seen_to) {  // memory stays in order
+  if (std::is_sorted(moved.begin(), moved.end())) {  // memory stays in order
     op.view(dims);
-    return;
+  } else {
+    copied(op, dims).narrow = op.in(0).narrow;
   }
-  op.result(0, dims, op.in(0).type).narrow = op.in(0).narrow;
-  copy(op);
 }
 
 /// Elements in another order: depth to space, and what else keeps their number.
@@ -216,29 +197,22 @@ void blocks(Operation& op) {
   if (dims.size() != 4 || block < 1 || block > kMostBlock) op.refuse("its input has no blocks");
   dims[1] = to_space ? dims[1] / (block * block) : dims[1] * block * block;
   for (const std::size_t i : {2U, 3U}) dims[i] = to_space ? dims[i] * block : dims[i] / block;
-  op.result(0, dims, op.in(0).type);
-  copy(op);
+  copied(op, std::move(dims));
 }
 
-void keep_shape(Operation& op) {
-  op.result(0, op.in(0).dims, op.in(0).type);
-  copy(op);
-}
+void keep_shape(Operation& op) { copied(op, op.in(0).dims); }
 
-struct RegisterSlice {
-  RegisterSlice(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "a copy", rule);
-  }
-};
-
-const RegisterSlice kSlices[] = {
-    {"Concat", concat},       {"Split", split},
-    {"Slice", slice},         {"Pad", pad},
-    {"Expand", expand},       {"Tile", tile},
-    {"Transpose", transpose}, {"DepthToSpace", blocks},
-    {"SpaceToDepth", blocks}, {"ReverseSequence", keep_shape},
-    {"Trilu", keep_shape},
-};
+const RegisterRules kSlices("a copy", {
+                                          {concat, {"Concat"}},
+                                          {split, {"Split"}},
+                                          {slice, {"Slice"}},
+                                          {pad, {"Pad"}},
+                                          {expand, {"Expand"}},
+                                          {tile, {"Tile"}},
+                                          {transpose, {"Transpose"}},
+                                          {blocks, {"DepthToSpace", "SpaceToDepth"}},
+                                          {keep_shape, {"ReverseSequence", "Trilu"}},
+                                      });
 
 }  // namespace
 }  // namespace orrery::onnx

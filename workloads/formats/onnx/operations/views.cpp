@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What costs nothing: tensors looked at another way, and arithmetic on shapes.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "workloads/base/real.h"
 #include "workloads/formats/onnx/operation.h"
 
 namespace orrery::onnx {
@@ -18,14 +21,14 @@ Dims reshaped(const Operation& op, const Dims& from, Dims asked) {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     if (asked[i] == 0 && !zeros) {
       if (i >= from.size())
-        op.refuse("it keeps dimension " + std::to_string(i) + ", of which there is none");
+        op.refuse(fmt::format("it keeps dimension {}, of which there is none", i));
       asked[i] = from[i];
     }
     if (asked[i] == -1) {
       if (open != asked.size()) op.refuse("its shape leaves two dimensions open");
       open = i;
     } else if (asked[i] < 0 || (asked[i] > 0 && others > kMostElements / asked[i])) {
-      op.refuse("its shape has a dimension of " + std::to_string(asked[i]));
+      op.refuse(fmt::format("its shape has a dimension of {}", asked[i]));
     } else {
       others *= asked[i];
     }
@@ -43,8 +46,7 @@ void flatten(Operation& op) {
   const Dims& dims = op.in(0).dims;
   const auto rank = static_cast<std::int64_t>(dims.size());
   std::int64_t axis = op.integer("axis", 1);
-  if (axis < -rank || axis > rank)
-    op.refuse("axis " + std::to_string(axis) + " is none of its own");
+  if (axis < -rank || axis > rank) op.refuse(fmt::format("axis {} is none of its own", axis));
   if (axis < 0) axis += rank;
   const auto middle = dims.begin() + static_cast<std::ptrdiff_t>(axis);
   op.view({elements_of({dims.begin(), middle}), elements_of({middle, dims.end()})});
@@ -57,7 +59,7 @@ void squeeze(Operation& op) {
   Dims dims;
   for (std::size_t i = 0; i < from.size(); ++i) {
     const bool named = std::binary_search(axes.begin(), axes.end(), static_cast<std::int64_t>(i));
-    if (named && from[i] != 1) op.refuse("dimension " + std::to_string(i) + " is not 1");
+    if (named && from[i] != 1) op.refuse(fmt::format("dimension {} is not 1", i));
     if (!(named || (all && from[i] == 1))) dims.push_back(from[i]);
   }
   op.view(std::move(dims));
@@ -86,9 +88,11 @@ void dropout(Operation& op) {
   if (op.node().outputs.size() > 1) op.result(1, op.in(0).dims, DataType::kBool);
 }
 
-void told(Value& value, const Dims& integers) {
-  value.known = true;
-  value.values.assign(integers.begin(), integers.end());
+/// Result 0 is a list of numbers, or one, that costs nothing.
+void tell(Operation& op, DataType type, const std::vector<double>& numbers, bool scalar = false) {
+  const Dims dims = scalar ? Dims() : Dims{static_cast<std::int64_t>(numbers.size())};
+  op.result(0, dims, type).know(numbers);
+  op.free();
 }
 
 void shape(Operation& op) {
@@ -98,39 +102,27 @@ void shape(Operation& op) {
     return std::clamp<std::int64_t>(at < 0 ? at + rank : at, 0, rank);
   };
   const std::int64_t first = bound(op.integer("start")), last = bound(op.integer("end", rank));
-  Dims part;
-  for (std::int64_t i = first; i < last; ++i) part.push_back(dims[static_cast<std::size_t>(i)]);
-  told(op.result(0, {static_cast<std::int64_t>(part.size())}, DataType::kInt64), part);
-  op.free();
+  tell(op, DataType::kInt64, {dims.begin() + first, dims.begin() + std::max(first, last)});
 }
 
-void size(Operation& op) {
-  told(op.result(0, {}, DataType::kInt64), {elements_of(op.in(0).dims)});
-  op.free();
-}
+void size(Operation& op) { tell(op, DataType::kInt64, {real(elements_of(op.in(0).dims))}, true); }
 
 /// A value in the attributes of the operator.
 void constant(Operation& op) {
-  op.free();
-  if (const Attribute* tensor = op.find("value"); tensor != nullptr && tensor->tensor) {
-    Value& value = op.result(0, tensor->tensor->dims, tensor->tensor->type);
-    value.values = tensor->tensor->values;
-    value.known = !value.values.empty() || elements_of(value.dims) == 0;
-  } else if (op.given("value_int")) {
-    told(op.result(0, {}, DataType::kInt64), {op.integer("value_int")});
-  } else if (const Attribute* integers = op.find("value_ints"); integers != nullptr) {
-    told(op.result(0, {static_cast<std::int64_t>(integers->integers.size())}, DataType::kInt64),
-         integers->integers);
-  } else if (op.given("value_float")) {
-    Value& value = op.result(0, {}, DataType::kFloat);
-    value.known = true;
-    value.values = {op.real("value_float", 0)};
-  } else if (const Attribute* reals = op.find("value_floats"); reals != nullptr) {
-    Value& value = op.result(0, {static_cast<std::int64_t>(reals->reals.size())}, DataType::kFloat);
-    value.known = true;
-    value.values = reals->reals;
+  if (const Attribute* value = op.find("value"); value != nullptr && value->tensor) {
+    op.result(0, value->tensor->dims, value->tensor->type) = value_of(*value->tensor);
+    op.free();
+  } else if (const Attribute* integer = op.find("value_int")) {
+    tell(op, DataType::kInt64, {real(integer->integer)}, true);
+  } else if (const Attribute* integers = op.find("value_ints")) {
+    tell(op, DataType::kInt64, {integers->integers.begin(), integers->integers.end()});
+  } else if (const Attribute* number = op.find("value_float")) {
+    tell(op, DataType::kFloat, {number->real}, true);
+  } else if (const Attribute* numbers = op.find("value_floats")) {
+    tell(op, DataType::kFloat, numbers->reals);
   } else {
     op.result(0, {}, DataType::kString);
+    op.free();
   }
 }
 
@@ -139,10 +131,9 @@ void constant_of_shape(Operation& op) {
   const bool tensor = given != nullptr && given->tensor != nullptr;
   Value& value = op.result(0, op.integers_of(0), tensor ? given->tensor->type : DataType::kFloat);
   op.free();
-  if (elements_of(value.dims) > static_cast<std::int64_t>(kMostValues)) return;
+  if (!are_few(value.dims)) return;
   const double fill = tensor && !given->tensor->values.empty() ? given->tensor->values[0] : 0;
-  value.known = true;
-  value.values.assign(static_cast<std::size_t>(elements_of(value.dims)), fill);
+  value.know(std::vector<double>(static_cast<std::size_t>(elements_of(value.dims)), fill));
 }
 
 void range(Operation& op) {
@@ -161,20 +152,19 @@ void range(Operation& op) {
     value.values.push_back(first + static_cast<double>(i) * step);
 }
 
-struct RegisterView {
-  RegisterView(const char* name, Rule rule) {
-    const RuleRegistry::Register registered(name, "no work of its own", rule);
-  }
-};
-
-const RegisterView kViews[] = {
-    {"Reshape", reshape},   {"Flatten", flatten},
-    {"Squeeze", squeeze},   {"Unsqueeze", unsqueeze},
-    {"Identity", identity}, {"Dropout", dropout},
-    {"Shape", shape},       {"Size", size},
-    {"Constant", constant}, {"ConstantOfShape", constant_of_shape},
-    {"Range", range},
-};
+const RegisterRules kViews("no work of its own", {
+                                                     {reshape, {"Reshape"}},
+                                                     {flatten, {"Flatten"}},
+                                                     {squeeze, {"Squeeze"}},
+                                                     {unsqueeze, {"Unsqueeze"}},
+                                                     {identity, {"Identity"}},
+                                                     {dropout, {"Dropout"}},
+                                                     {shape, {"Shape"}},
+                                                     {size, {"Size"}},
+                                                     {constant, {"Constant"}},
+                                                     {constant_of_shape, {"ConstantOfShape"}},
+                                                     {range, {"Range"}},
+                                                 });
 
 }  // namespace
 }  // namespace orrery::onnx

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/formats/onnx/operations/windows.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string>
 
@@ -15,11 +17,9 @@ Dims sizes(const Operation& op, const char* name, std::size_t count, std::int64_
   Dims given = op.integers(name);
   if (given.empty()) given.assign(count, otherwise);
   if (given.size() != count)
-    op.refuse(std::string(name) + " has " + std::to_string(given.size()) + " numbers instead of " +
-              std::to_string(count));
+    op.refuse(fmt::format("{} has {} numbers instead of {}", name, given.size(), count));
   for (const std::int64_t size : given)
-    if (size < least || size > kMostSize)
-      op.refuse(std::string(name) + " has " + std::to_string(size));
+    if (size < least || size > kMostSize) op.refuse(fmt::format("{} has {}", name, size));
   return given;
 }
 
@@ -28,7 +28,7 @@ Dims sizes(const Operation& op, const char* name, std::size_t count, std::int64_
 Windows windows_of(const Operation& op, const Dims& kernel) {
   const std::size_t dims = kernel.size();
   if (op.in(0).dims.size() != dims + 2)
-    op.refuse("a kernel of " + std::to_string(dims) + " dimensions over " + text_of(op.in(0).dims));
+    op.refuse(fmt::format("a kernel of {} dimensions over {}", dims, text_of(op.in(0).dims)));
   for (const std::int64_t size : kernel)
     if (size < 1 || size > kMostSize) op.refuse("its kernel is " + text_of(kernel));
   return {kernel, sizes(op, "strides", dims, 1, 1), sizes(op, "dilations", dims, 1, 1),
@@ -54,8 +54,8 @@ Dims positions_of(const Operation& op, const Windows& windows) {
     const std::int64_t behind = valid ? 0 : windows.pads[dims + i];
     const std::int64_t room = size + before + behind - reach;
     if (room < 0)
-      op.refuse("a window of " + std::to_string(reach) + " is larger than its input of " +
-                std::to_string(size + before + behind));
+      op.refuse(fmt::format("a window of {} is larger than its input of {}", reach,
+                            size + before + behind));
     positions[i] = (up ? (room + stride - 1) / stride : room / stride) + 1;
     // A window that would begin in the padding behind does not count.
     if (up && (positions[i] - 1) * stride >= size + before) --positions[i];
