@@ -39,10 +39,6 @@ std::size_t most_ratios(const CalibrationInput& input) {
   return input.table.kind == OperatorTableKind::kAttentionDecode ? kMostDecodeRatios : kMostRatios;
 }
 
-double rounded(double value) {
-  return std::strtod(fmt::format("{:.{}g}", value, kDigits).c_str(), nullptr);
-}
-
 /// Kernels of which only the traffic counts.
 bool is_stream(const Kernel& kernel) {
   return kernel.kind == KernelClass::kElementwise || kernel.kind == KernelClass::kSoftmax ||
@@ -150,11 +146,11 @@ std::map<KernelClass, ShapeRange> shapes_of(const std::vector<FitRow>& rows) {
 
 void round_values(KernelFit& fit) {
   for (auto& [name, parameter] : fit.parameters) {
-    parameter.value = rounded(parameter.value);
-    parameter.standard_error = rounded(parameter.standard_error);
+    parameter.value = rounded(parameter.value, kDigits);
+    parameter.standard_error = rounded(parameter.standard_error, kDigits);
   }
   for (auto& row : fit.covariance)
-    for (double& value : row) value = rounded(value);
+    for (double& value : row) value = rounded(value, kDigits);
 }
 
 std::vector<Comparison> compare(const KernelModel& model, const AcceleratorConfig& accelerator,
@@ -166,20 +162,6 @@ std::vector<Comparison> compare(const KernelModel& model, const AcceleratorConfi
   return comparisons;
 }
 
-ErrorSummary rounded(ErrorSummary errors) {
-  for (double* value : {&errors.mape, &errors.median, &errors.p90, &errors.bias, &errors.worst})
-    *value = rounded(*value);
-  return errors;
-}
-
-std::vector<ResidualClass> rounded(std::vector<ResidualClass> classes) {
-  for (ResidualClass& residuals : classes) {
-    residuals.median = rounded(residuals.median);
-    residuals.sigma = rounded(residuals.sigma);
-  }
-  return classes;
-}
-
 /// Errors of the fit alone, then of the fit with its ratios.
 void judge(Calibration alone, const AcceleratorConfig& accelerator, const FittedRows& rows,
            KernelFit& fit) {
@@ -187,13 +169,13 @@ void judge(Calibration alone, const AcceleratorConfig& accelerator, const Fitted
   alone.fits = {fit};
   alone.fits.front().ratios = {};
   fit.structure_error =
-      rounded(summarise(compare(CalibratedModel(alone), accelerator, rows.held_out)));
+      rounded(summarise(compare(CalibratedModel(alone), accelerator, rows.held_out)), kDigits);
   alone.fits = {fit};
   const CalibratedModel model(alone);
   const auto held_out = compare(model, accelerator, rows.held_out);
-  fit.fit_error = rounded(summarise(compare(model, accelerator, rows.fitted)));
-  fit.held_out_error = rounded(summarise(held_out));
-  fit.residuals = rounded(residual_classes(held_out));
+  fit.fit_error = rounded(summarise(compare(model, accelerator, rows.fitted)), kDigits);
+  fit.held_out_error = rounded(summarise(held_out), kDigits);
+  fit.residuals = rounded(residual_classes(held_out), kDigits);
 }
 
 /// Each model by a fit of the others. Where the hash of their names leaves none out, that is also
@@ -204,10 +186,10 @@ void judge_models(const Calibration& calibration, const AcceleratorConfig& accel
   std::vector<FitRow> all = rows.fitted;
   all.insert(all.end(), rows.held_out.begin(), rows.held_out.end());
   const auto models = leave_models_out(calibration, accelerator, fit, free, all, ratios);
-  fit.whole_model_error = rounded(summarise(models));
+  fit.whole_model_error = rounded(summarise(models), kDigits);
   if (!rows.held_out.empty()) return;
   fit.held_out_error = fit.whole_model_error;
-  fit.residuals = rounded(residual_classes(models));
+  fit.residuals = rounded(residual_classes(models), kDigits);
 }
 
 CalibratedRates rates_of(const AcceleratorConfig& accelerator) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/calibration/collective_fit.h"
 
-#include <ceres/ceres.h>
-
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -13,13 +10,14 @@
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/collective_predictor.h"
 #include "validation/calibration/errors.h"
+#include "validation/calibration/least_squares.h"
 
 namespace orrery {
 namespace {
 
-constexpr double kLossScale = 0.05;  // as of kernels (fit.cpp): what is judged is a mean error
-constexpr int kMaxIterations = 60;
-constexpr double kTold = 1e-6;  // relative change of a prediction when a parameter doubles
+constexpr int kMostIterations = 60;
+constexpr int kWrittenDigits = 4;  // of what is written
+constexpr double kTold = 1e-6;     // relative change of a prediction when a parameter doubles
 
 /// One measured collective and the ways to carry it out.
 struct Sample {
@@ -39,20 +37,6 @@ double predicted_us(const ProtocolsConfig& protocols, const Sample& sample) {
   }
   return best.base() * 1e6;
 }
-
-struct LogRatio {
-  const ProtocolsConfig* start;
-  const Free* free;
-  const Sample* sample;
-
-  bool operator()(double const* const* blocks, double* residual) const {
-    ProtocolsConfig protocols = *start;
-    for (std::size_t i = 0; i < free->size(); ++i)
-      (*free)[i]->set(protocols, std::exp(blocks[0][i]));
-    residual[0] = std::log(predicted_us(protocols, *sample) / sample->measured_us);
-    return true;
-  }
-};
 
 /// The parameters that some row depends on.
 Free told(const ProtocolsConfig& protocols, const std::vector<Sample>& samples) {
@@ -75,62 +59,28 @@ struct Solution {
   Values errors;  ///< standard errors of the logarithms
 };
 
-/// Standard errors of least squares: (J'J)^-1 times the variance of the residuals.
-Values standard_errors(ceres::Problem& problem, std::size_t parameters) {
-  std::vector<double> residuals;
-  ceres::CRSMatrix jacobian;
-  problem.Evaluate({}, nullptr, &residuals, nullptr, &jacobian);
-  const auto size = static_cast<Eigen::Index>(parameters);
-  Eigen::MatrixXd normal = Eigen::MatrixXd::Identity(size, size) * 1e-9;
-  double squares = 0;
-  for (std::size_t row = 0; row < residuals.size(); ++row) {
-    Eigen::VectorXd gradient = Eigen::VectorXd::Zero(size);
-    for (int at = jacobian.rows[row]; at < jacobian.rows[row + 1]; ++at)
-      gradient[jacobian.cols[static_cast<std::size_t>(at)]] =
-          jacobian.values[static_cast<std::size_t>(at)];
-    normal += gradient * gradient.transpose();
-    squares += residuals[row] * residuals[row];
-  }
-  const double freedom =
-      std::max(1.0, static_cast<double>(residuals.size()) - static_cast<double>(parameters));
-  const Eigen::MatrixXd inverse = normal.ldlt().solve(Eigen::MatrixXd::Identity(size, size));
-  Values errors;
-  for (Eigen::Index i = 0; i < size; ++i)
-    errors.push_back(std::sqrt(std::max(0.0, inverse(i, i)) * squares / freedom));
-  return errors;
-}
-
 Solution solve(const ProtocolsConfig& start, const std::vector<Sample>& samples) {
   Solution solution{start, told(start, samples), {}};
-  Values logs;
-  for (const ProtocolParameter* p : solution.free)
-    logs.push_back(std::log(std::clamp(p->get(start), p->lower * 1.05, p->upper * 0.95)));
-  ceres::Problem::Options keep;
-  keep.loss_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
-  ceres::SoftLOneLoss loss(kLossScale);
-  ceres::Problem problem(keep);
-  for (const Sample& sample : samples) {
-    auto* cost = new ceres::DynamicNumericDiffCostFunction<LogRatio, ceres::CENTRAL>(
-        new LogRatio{&start, &solution.free, &sample});
-    cost->AddParameterBlock(static_cast<int>(logs.size()));
-    cost->SetNumResiduals(1);
-    problem.AddResidualBlock(cost, &loss, logs.data());
+  LeastSquares problem;
+  for (const ProtocolParameter* p : solution.free) {
+    problem.start.push_back(std::log(std::clamp(p->get(start), p->lower * 1.05, p->upper * 0.95)));
+    problem.lower.push_back(std::log(p->lower));
+    problem.upper.push_back(std::log(p->upper));
   }
-  for (std::size_t i = 0; i < logs.size(); ++i) {
-    const auto at = static_cast<int>(i);
-    problem.SetParameterLowerBound(logs.data(), at, std::log(solution.free[i]->lower));
-    problem.SetParameterUpperBound(logs.data(), at, std::log(solution.free[i]->upper));
-  }
-  ceres::Solver::Options options;
-  options.linear_solver_type = ceres::DENSE_QR;
-  options.max_num_iterations = kMaxIterations;
-  options.logging_type = ceres::SILENT;
-  ceres::Solver::Summary summary;
-  ceres::Solve(options, &problem, &summary);
-  if (!summary.IsSolutionUsable()) throw std::logic_error("fit: " + summary.message);
-  for (std::size_t i = 0; i < logs.size(); ++i)
-    solution.free[i]->set(solution.protocols, std::exp(logs[i]));
-  solution.errors = standard_errors(problem, logs.size());
+  const auto at = [&](const double* logs) {
+    ProtocolsConfig protocols = start;
+    for (std::size_t i = 0; i < solution.free.size(); ++i)
+      solution.free[i]->set(protocols, std::exp(logs[i]));
+    return protocols;
+  };
+  problem.residuals = samples.size();
+  problem.residual = [&](std::size_t i, const double* logs) {
+    return std::log(predicted_us(at(logs), samples[i]) / samples[i].measured_us);
+  };
+  problem.most_iterations = kMostIterations;
+  const LeastSquaresSolution solved = solve(problem);
+  solution.protocols = at(solved.values.data());
+  solution.errors = standard_errors(solved);
   return solution;
 }
 
@@ -157,18 +107,6 @@ std::vector<Comparison> leave_groups_out(const ProtocolsConfig& start,
     comparisons.insert(comparisons.end(), judged.begin(), judged.end());
   }
   return comparisons;
-}
-
-/// Four digits: what is written is what is used.
-double rounded(double value) {
-  if (value == 0) return 0;
-  const double scale = std::pow(10.0, 3 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * scale) / scale;
-}
-
-ErrorSummary rounded(ErrorSummary e) {
-  for (double* value : {&e.mape, &e.median, &e.p90, &e.bias, &e.worst}) *value = rounded(*value);
-  return e;
 }
 
 struct Rows {
@@ -224,22 +162,20 @@ NetworkCalibration calibrate_network(const SystemConfig& system,
     CalibratedParameter& written = calibration.parameters[p.name];
     const auto at = std::find(solution.free.begin(), solution.free.end(), &p);
     written.unit = p.unit();
-    written.value = rounded(p.get(solution.protocols));
+    written.value = rounded(p.get(solution.protocols), kWrittenDigits);
     p.set(solution.protocols, written.value);
     if (at == solution.free.end()) continue;
     written.provenance = ParameterProvenance::kFitted;
     const auto index = static_cast<std::size_t>(at - solution.free.begin());
-    written.standard_error = rounded(written.value * solution.errors[index]);
+    written.standard_error = rounded(written.value * solution.errors[index], kWrittenDigits);
   }
   const auto held_out = compare(solution.protocols, rows.held_out);
-  calibration.fit_error = rounded(summarise(compare(solution.protocols, rows.fitted)));
-  calibration.held_out_error = rounded(summarise(held_out));
-  calibration.left_out_error = rounded(summarise(leave_groups_out(start, rows.fitted)));
-  calibration.residuals = residual_classes(held_out);
-  for (ResidualClass& residuals : calibration.residuals) {
-    residuals.median = rounded(residuals.median);
-    residuals.sigma = rounded(residuals.sigma);
-  }
+  calibration.fit_error =
+      rounded(summarise(compare(solution.protocols, rows.fitted)), kWrittenDigits);
+  calibration.held_out_error = rounded(summarise(held_out), kWrittenDigits);
+  calibration.left_out_error =
+      rounded(summarise(leave_groups_out(start, rows.fitted)), kWrittenDigits);
+  calibration.residuals = rounded(residual_classes(held_out), kWrittenDigits);
   return calibration;
 }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include "sim/serving/serving_log.h"
 
@@ -75,6 +77,26 @@ std::vector<ResidualClass> residual_classes(const std::vector<Comparison>& rows)
     if (!pending.empty()) classes.push_back(residuals_of(pending, last ? 0 : kLimits[i]));
     if (last) break;
     pending.clear();
+  }
+  return classes;
+}
+
+double rounded(double value, int digits) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.*g", digits, value);
+  return std::strtod(text, nullptr);
+}
+
+ErrorSummary rounded(ErrorSummary errors, int digits) {
+  for (double* value : {&errors.mape, &errors.median, &errors.p90, &errors.bias, &errors.worst})
+    *value = rounded(*value, digits);
+  return errors;
+}
+
+std::vector<ResidualClass> rounded(std::vector<ResidualClass> classes, int digits) {
+  for (ResidualClass& residuals : classes) {
+    residuals.median = rounded(residuals.median, digits);
+    residuals.sigma = rounded(residuals.sigma, digits);
   }
   return classes;
 }

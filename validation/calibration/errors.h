@@ -28,4 +28,9 @@ ErrorSummary summarise(const std::vector<Comparison>& rows);
 /// a prediction is made. Classes of fewer than 30 rows are merged with their neighbours.
 std::vector<ResidualClass> residual_classes(const std::vector<Comparison>& rows);
 
+/// So many significant digits: what a calibration writes is what is used.
+double rounded(double value, int digits);
+ErrorSummary rounded(ErrorSummary errors, int digits);
+std::vector<ResidualClass> rounded(std::vector<ResidualClass> classes, int digits);
+
 }  // namespace orrery

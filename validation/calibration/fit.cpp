@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/calibration/fit.h"
 
-#include <ceres/ceres.h>
-
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <memory>
 #include <stdexcept>
 
 #include "models/kernels/parameter_limits.h"
+#include "validation/calibration/least_squares.h"
 
 namespace orrery {
 namespace {
 
-/// Scale of the soft L1 loss: errors beyond this count by their size, not its square, so that the
-/// fit minimises what is reported, a mean absolute error, and outliers do not rule.
-constexpr double kLossScale = 0.05;
 /// A parameter whose logarithm is known no better than this is not told by the rows.
 constexpr double kUntold = 0.7;
-constexpr int kMaxIterations = 40;
 
 /// Values of one group of kernel classes.
 struct Group {
@@ -48,31 +41,6 @@ struct Space {
   std::vector<double> logs;  ///< logarithms of the free parameters (`groups`: exponentials)
 };
 
-/// log(predicted / measured) of one row, as a function of the logarithms of the free parameters.
-struct LogRatio {
-  Space* space;
-  const std::vector<Part>* parts;
-  double log_measured;
-
-  bool operator()(double const* const* blocks, double* residual) const {
-    // From one evaluation to the next few of them change.
-    for (std::size_t i = 0; i < space->free.size(); ++i) {
-      if (blocks[0][i] == space->logs[i]) continue;
-      space->logs[i] = blocks[0][i];
-      const Place& place = space->free[i];
-      space->groups[place.group].values[place.index] = std::exp(blocks[0][i]);
-    }
-    double total = 0;
-    for (const Part& part : *parts) {
-      const Group& group = space->groups[part.group];
-      total +=
-          group.of.family->time(*part.kernel, *space->accelerator, group.values.data()).total_us;
-    }
-    residual[0] = std::log(total) - log_measured;
-    return true;
-  }
-};
-
 /// One problem: the rows with a given set of free parameters.
 class Fitter {
  public:
@@ -88,34 +56,23 @@ class Fitter {
 
   void solve(const std::vector<std::string>& free) {
     prepare(free);
-    ceres::Problem::Options keep;
-    keep.loss_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
-    ceres::SoftLOneLoss loss(kLossScale);
-    ceres::Problem problem(keep);
-    for (std::size_t i = 0; i < rows_.size(); ++i) {
-      auto* cost = new ceres::DynamicNumericDiffCostFunction<LogRatio, ceres::CENTRAL>(
-          new LogRatio{&space_, &parts_[i], std::log(rows_[i].measured_us)});
-      cost->AddParameterBlock(static_cast<int>(logs_.size()));
-      cost->SetNumResiduals(1);
-      problem.AddResidualBlock(cost, &loss, logs_.data());
+    LeastSquares problem;
+    problem.start = logs_;
+    for (const Place& place : space_.free) {
+      problem.lower.push_back(std::log(lowest_fitted(info_of(place))));
+      problem.upper.push_back(std::log(info_of(place).upper));
     }
-    for (std::size_t i = 0; i < logs_.size(); ++i) {
-      const ParameterInfo& info = info_of(space_.free[i]);
-      problem.SetParameterLowerBound(logs_.data(), static_cast<int>(i),
-                                     std::log(lowest_fitted(info)));
-      problem.SetParameterUpperBound(logs_.data(), static_cast<int>(i), std::log(info.upper));
-    }
-    ceres::Solver::Options options;
-    options.linear_solver_type = ceres::DENSE_QR;
-    options.max_num_iterations = kMaxIterations;
-    options.logging_type = ceres::SILENT;
-    ceres::Solver::Summary summary;
-    ceres::Solve(options, &problem, &summary);
-    if (!summary.IsSolutionUsable()) throw std::logic_error("fit: " + summary.message);
-    measure(problem);
+    problem.residuals = rows_.size();
+    problem.residual = [this](std::size_t row, const double* logs) { return log_ratio(row, logs); };
+    const LeastSquaresSolution solution = orrery::solve(problem);
+    logs_ = solution.values;
+    std::vector<std::string> groups;
+    for (const FitRow& row : rows_) groups.push_back(row.group);
+    covariance_ = clustered_covariance(solution, groups);
   }
 
-  const Eigen::MatrixXd& covariance() const { return covariance_; }
+  /// Of the logarithms of the free parameters, clustered by shape group.
+  const std::vector<std::vector<double>>& covariance() const { return covariance_; }
   double value(std::size_t i) const { return std::exp(logs_[i]); }
   bool at_limit(std::size_t i) const { return orrery::at_limit(info_of(space_.free[i]), value(i)); }
   const char* unit(const std::string& name) const { return info_of(place_of(name)).unit; }
@@ -170,30 +127,22 @@ class Fitter {
     space_.logs.assign(logs_.size(), std::numeric_limits<double>::quiet_NaN());
   }
 
-  /// Sandwich: (J'J)^-1 (sum over groups of J_g' r_g r_g' J_g) (J'J)^-1, J and r after the loss.
-  void measure(ceres::Problem& problem) {
-    std::vector<double> residuals;
-    ceres::CRSMatrix jacobian;
-    problem.Evaluate({}, nullptr, &residuals, nullptr, &jacobian);
-    const auto size = static_cast<Eigen::Index>(logs_.size());
-    Eigen::MatrixXd normal = Eigen::MatrixXd::Zero(size, size);
-    std::map<std::string, Eigen::VectorXd> scores;
-    for (std::size_t row = 0; row < rows_.size(); ++row) {
-      Eigen::VectorXd gradient = Eigen::VectorXd::Zero(size);
-      for (int at = jacobian.rows[row]; at < jacobian.rows[row + 1]; ++at)
-        gradient[jacobian.cols[static_cast<std::size_t>(at)]] =
-            jacobian.values[static_cast<std::size_t>(at)];
-      normal += gradient * gradient.transpose();
-      auto [score, added] = scores.try_emplace(rows_[row].group, Eigen::VectorXd::Zero(size));
-      score->second += gradient * residuals[row];
+  /// log(predicted / measured) of a row, as a function of the logarithms of the free parameters.
+  double log_ratio(std::size_t row, const double* logs) {
+    // From one evaluation to the next few of them change.
+    for (std::size_t i = 0; i < space_.free.size(); ++i) {
+      if (logs[i] == space_.logs[i]) continue;
+      space_.logs[i] = logs[i];
+      const Place& place = space_.free[i];
+      space_.groups[place.group].values[place.index] = std::exp(logs[i]);
     }
-    // A ridge far below what any row tells, so that a direction nothing tells gets a huge variance
-    // instead of none.
-    normal += Eigen::MatrixXd::Identity(size, size) * 1e-9;
-    Eigen::MatrixXd meat = Eigen::MatrixXd::Identity(size, size) * 1e-9;
-    for (const auto& [group, score] : scores) meat += score * score.transpose();
-    const Eigen::MatrixXd inverse = normal.ldlt().solve(Eigen::MatrixXd::Identity(size, size));
-    covariance_ = inverse * meat * inverse;
+    double total = 0;
+    for (const Part& part : parts_[row]) {
+      const Group& group = space_.groups[part.group];
+      total +=
+          group.of.family->time(*part.kernel, *space_.accelerator, group.values.data()).total_us;
+    }
+    return std::log(total) - std::log(rows_[row].measured_us);
   }
 
   std::string model_;
@@ -201,7 +150,7 @@ class Fitter {
   std::vector<std::vector<Part>> parts_;
   Space space_;
   std::vector<double> logs_;
-  Eigen::MatrixXd covariance_;
+  std::vector<std::vector<double>> covariance_;
 };
 
 /// Parameters that ran into a limit; where there are none, the one that the rows tell least, if
@@ -212,9 +161,8 @@ std::vector<std::size_t> settled(const Fitter& fitter, std::size_t count) {
   double widest = kUntold * kUntold;
   for (std::size_t i = 0; i < count; ++i) {
     if (fitter.at_limit(i)) out.push_back(i);
-    const auto at = static_cast<Eigen::Index>(i);
-    if (!(fitter.covariance()(at, at) < widest)) {
-      widest = fitter.covariance()(at, at);
+    if (const double variance = fitter.covariance()[i][i]; !(variance < widest)) {
+      widest = variance;
       worst = i;
     }
   }
@@ -224,15 +172,12 @@ std::vector<std::size_t> settled(const Fitter& fitter, std::size_t count) {
 
 void write_fitted(const Fitter& fitter, const std::vector<std::string>& free, KernelFit& fit) {
   const std::size_t count = free.size();
-  fit.covariance.assign(count, std::vector<double>(count));
+  fit.covariance = fitter.covariance();
   for (std::size_t i = 0; i < count; ++i) {
-    const auto at = static_cast<Eigen::Index>(i);
     fit.fitted.push_back(free[i]);
     fit.parameters[free[i]] = {fitter.value(i), fitter.unit(free[i]),
-                               fitter.value(i) * std::sqrt(fitter.covariance()(at, at)),
+                               fitter.value(i) * std::sqrt(fit.covariance[i][i]),
                                ParameterProvenance::kFitted};
-    for (std::size_t j = 0; j < count; ++j)
-      fit.covariance[i][j] = fitter.covariance()(at, static_cast<Eigen::Index>(j));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "sim/machine/precision_names.h"
 #include "sim/units/hash.h"
 #include "validation/calibration/routing.h"
+#include "workloads/base/real.h"
 #include "workloads/layers/parts/attention_kernels.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
 #include "workloads/layers/recurrent/mamba_kernels.h"
@@ -17,8 +18,6 @@
 
 namespace orrery {
 namespace {
-
-double real(std::int64_t value) { return static_cast<double>(value); }
 
 /// Names of formats whose weights are narrower than what they run in.
 struct NarrowWeights {

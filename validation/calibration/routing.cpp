@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/units/hash.h"
+#include "workloads/base/real.h"
 
 namespace orrery {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 constexpr int kRoutings = 16;
 
 using Loads = std::vector<std::int64_t>;  ///< token copies of each expert
-
-double real(std::int64_t value) { return static_cast<double>(value); }
 
 /// Adds what the experts of one rank ask for, divided by the number of routings.
 void add(ExpertLoad& load, const Loads& rank, int routings) {

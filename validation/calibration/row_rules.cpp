@@ -106,7 +106,7 @@ class ExpertRanks {
 };
 
 /// The kernels of a table that stand or fall together: a device, a precision, grouped heads or not.
-using Part = std::tuple<std::size_t, Precision, bool>;
+using TableKernels = std::tuple<std::size_t, Precision, bool>;
 
 /// Rows that exceed the L2, and those that break physics.
 struct Evidence {
@@ -155,8 +155,8 @@ const char* to_string(RowRule rule) {
 std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem& device) {
   std::vector<RowRule> rules(table.rows.size(), RowRule::kKept);
   std::vector<bool> resident(table.rows.size());
-  std::vector<std::optional<Part>> parts(table.rows.size());
-  std::map<Part, Evidence> evidence;
+  std::vector<std::optional<TableKernels>> parts(table.rows.size());
+  std::map<TableKernels, Evidence> evidence;
   std::vector<const AcceleratorConfig*> devices;
   for (const std::string& system : table.systems) devices.push_back(device(system));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -168,7 +168,7 @@ std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem&
       continue;
     const bool grouped =
         table.kind == OperatorTableKind::kAttentionDecode && row.heads != row.kv_heads;
-    parts[i] = Part(row.system, *precision, grouped);
+    parts[i] = TableKernels(row.system, *precision, grouped);
     const Peaks peaks = peaks_of(operator_kernels(table.kind, row, *precision), *accelerator);
     rules[i] = physics(peaks, row.latency_us);
     if (peaks.memory > 0) ++evidence[*parts[i]].beyond_cache;

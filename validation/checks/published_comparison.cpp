@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "sim/app/experiments/core/settings.h"
+#include "sim/app/experiments/core/experiment.h"
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/sweeps/workers/run_point.h"
 #include "sim/config/csv.h"

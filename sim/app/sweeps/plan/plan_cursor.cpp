@@ -12,7 +12,7 @@
 #include "sim/app/sweeps/plan/bound_rules.h"
 #include "sim/app/sweeps/plan/point_group.h"
 #include "sim/config/leaf.h"
-#include "sim/config/relations.h"
+#include "sim/config/schema.h"
 #include "sim/units/text.h"
 
 namespace orrery {
