@@ -151,7 +151,7 @@ class TorusAlgorithm final : public CollectiveAlgorithm {
   }
 };
 
-const AlgorithmRegistry::Register registered_torus(
+const AlgorithmRegistry::Register registered_torus_algorithm(
     "torus", "axis after axis on a torus, both ways round, every axis at work all the time",
     std::make_shared<TorusAlgorithm>());
 

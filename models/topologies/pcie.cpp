@@ -46,7 +46,7 @@ struct PciePlaces {
 };
 
 /// Links both ways: up towards the processor, or from the first of two ends to the second.
-struct BundlePair {
+struct LinkPair {
   BundleId up = 0, down = 0;
 };
 
@@ -156,8 +156,7 @@ class PcieFabric final : public Fabric {
     return id;
   }
   /// A slot of PCIe, both ways. Energies are those of messages: the routes of the cards have them.
-  BundlePair join_slot(const End& below, const End& above, BytesPerSecond slot,
-                       Topology& topology) {
+  LinkPair join_slot(const End& below, const End& above, BytesPerSecond slot, Topology& topology) {
     const int half_routes = below.rank >= 0 ? 1 : 0;
     const Bundle up{LinkKind::kScaleUp, slot, 1, below.rank, half_routes};
     const Bundle down{LinkKind::kScaleUp, slot, 1, -1, half_routes};
@@ -239,8 +238,8 @@ class PcieFabric final : public Fabric {
   BytesPerSecond card_;  ///< the slot of a card, no faster than its port
   BytesPerSecond bridge_, socket_link_, memory_;
   int bridge_links_;
-  std::vector<BundlePair> cards_, uplinks_;  // by rank; by switch of all systems
-  std::vector<BundleId> trunks_;    // by switch of all systems, then the other of its system
+  std::vector<LinkPair> cards_, uplinks_;  // by rank; by switch of all systems
+  std::vector<BundleId> trunks_;           // by switch of all systems, then the other of its system
   std::vector<BundleId> sockets_;   // by processor of all systems, then the other of its system
   std::vector<BundleId> memories_;  // by processor of all systems
   std::vector<BundleId> bridges_;   // by rank, then its place on the other end

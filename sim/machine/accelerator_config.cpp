@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "sim/machine/common_bounds.h"
 #include "sim/machine/partition.h"
 #include "sim/machine/what_if.h"
 #include "sim/units/text.h"
@@ -12,15 +13,12 @@
 namespace orrery {
 namespace {
 
-using config::at_least;
 using config::between;
 using config::Bounds;
 using config::Schema;
 using namespace literals;
 
 // Wider than any part on sale, narrow enough to catch a wrong prefix or a forgotten one.
-const Bounds kCount = between(1, 1e6);
-const Bounds kFraction = between(1e-3, 1);
 const Bounds kClock = between(Hertz(1e6), Hertz(1e11));
 const Bounds kRate = between(FlopsPerSecond(1e6), FlopsPerSecond(1e20));
 const Bounds kCapacity = between(1_KB, 10_TB);
@@ -29,7 +27,6 @@ const Bounds kPower = between(Watts(1e-3), Watts(1e6));
 const Bounds kEnergyPerFlop =
     between(JoulesPerFlop(0), JoulesPerFlop(1e-8));  // pixel shaders took 2 nJ
 const Bounds kEnergyPerByte = between(JoulesPerByte(0), JoulesPerByte(1e-6));
-const Bounds kLatency = between(Seconds(0), Seconds(1));
 
 // Whether `table` serves every precision of `rates`; fp8_block runs as fp8 where it has no entry.
 template <class A, class B>

@@ -4,17 +4,14 @@
 #include <vector>
 
 #include "sim/config/schema.h"
+#include "sim/machine/common_bounds.h"
 
 namespace orrery {
 namespace {
 
 using config::between;
-using config::Bounds;
 using config::Schema;
 using namespace literals;
-
-const Bounds kTime = between(Seconds(0), Seconds(1));
-const Bounds kFraction = between(1e-3, 1);
 
 std::vector<std::string> topologies_with(const std::string& key) {
   std::vector<std::string> names;
@@ -35,12 +32,14 @@ Schema<ScaleUpConfig> schema_of(const std::string& kind, const ScaleUpRegistry::
       .optional("switch_reduction", &C::switch_reduction,
                 "nvswitch, graph: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
       .required("latency", &C::latency,
-                "time of one step of a collective, or of a message, software included [us]", kTime)
+                "time of one step of a collective, or of a message, software included [us]",
+                kLatency)
       .optional("hop_latency", &C::hop_latency,
                 "latency of each link by which a route is longer than the shortest inside [ns]",
-                kTime)
+                kLatency)
       .optional("launch", &C::launch,
-                "start of a collective, once; where there are protocols theirs counts [us]", kTime)
+                "start of a collective, once; where there are protocols theirs counts [us]",
+                kLatency)
       .required("efficiency", &C::efficiency, "share of the link bandwidth that collectives reach",
                 kFraction)
       .optional("bulk", &C::bulk,
@@ -85,8 +84,8 @@ const Schema<BulkConfig>& BulkConfig::schema() {
       Schema<C>("bulk", "how large buffers are moved inside a system")
           .required("from", &C::from, "smallest buffer [MiB]", between(1_B, 1000_TB))
           .required("start", &C::start, "start of a collective, once, in place of launch [us]",
-                    kTime)
-          .required("peer", &C::peer, "each other rank of the group in its node [us]", kTime)
+                    kLatency)
+          .required("peer", &C::peer, "each other rank of the group in its node [us]", kLatency)
           .required("efficiency", &C::efficiency, "payload share of the line rate", kFraction)
           .required("sum_efficiency", &C::sum_efficiency,
                     "payload share of the line rate where bytes are summed", kFraction);

@@ -2,6 +2,7 @@
 #include "sim/machine/structure_config.h"
 
 #include "sim/config/schema.h"
+#include "sim/machine/common_bounds.h"
 
 namespace orrery {
 namespace {
@@ -12,12 +13,10 @@ using config::Schema;
 using namespace literals;
 
 // Wider than any part on sale, narrow enough to catch a wrong prefix or a forgotten one.
-const Bounds kCount = between(1, 1e6);
 const Bounds kTile = between(1, 4096);
 const Bounds kBuffer = between(Bytes(64), 1_GB);
-const Bounds kCapacity = between(1_KB, 100_GB);
-const Bounds kBandwidth = between(BytesPerSecond(1e6), BytesPerSecond(1e15));
-const Bounds kLatency = between(Seconds(0), Seconds(1));
+const Bounds kLevelCapacity = between(1_KB, 100_GB);
+const Bounds kLevelBandwidth = between(BytesPerSecond(1e6), BytesPerSecond(1e15));
 
 }  // namespace
 
@@ -88,7 +87,8 @@ const Schema<CoreConfig>& CoreConfig::schema() {
                     "the most that one block can have, or the software-managed buffer [KiB]",
                     kBuffer)
           .required("shared_bandwidth", &C::shared_bandwidth,
-                    "rate of the shared memory of one unit at the boost clock [GB/s]", kBandwidth)
+                    "rate of the shared memory of one unit at the boost clock [GB/s]",
+                    kLevelBandwidth)
           .optional("max_blocks", &C::max_blocks, "blocks resident at a time", kCount)
           .optional("max_warps", &C::max_warps,
                     "warps resident at a time; 1: a single instruction stream", kCount)
@@ -108,13 +108,14 @@ const Schema<CacheConfig>& CacheConfig::schema() {
   using C = CacheConfig;
   static const auto schema =
       Schema<C>("cache", "the last cache before the memory")
-          .required("capacity", &C::capacity, "size of all parts together [MiB]", kCapacity)
+          .required("capacity", &C::capacity, "size of all parts together [MiB]", kLevelCapacity)
           .optional("partitions", &C::partitions, "parts that are nearest to some of the units",
                     kCount)
-          .required("bandwidth", &C::bandwidth, "reads, of all parts together [TB/s]", kBandwidth)
+          .required("bandwidth", &C::bandwidth, "reads, of all parts together [TB/s]",
+                    kLevelBandwidth)
           .optional("far_bandwidth", &C::far_bandwidth,
                     "rate between the parts, all ways together; absent: it holds nothing up [TB/s]",
-                    kBandwidth)
+                    kLevelBandwidth)
           .optional("far_latency", &C::far_latency,
                     "time by which a hit in another part takes longer [ns]", kLatency)
           .optional("duplicated", &C::duplicated,
@@ -132,7 +133,7 @@ const Schema<CopyEngineConfig>& CopyEngineConfig::schema() {
                     "1: any engine takes any copy",
                     between(1, 3))
           .required("bandwidth", &C::bandwidth, "rate of one engine, bytes copied [GB/s]",
-                    kBandwidth);
+                    kLevelBandwidth);
   return schema;
 }
 

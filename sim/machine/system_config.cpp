@@ -7,6 +7,7 @@
 #include "sim/config/one_only.h"
 #include "sim/config/proportional.h"
 #include "sim/config/schema.h"
+#include "sim/machine/common_bounds.h"
 
 namespace orrery {
 namespace {
@@ -16,9 +17,7 @@ using config::Bounds;
 using config::Schema;
 using namespace literals;
 
-const Bounds kCount = between(0, 1e6);
-const Bounds kFraction = between(1e-3, 1);
-const Bounds kLatency = between(Seconds(0), Seconds(1));
+const Bounds kCountOrNone = between(0, 1e6);
 
 const config::RegisterProportional all_in_power("accelerators", "all_in_power");
 const config::RegisterProportional nameplate_power("accelerators", "nameplate_power");
@@ -56,11 +55,12 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
               "ports of a leaf, spine and core, at the rate of a NIC; empty: as many as it takes",
               between(2, 1e5))
           .optional("leaf_groups_per_pod", &C::leaf_groups_per_pod,
-                    "groups that share spines; 0: as many as the ports allow", kCount)
+                    "groups that share spines; 0: as many as the ports allow", kCountOrNone)
           .optional("oversubscription", &C::oversubscription,
                     "NIC bandwidth below a leaf, and below a pod, over that upwards",
                     between(0.01, 1e3))
-          .optional("planes", &C::planes, "multi_plane: trees of their own; 0: one a rail", kCount)
+          .optional("planes", &C::planes, "multi_plane: trees of their own; 0: one a rail",
+                    kCountOrNone)
           .optional("routing", &C::routing, "which of the equally short paths a message takes")
           .optional("flows", &C::flows, "ecmp: hashed parts of a message", between(1, 1024))
           .optional("reduction", &C::reduction,
@@ -102,7 +102,7 @@ const Schema<HostConfig>& HostConfig::schema() {
                     "the accelerators' links to their host board are part of the network")
           .optional("packages_per_switch", &C::packages_per_switch,
                     "packages that share a PCIe switch and its link to the host; 0: none do",
-                    kCount)
+                    kCountOrNone)
           .optional("network", &C::network,
                     "bandwidth of a host board, to storage and control [Gb/s]",
                     between(BytesPerSecond(0), BytesPerSecond(1e15)));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validation/calibration/calibrate.h"
 
-#include <fmt/core.h>
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>

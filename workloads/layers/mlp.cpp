@@ -23,7 +23,7 @@ Linear up_of(const LayerTask& task) {
   return up;
 }
 
-Linear down_of(const LayerTask& task) {
+Linear mlp_down_of(const LayerTask& task) {
   Linear down{"down", task.mlp().intermediate / task.work.split.tp, task.model.hidden,
               task.precision(task.layer.feed), task.weights(task.layer.feed)};
   down.adapted = AdaptedMatrix{LoraModule::kDownProj};
@@ -33,7 +33,8 @@ Linear down_of(const LayerTask& task) {
 }
 
 Kernel mlp_function(const LayerTask& task) {
-  Kernel function = activation_forward("activation", task, task.work.tokens(), down_of(task).in);
+  Kernel function =
+      activation_forward("activation", task, task.work.tokens(), mlp_down_of(task).in);
   if (!task.work.trains()) function.launches = task.work.launches(task.model.mlp.gated ? 2 : 1);
   return function;
 }
@@ -53,7 +54,7 @@ bool gates_apart(const LayerTask& task) {
 
 }  // namespace
 
-PartWeights mlp_weights(const LayerTask& task) { return {{up_of(task), down_of(task)}}; }
+PartWeights mlp_weights(const LayerTask& task) { return {{up_of(task), mlp_down_of(task)}}; }
 
 std::vector<LayerOp> mlp_inner_ops(const LayerTask& task) {
   LayerOp up = column_op({up_of(task)}, task.model.hidden);
@@ -62,14 +63,14 @@ std::vector<LayerOp> mlp_inner_ops(const LayerTask& task) {
   return {std::move(up),
           {kernels({mlp_function(task)}),
            kernels({activation_backward("activation backward", task, task.work.tokens(),
-                                        down_of(task).in)}),
+                                        mlp_down_of(task).in)}),
            {kept::mlp_function_input},
            {kept::down_input}}};
 }
 
 std::vector<LayerOp> mlp_ops(const LayerTask& task) {
   std::vector<LayerOp> all = mlp_inner_ops(task);
-  all.push_back(row_op(down_of(task), {kept::down_input, kept::down_output},
+  all.push_back(row_op(mlp_down_of(task), {kept::down_input, kept::down_output},
                        task.work.split.sp ? RowOutput::kScattered : RowOutput::kReduced));
   all.back().makes = {kept::down_output};
   all.push_back(again_op(task, RecomputeModule::kMlp, all));

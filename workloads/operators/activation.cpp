@@ -5,14 +5,14 @@
 namespace orrery {
 namespace {
 
-enum class ActivationFunction { kSwiGlu, kGelu };
+enum class GatedActivation { kSwiGlu, kGelu };
 
 }  // namespace
 
 template <>
-struct config::EnumNames<ActivationFunction> {
-  static constexpr std::pair<ActivationFunction, const char*> values[] = {
-      {ActivationFunction::kSwiGlu, "swiglu"}, {ActivationFunction::kGelu, "gelu"}};
+struct config::EnumNames<GatedActivation> {
+  static constexpr std::pair<GatedActivation, const char*> values[] = {
+      {GatedActivation::kSwiGlu, "swiglu"}, {GatedActivation::kGelu, "gelu"}};
 };
 
 namespace {
@@ -21,12 +21,11 @@ struct Activation final : OperatorConfig {
   Activation() { kind = "activation"; }
 
   std::vector<Kernel> kernels(Precision precision) const override {
-    return {
-        activation("activation", precision, rows, width, function == ActivationFunction::kSwiGlu)};
+    return {activation("activation", precision, rows, width, function == GatedActivation::kSwiGlu)};
   }
 
   std::int64_t rows = 0, width = 0;
-  ActivationFunction function = ActivationFunction::kSwiGlu;
+  GatedActivation function = GatedActivation::kSwiGlu;
 
   static const config::Schema<Activation>& schema() {
     using A = Activation;

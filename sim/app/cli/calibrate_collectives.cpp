@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-std::vector<NetworkCalibration> fit_all(const CalibrateArguments& arguments) {
+std::vector<NetworkCalibration> fit_networks(const CalibrateArguments& arguments) {
   std::vector<CollectiveInput> inputs;
   for (const std::string& file : arguments.files) {
     inputs.push_back(read_collective_input(file, arguments.measured()));
@@ -59,7 +59,7 @@ std::vector<std::string> keep(const NetworkCalibration& calibration,
 }  // namespace
 
 Answer calibrate_collectives(const CalibrateArguments& arguments) {
-  const std::vector<NetworkCalibration> calibrations = fit_all(arguments);
+  const std::vector<NetworkCalibration> calibrations = fit_networks(arguments);
   arguments.require_files_for(calibrations.size(), "systems");
   Answer answer;
   nlohmann::ordered_json files = nlohmann::ordered_json::array();

@@ -18,7 +18,7 @@
 namespace orrery {
 namespace {
 
-Linear down_of(const LayerTask& task) {
+Linear latent_down_of(const LayerTask& task) {
   const AttentionConfig& a = task.attention();
   const std::int64_t key_value = a.kv_lora_rank + a.qk_rope_head_dim;
   Linear down = mixer_matrix(task, "latent down", task.model.hidden, a.q_lora_rank + key_value,
@@ -38,7 +38,7 @@ bool projects_apart(const LayerTask& task) {
 /// Matrices that read the hidden state for latents: of queries, where these have some, and of keys
 /// and values, or both in one.
 std::vector<Linear> downs_of(const LayerTask& task) {
-  const Linear joined = down_of(task);
+  const Linear joined = latent_down_of(task);
   if (!projects_apart(task) || joined.parts.size() == 1) return {joined};
   const auto apart = [&](const char* name, const MatrixPart& part) {
     Linear down = mixer_matrix(task, name, joined.in, part.out, joined.split);
@@ -58,7 +58,7 @@ Linear key_value_of(const LayerTask& task) {
   return up;
 }
 
-Linear output_of(const LayerTask& task) {
+Linear latent_output_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   Linear output = mixer_matrix(task, "attention output", shape.query_heads * shape.v_dim,
                                task.model.hidden, MatrixSplit::kRows);
@@ -178,7 +178,7 @@ void expanded_core(StepList& steps, const LayerTask& task, const AttentionPart& 
 }
 
 /// Columns of the sigmoid gates of what heads give, from the layer's input.
-Linear gate_of(const LayerTask& task) {
+Linear latent_gate_of(const LayerTask& task) {
   const CoreShape shape = core_shape(task);
   return mixer_matrix(task, "attention gate projection", task.model.hidden,
                       shape.query_heads * shape.v_dim, MatrixSplit::kColumns);
@@ -272,8 +272,8 @@ PartWeights LatentAttention::weights(const LayerTask& task) const {
   const AttentionConfig& a = task.attention();
   PartWeights all{downs_of(task)};
   all.matrices.insert(all.matrices.end(), {query_up(task), key_value_of(task)});
-  if (a.output_gate) all.matrices.push_back(gate_of(task));
-  all.matrices.push_back(output_of(task));
+  if (a.output_gate) all.matrices.push_back(latent_gate_of(task));
+  all.matrices.push_back(latent_output_of(task));
   all.whole_vectors = a.q_lora_rank + a.kv_lora_rank;  // norms of latents
   return all;
 }
@@ -316,13 +316,14 @@ std::vector<LayerOp> LatentAttention::ops(const LayerTask& task) const {
   const auto heads_gradient = [this](StepList& steps, const LayerTask& of) {
     heads_backward(steps, of);
   };
-  const Linear output = output_of(task);
+  const Linear output = latent_output_of(task);
   LayerOp again{{}, absorbs(task) ? LayerOp::Emit() : up_again};
   again.makes = {kept::output_projection_input};
   return {{down_forward, downs, {kept::attention_input}},
           latent_norm(task),
           {heads, heads_gradient, {}, {}, {kept::latents}},
-          task.attention().output_gate ? column_op({gate_of(task)}, task.model.hidden) : LayerOp(),
+          task.attention().output_gate ? column_op({latent_gate_of(task)}, task.model.hidden)
+                                       : LayerOp(),
           output_gate(task),
           std::move(again),
           absorbs(task) ? row_op(output, {kept::output_projection_input}) : core_output_op(output)};

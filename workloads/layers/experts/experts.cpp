@@ -236,7 +236,7 @@ void up_forward(StepList& steps, const LayerTask& task) {
   steps.then(product);
 }
 
-void down_forward(StepList& steps, const LayerTask& task) {
+void experts_down_forward(StepList& steps, const LayerTask& task) {
   if (!products_do_all(task)) cast(steps, task, "expert down input", split_width(task));
   if (quantises_inputs(task))
     steps.then(quantize("expert down input quantisation", products(task), expert_rows(task),
@@ -244,7 +244,7 @@ void down_forward(StepList& steps, const LayerTask& task) {
   steps.then(expert_product("expert down", task, expert_down(task)));
 }
 
-void down_backward(StepList& steps, const LayerTask& task) {
+void experts_down_backward(StepList& steps, const LayerTask& task) {
   cast(steps, task, "expert down gradient", task.model.expert_columns());
   const std::size_t gradient = steps.cursor();
   Kernel product = backward_product(
@@ -304,7 +304,7 @@ std::vector<LayerOp> expert_ops(const LayerTask& task,
           {up_forward, up_backward, {}, {expert_input}},
           limits(task),
           function_op(task),
-          {down_forward, down_backward, {}, {expert_outputs}, {expert_down_input}},
+          {experts_down_forward, experts_down_backward, {}, {expert_outputs}, {expert_down_input}},
           add_biases(task),
           fill(task, "expert rows cut", "expert rows cut backward"),
           stash(task),

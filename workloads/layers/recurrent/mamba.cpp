@@ -33,7 +33,7 @@ Linear input_of(const LayerTask& task) {
                       MatrixSplit::kColumns);
 }
 
-Linear output_of(const LayerTask& task) {
+Linear mamba_output_of(const LayerTask& task) {
   return mixer_matrix(task, "mamba output", task.model.mamba.inner() / task.work.split.tp,
                       task.model.hidden, MatrixSplit::kRows);
 }
@@ -150,7 +150,7 @@ class Mamba2 final : public Mixer {
   }
   PartWeights weights(const LayerTask& task) const override {
     const MambaConfig m = on_rank(task.model.mamba, task.work.split.tp);
-    PartWeights all{{input_of(task), output_of(task)}};
+    PartWeights all{{input_of(task), mamba_output_of(task)}};
     // Taps and biases of the convolution, weights of the norm where there is one; A, D and the bias
     // of dt by head.
     const std::int64_t taps = m.conv_channels() * (m.conv_kernel + (m.conv_bias ? 1 : 0));
@@ -187,7 +187,7 @@ class Mamba2 final : public Mixer {
             {parts_forward(), scan_gradients, {}, {scanned}, {projected}},
             {transposed("mamba output transposed", inner), {}, {}, {gated}},
             {norm_outputs, norm_gradients, {}, {output_input}, {gated}},
-            row_op(output_of(task), {output_input})};
+            row_op(mamba_output_of(task), {output_input})};
   }
 
   void part_forward(StepList& steps, const LayerTask& task,

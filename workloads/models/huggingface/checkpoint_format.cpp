@@ -193,12 +193,12 @@ std::vector<FormatGroup> format_groups(const json& config) {
 }
 
 /// Parts of a layer that a checkpoint quantises, or leaves out, together.
-enum class Part : std::uint8_t { kAttention, kMlp, kExperts, kSharedExperts };
+enum class ModelPart : std::uint8_t { kAttention, kMlp, kExperts, kSharedExperts };
 using PartNames = std::array<std::vector<std::string>, 4>;
 
 /// Names under which published models have the last matrix of a part of a layer. The dense MLP that
 /// Gemma 4 has beside its experts is called what others call the layer without experts.
-const std::vector<std::string>& modules_of(Part part, const std::string& family) {
+const std::vector<std::string>& modules_of(ModelPart part, const std::string& family) {
   static const PartNames usual = {
       std::vector<std::string>{"self_attn.o_proj", "mixer.o_proj", "mixer.out_proj",
                                "linear_attn.out_proj"},
@@ -216,7 +216,7 @@ const std::vector<std::string>& modules_of(Part part, const std::string& family)
 }
 
 /// The whole names of a part of a layer, in all ways in which models are nested in each other.
-std::vector<std::string> names_of(Part part, const std::string& family, std::size_t layer) {
+std::vector<std::string> names_of(ModelPart part, const std::string& family, std::size_t layer) {
   std::vector<std::string> names;
   for (const std::string& module : modules_of(part, family)) {
     for (const char* prefix :
@@ -263,9 +263,9 @@ class StoredParts {
     return packed ? beside_main(main()) : StoredFormat::kSixteenBit;
   }
 
-  StoredFormat of(Part part, const std::string& family, std::size_t layer) const {
+  StoredFormat of(ModelPart part, const std::string& family, std::size_t layer) const {
     // The plain method mxfp4 packs matrices of experts alone.
-    if (experts_only_ && part != Part::kExperts) return StoredFormat::kSixteenBit;
+    if (experts_only_ && part != ModelPart::kExperts) return StoredFormat::kSixteenBit;
     const std::vector<std::string> names = names_of(part, family, layer);
     const auto any = [&names](const auto& named) { return std::ranges::any_of(names, named); };
     const auto is_ignored = [this](const std::string& name) {
@@ -355,11 +355,11 @@ std::optional<Quantization> read_quantization(const json& configuration, LlmConf
   const StoredParts stored(*config, std::move(groups));
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     LayerConfig& layer = model.layers[i];
-    layer.attention = stored.of(Part::kAttention, model.family, i);
+    layer.attention = stored.of(ModelPart::kAttention, model.family, i);
     // Where the family has said it, the file's one format is that of the others.
     if (layer.feed == StoredFormat::kPrecision)
-      layer.feed = stored.of(layer.moe ? Part::kExperts : Part::kMlp, model.family, i);
-    layer.shared = stored.of(Part::kSharedExperts, model.family, i);
+      layer.feed = stored.of(layer.moe ? ModelPart::kExperts : ModelPart::kMlp, model.family, i);
+    layer.shared = stored.of(ModelPart::kSharedExperts, model.family, i);
   }
   const bool packed =
       packs_head_too(*config) || (config->contains("lm_head") && config->at("lm_head") == true);

@@ -22,20 +22,20 @@ struct Difference {
   SeenFact input;
 };
 
-struct Cell {
+struct SystemCell {
   Value published, simulated;  // in the row's unit
   std::vector<std::size_t> differences;
   bool estimated = false;
 };
 
-struct Row {
+struct SystemRow {
   std::string label, unit;
   int decimals = 0;
-  std::vector<Cell> cells;  // by system
+  std::vector<SystemCell> cells;  // by system
 };
 
 struct Comparison {
-  std::vector<Row> rows;
+  std::vector<SystemRow> rows;
   std::vector<Difference> differences;
 };
 
@@ -60,11 +60,11 @@ std::size_t difference_index(Comparison& comparison, const SystemConfig& system,
 
 void add_row(Comparison& comparison, const Figure& figure,
              const std::vector<SystemConfig>& systems) {
-  Row row;
+  SystemRow row;
   row.label = figure.label;
   double smallest = INFINITY;
   for (const SystemConfig& system : systems) {
-    Cell cell;
+    SystemCell cell;
     cell.published = value_of(figure, system, true);
     cell.simulated = value_of(figure, system, false);
     if (cell.published) smallest = std::min(smallest, *cell.published);
@@ -79,7 +79,7 @@ void add_row(Comparison& comparison, const Figure& figure,
   const Scale& scale = choose_scale(figure.scales, smallest);
   row.unit = scale.unit;
   row.decimals = figure.decimals.value_or(smallest / scale.base < 100 ? 1 : 0);
-  for (Cell& cell : row.cells) {
+  for (SystemCell& cell : row.cells) {
     if (cell.published) *cell.published /= scale.base;
     if (cell.simulated) *cell.simulated /= scale.base;
   }
@@ -119,7 +119,7 @@ std::vector<Part> parts_of(const std::vector<SystemConfig>& systems) {
   return parts;
 }
 
-Value ratio(const Row& row) {
+Value ratio(const SystemRow& row) {
   if (row.cells.size() < 2 || !row.cells[0].published || !row.cells[1].published) return {};
   return *row.cells[1].published / *row.cells[0].published;
 }
@@ -132,15 +132,15 @@ std::string print_ratio(const Value& factor) {
   return print_grouped(*factor, decimals) + "x";
 }
 
-std::string print_value(const Value& value, const Row& row) {
+std::string print_value(const Value& value, const SystemRow& row) {
   if (!value) return "-";
   return print_grouped(*value, row.decimals) + (row.unit.empty() ? "" : " " + row.unit);
 }
 
-std::string print_simulated(const Row& row, const std::vector<SystemConfig>& systems) {
+std::string print_simulated(const SystemRow& row, const std::vector<SystemConfig>& systems) {
   std::string text;
   for (std::size_t i = 0; i < row.cells.size(); ++i) {
-    const Cell& cell = row.cells[i];
+    const SystemCell& cell = row.cells[i];
     if (cell.differences.empty()) continue;
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", systems[i].name,
                         print_value(cell.simulated, row));
@@ -173,9 +173,9 @@ Table table_of(const Comparison& comparison, const std::vector<SystemConfig>& sy
     cells.resize(width);
     table.add_row(std::move(cells));
   }
-  for (const Row& row : comparison.rows) {
+  for (const SystemRow& row : comparison.rows) {
     std::vector<std::string> cells = {row.label};
-    for (const Cell& cell : row.cells)
+    for (const SystemCell& cell : row.cells)
       cells.push_back(print_value(cell.published, row) + (cell.estimated ? " (estimate)" : ""));
     if (with_ratio) cells.push_back(print_ratio(ratio(row)));
     if (with_simulated) cells.push_back(print_simulated(row, systems));
@@ -206,9 +206,9 @@ nlohmann::ordered_json to_json(const Comparison& comparison,
     json["systems"].push_back(system.name);
     for (const Part& part : parts) json["parts"][part.label].push_back(part.name(system));
   }
-  for (const Row& row : comparison.rows) {
+  for (const SystemRow& row : comparison.rows) {
     Json published = Json::array(), simulated = Json::array(), estimated = Json::array();
-    for (const Cell& cell : row.cells) {
+    for (const SystemCell& cell : row.cells) {
       published.push_back(or_null(cell.published));
       simulated.push_back(or_null(cell.simulated));
       estimated.push_back(cell.estimated);
