@@ -150,8 +150,8 @@ const Schema<MemoryConfig>& MemoryConfig::schema() {
                     kCapacity)
           .required("bandwidth", &C::bandwidth, "peak, reads and writes together [TB/s]",
                     kBandwidth)
-          .optional("stacks", &C::stacks, "HBM stacks, or DRAM packages", kCount)
-          .optional("bus_width", &C::bus_width, "data pins (bits) of one of them", kCount)
+          .optional("stacks", &C::stacks, "HBM stacks, or DRAM packages", kCountLimits)
+          .optional("bus_width", &C::bus_width, "data pins (bits) of one of them", kCountLimits)
           .optional("data_rate", &C::data_rate, "rate of one pin [Gb/s]",
                     between(BytesPerSecond(1e6), BytesPerSecond(1e11)))
           .optional("exchange", &C::exchange,
@@ -172,7 +172,7 @@ const Schema<PortConfig>& PortConfig::schema() {
   static const auto schema =
       Schema<C>("port", "links that leave one package")
           .required("kind", &C::kind, "technology, such as NVLink 5, UB or InfiniBand NDR")
-          .required("links", &C::links, "number of links", kCount)
+          .required("links", &C::links, "number of links", kCountLimits)
           .required("bandwidth", &C::bandwidth, "all links together, one way [GB/s, Gb/s]",
                     kBandwidth);
   return schema;
@@ -208,7 +208,7 @@ const Schema<PowerConfig>& PowerConfig::schema() {
                     "its floor",
                     between(0, 0.99))
           .optional("floor_voltage", &C::floor_voltage,
-                    "lowest voltage over that at the boost clock", kFraction)
+                    "lowest voltage over that at the boost clock", kFractionLimits)
           .optional("spread", &C::spread,
                     "standard deviation, over the mean, of what dies of a kind draw above idling "
                     "for the same work; steps wait for the one that the cap slows down most",
@@ -272,15 +272,16 @@ const Schema<KernelConfig>& KernelConfig::schema() {
   static const auto schema =
       Schema<C>("kernel", "priors of the p-norm roofline")
           .required("matrix_efficiency", &C::matrix_efficiency,
-                    "share of the matrix peak that large kernels reach, by precision", kFraction)
+                    "share of the matrix peak that large kernels reach, by precision",
+                    kFractionLimits)
           .required("vector_efficiency", &C::vector_efficiency,
-                    "share of the vector peak that kernels reach", kFraction)
+                    "share of the vector peak that kernels reach", kFractionLimits)
           .required("memory_efficiency", &C::memory_efficiency,
-                    "share of the memory bandwidth that kernels reach", kFraction)
+                    "share of the memory bandwidth that kernels reach", kFractionLimits)
           .required("exponent", &C::exponent,
                     "p of (t_compute^p + t_memory^p)^(1/p): 1 no overlap, large perfect overlap",
                     between(1, 64))
-          .required("launch", &C::launch, "fixed cost of a kernel [us]", kLatency)
+          .required("launch", &C::launch, "fixed cost of a kernel [us]", kLatencyLimits)
           .optional("uncertainty", &C::uncertainty,
                     "standard deviation of log(real / predicted) of kernels on these priors",
                     between(0, 3));

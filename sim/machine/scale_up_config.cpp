@@ -33,15 +33,15 @@ Schema<ScaleUpConfig> schema_of(const std::string& kind, const ScaleUpRegistry::
                 "nvswitch, graph: the chips reduce and multicast, as from NVSwitch 3 on (NVLS)")
       .required("latency", &C::latency,
                 "time of one step of a collective, or of a message, software included [us]",
-                kLatency)
+                kLatencyLimits)
       .optional("hop_latency", &C::hop_latency,
                 "latency of each link by which a route is longer than the shortest inside [ns]",
-                kLatency)
+                kLatencyLimits)
       .optional("launch", &C::launch,
                 "start of a collective, once; where there are protocols theirs counts [us]",
-                kLatency)
+                kLatencyLimits)
       .required("efficiency", &C::efficiency, "share of the link bandwidth that collectives reach",
-                kFraction)
+                kFractionLimits)
       .optional("bulk", &C::bulk,
                 "how large buffers are moved; absent: as small ones, and where there are "
                 "protocols as they say")
@@ -84,11 +84,12 @@ const Schema<BulkConfig>& BulkConfig::schema() {
       Schema<C>("bulk", "how large buffers are moved inside a system")
           .required("from", &C::from, "smallest buffer [MiB]", between(1_B, 1000_TB))
           .required("start", &C::start, "start of a collective, once, in place of launch [us]",
-                    kLatency)
-          .required("peer", &C::peer, "each other rank of the group in its node [us]", kLatency)
-          .required("efficiency", &C::efficiency, "payload share of the line rate", kFraction)
+                    kLatencyLimits)
+          .required("peer", &C::peer, "each other rank of the group in its node [us]",
+                    kLatencyLimits)
+          .required("efficiency", &C::efficiency, "payload share of the line rate", kFractionLimits)
           .required("sum_efficiency", &C::sum_efficiency,
-                    "payload share of the line rate where bytes are summed", kFraction);
+                    "payload share of the line rate where bytes are summed", kFractionLimits);
   return schema;
 }
 

@@ -39,7 +39,7 @@ const Schema<ArraysConfig>& ArraysConfig::schema() {
   using C = ArraysConfig;
   static const auto schema =
       Schema<C>("arrays", "systolic arrays that hold weights while inputs stream past")
-          .required("per_unit", &C::per_unit, "arrays of a unit", kCount)
+          .required("per_unit", &C::per_unit, "arrays of a unit", kCountLimits)
           .required("rows", &C::rows, "inputs that a result is summed over", kTile)
           .required("columns", &C::columns, "results that it makes at a time", kTile)
           .required("load", &C::load, "clocks in which an array takes the next weights", kTile)
@@ -66,7 +66,7 @@ const Schema<UnitGroupsConfig>& UnitGroupsConfig::schema() {
   using C = UnitGroupsConfig;
   static const auto schema =
       Schema<C>("groups", "groups of units that a cluster of blocks stays within")
-          .required("sizes", &C::sizes, "units of each group", kCount)
+          .required("sizes", &C::sizes, "units of each group", kCountLimits)
           .required("source", &C::source, "document that says so")
           .check(
               "at least one group is needed", [](const C& c) { return !c.sizes.empty(); }, "sizes");
@@ -89,11 +89,11 @@ const Schema<CoreConfig>& CoreConfig::schema() {
           .required("shared_bandwidth", &C::shared_bandwidth,
                     "rate of the shared memory of one unit at the boost clock [GB/s]",
                     kLevelBandwidth)
-          .optional("max_blocks", &C::max_blocks, "blocks resident at a time", kCount)
+          .optional("max_blocks", &C::max_blocks, "blocks resident at a time", kCountLimits)
           .optional("max_warps", &C::max_warps,
-                    "warps resident at a time; 1: a single instruction stream", kCount)
+                    "warps resident at a time; 1: a single instruction stream", kCountLimits)
           .optional("max_cluster", &C::max_cluster,
-                    "blocks that reach each other's shared memory; 1: none", kCount)
+                    "blocks that reach each other's shared memory; 1: none", kCountLimits)
           .optional("groups", &C::groups,
                     "groups that a cluster stays within (GPCs); absent: clusters fill all units")
           .optional("async_copy", &C::async_copy,
@@ -110,14 +110,14 @@ const Schema<CacheConfig>& CacheConfig::schema() {
       Schema<C>("cache", "the last cache before the memory")
           .required("capacity", &C::capacity, "size of all parts together [MiB]", kLevelCapacity)
           .optional("partitions", &C::partitions, "parts that are nearest to some of the units",
-                    kCount)
+                    kCountLimits)
           .required("bandwidth", &C::bandwidth, "reads, of all parts together [TB/s]",
                     kLevelBandwidth)
           .optional("far_bandwidth", &C::far_bandwidth,
                     "rate between the parts, all ways together; absent: it holds nothing up [TB/s]",
                     kLevelBandwidth)
           .optional("far_latency", &C::far_latency,
-                    "time by which a hit in another part takes longer [ns]", kLatency)
+                    "time by which a hit in another part takes longer [ns]", kLatencyLimits)
           .optional("duplicated", &C::duplicated,
                     "each part keeps copies of what its units read from the others");
   return schema;
@@ -127,7 +127,7 @@ const Schema<CopyEngineConfig>& CopyEngineConfig::schema() {
   using C = CopyEngineConfig;
   static const auto schema =
       Schema<C>("copy_engines", "engines that copy between memories beside the units")
-          .optional("count", &C::count, "number of copy engines", kCount)
+          .optional("count", &C::count, "number of copy engines", kCountLimits)
           .optional("directions", &C::directions,
                     "kinds of copies that engines are dealt out to: to the host, from it, others; "
                     "1: any engine takes any copy",
@@ -144,15 +144,15 @@ const Schema<LaunchConfig>& LaunchConfig::schema() {
           .optional("mode", &C::mode,
                     "graph: steps are replayed as one graph; stream: the host enqueues kernel by "
                     "kernel")
-          .required("host", &C::host, "the host's work to enqueue one kernel [us]", kLatency)
+          .required("host", &C::host, "the host's work to enqueue one kernel [us]", kLatencyLimits)
           .required("stream", &C::stream, "time from one kernel of a stream to the next [us]",
-                    kLatency)
+                    kLatencyLimits)
           .optional("graph", &C::graph, "time per node of a replayed graph; absent: no graphs [us]",
-                    kLatency)
+                    kLatencyLimits)
           .optional("dependent", &C::dependent,
                     "time of a launch that the kernel before hides, by programmatic dependent "
                     "launch; absent: it hides none [us]",
-                    kLatency);
+                    kLatencyLimits);
   return schema;
 }
 
@@ -160,10 +160,10 @@ const Schema<PartitionConfig>& PartitionConfig::schema() {
   using C = PartitionConfig;
   static const auto schema =
       Schema<C>("partition", "the part of a device that this one is, such as a MIG instance")
-          .required("units", &C::units, "units of the part", kCount)
+          .required("units", &C::units, "units of the part", kCountLimits)
           .required("memory_slices", &C::memory_slices, "memory and cache slices of the part",
-                    kCount)
-          .required("all_slices", &C::all_slices, "slices of the whole device", kCount)
+                    kCountLimits)
+          .required("all_slices", &C::all_slices, "slices of the whole device", kCountLimits)
           .check(
               "a part has no more memory slices than the device",
               [](const C& c) { return c.memory_slices.value <= c.all_slices.value; },

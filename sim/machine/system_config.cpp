@@ -77,13 +77,13 @@ const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
                     "messages change rails inside their node (PXN), not on spines")
           .required("latency", &C::latency,
                     "time of one step of a collective, or of a message, software included [us]",
-                    kLatency)
+                    kLatencyLimits)
           .optional("hop_latency", &C::hop_latency,
                     "latency of each link by which a route is longer than the shortest between "
                     "systems [ns]",
-                    kLatency)
+                    kLatencyLimits)
           .required("efficiency", &C::efficiency,
-                    "share of the link bandwidth that collectives reach", kFraction);
+                    "share of the link bandwidth that collectives reach", kFractionLimits);
   return schema;
 }
 
@@ -213,22 +213,27 @@ const Schema<ExpertExchangeConfig>& ExpertExchangeConfig::schema() {
   static const auto schema =
       Schema<C>("expert_exchange", "kernels that take tokens to their experts and back")
           .required("dispatch_start", &C::dispatch_start,
-                    "launch, choice of destinations, hand-shake with the peers [us]", kLatency)
+                    "launch, choice of destinations, hand-shake with the peers [us]",
+                    kLatencyLimits)
           .optional("dispatch_floor", &C::dispatch_floor,
-                    "least time of the transfer that follows, however few tokens [us]", kLatency)
-          .required("combine_start", &C::combine_start, "start of the way back [us]", kLatency)
-          .optional("combine_floor", &C::combine_floor, "least time of the way back [us]", kLatency)
+                    "least time of the transfer that follows, however few tokens [us]",
+                    kLatencyLimits)
+          .required("combine_start", &C::combine_start, "start of the way back [us]",
+                    kLatencyLimits)
+          .optional("combine_floor", &C::combine_floor, "least time of the way back [us]",
+                    kLatencyLimits)
           .optional("crossing", &C::crossing,
                     "more for either, once, where the ranks are on several nodes: counts, tokens "
                     "and flags that wait for one another over more switches [us]",
-                    kLatency)
+                    kLatencyLimits)
           .required("normal_efficiency", &C::normal_efficiency,
                     "share of the scale-up line rate where a token goes once to each rank",
-                    kFraction)
+                    kFractionLimits)
           .required("low_latency_efficiency", &C::low_latency_efficiency,
-                    "share of the scale-up line rate where each copy goes to its expert", kFraction)
+                    "share of the scale-up line rate where each copy goes to its expert",
+                    kFractionLimits)
           .required("scale_out_efficiency", &C::scale_out_efficiency,
-                    "share of the line rate of the NICs", kFraction)
+                    "share of the line rate of the NICs", kFractionLimits)
           .optional("units", &C::units, "SMs that the kernels hold while they run",
                     between(0, 1e4));
   return schema;

@@ -37,7 +37,7 @@ std::string statistic_key(std::string_view label) {
                                                                            {"P90 ", "p90_"},
                                                                            {"P95 ", "p95_"},
                                                                            {"P99 ", "p99_"}};
-  constexpr std::pair<std::string_view, std::string_view> kMetrics[] = {
+  constexpr std::pair<std::string_view, std::string_view> kFigures[] = {
       {"TTFT (ms):", "ttft_ms"},
       {"TPOT (ms):", "tpot_ms"},
       {"ITL (ms):", "itl_ms"},
@@ -45,7 +45,7 @@ std::string statistic_key(std::string_view label) {
       {"E2E Latency (ms):", "e2e_latency_ms"}};
   for (const auto& [statistic, prefix] : kStatistics) {
     if (!label.starts_with(statistic)) continue;
-    for (const auto& [metric, key] : kMetrics) {
+    for (const auto& [metric, key] : kFigures) {
       if (label.substr(statistic.size()) == metric) return std::string(prefix).append(key);
     }
   }

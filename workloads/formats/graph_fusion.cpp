@@ -146,11 +146,6 @@ class ImportedFusion {
 
   bool is_classified(NodeId id) const { return graph_.works[graph_.nodes[id].work].classified; }
 
-  bool has_dependency(NodeId earlier, NodeId later) const {
-    const auto all = next_of(graph_, earlier);
-    return std::find(all.begin(), all.end(), later) != all.end();
-  }
-
   /// The node that alone reads what a node writes, and alone may wait for it.
   std::optional<NodeId> only_reader(NodeId id) const {
     const auto waiting = next_of(graph_, id);
@@ -225,8 +220,11 @@ class ImportedFusion {
 
   /// What an earlier part waits for the last one waits for too.
   void keep_order(const std::vector<NodeId>& chain) {
-    for (std::size_t i = 1; i < chain.size(); ++i)
-      if (!has_dependency(chain[i - 1], chain[i])) more_.push_back({chain[i], chain[i - 1]});
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+      const auto next = next_of(graph_, chain[i - 1]);
+      if (std::find(next.begin(), next.end(), chain[i]) == next.end())
+        more_.push_back({chain[i], chain[i - 1]});
+    }
     flow_->join(chain);
   }
 

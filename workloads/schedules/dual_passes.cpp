@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-using Kind = Pass::Kind;
+using PassKind = Pass::Kind;
 
 enum Way { kNear, kFar };
 
@@ -19,8 +19,8 @@ class DualWriter {
   /// @param halved its gradients of weights wait for weights()
   void backward(Way way, bool halved = false) {
     Pass pass = next_backward(way);
-    if (halved) pass.kind = Kind::kInputGradient;
-    if (halved) waiting_.push_back({Kind::kWeightGradient, pass.chunk, pass.micro_batch});
+    if (halved) pass.kind = PassKind::kInputGradient;
+    if (halved) waiting_.push_back({PassKind::kWeightGradient, pass.chunk, pass.micro_batch});
     all_.push_back(pass);
   }
   void both(Way forward, Way backward) {
@@ -38,9 +38,9 @@ class DualWriter {
 
  private:
   int chunk(Way way) const { return way == kNear ? rank_.near_chunk : 1 - rank_.near_chunk; }
-  Pass next_forward(Way way) { return next(Kind::kForward, chunk(way), forwards_); }
-  Pass next_backward(Way way) { return next(Kind::kBackward, chunk(way), backwards_); }
-  Pass next(Kind kind, int chunk, std::array<std::int64_t, 2>& count) const {
+  Pass next_forward(Way way) { return next(PassKind::kForward, chunk(way), forwards_); }
+  Pass next_backward(Way way) { return next(PassKind::kBackward, chunk(way), backwards_); }
+  Pass next(PassKind kind, int chunk, std::array<std::int64_t, 2>& count) const {
     const auto c = static_cast<std::size_t>(chunk);
     return {kind, chunk, rank_.first.at(c) + count.at(c)++};
   }

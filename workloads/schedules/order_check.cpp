@@ -12,12 +12,12 @@
 namespace orrery {
 namespace {
 
-using Kind = Pass::Kind;
-using Key = std::tuple<Kind, int, std::int64_t>;
+using PassKind = Pass::Kind;
+using Key = std::tuple<PassKind, int, std::int64_t>;
 
 /// What must be there of a micro-batch in a chunk; a whole backward pass is both halves.
-std::vector<Kind> halves(Kind kind) {
-  if (kind == Kind::kBackward) return {Kind::kInputGradient, Kind::kWeightGradient};
+std::vector<PassKind> halves(PassKind kind) {
+  if (kind == PassKind::kBackward) return {PassKind::kInputGradient, PassKind::kWeightGradient};
   return {kind};
 }
 
@@ -25,7 +25,7 @@ std::vector<Kind> halves(Kind kind) {
 std::optional<PassFault> fault_of_rank(const PipelineShape& shape, int copies, int rank,
                                        const std::vector<Pass>& passes) {
   std::set<Key> done;
-  const auto has = [&](Kind kind, const Pass& pass) {
+  const auto has = [&](PassKind kind, const Pass& pass) {
     return done.contains({kind, pass.chunk, pass.micro_batch});
   };
   for (std::size_t i = 0; i < passes.size(); ++i) {
@@ -38,11 +38,11 @@ std::optional<PassFault> fault_of_rank(const PipelineShape& shape, int copies, i
     if (pass.micro_batch < 0 || pass.micro_batch >= shape.micro_batches)
       return fault(": there are " + std::to_string(shape.micro_batches) +
                    " micro-batches, counted from 0");
-    if (pass.kind != Kind::kForward && !has(Kind::kForward, pass))
+    if (pass.kind != PassKind::kForward && !has(PassKind::kForward, pass))
       return fault(" stands before its forward pass");
-    if (pass.kind == Kind::kWeightGradient && !has(Kind::kInputGradient, pass))
+    if (pass.kind == PassKind::kWeightGradient && !has(PassKind::kInputGradient, pass))
       return fault(" stands before its gradients of activations");
-    for (const Kind half : halves(pass.kind)) {
+    for (const PassKind half : halves(pass.kind)) {
       if (has(half, pass)) return fault(" is there twice");
       done.insert({half, pass.chunk, pass.micro_batch});
     }
@@ -51,7 +51,8 @@ std::optional<PassFault> fault_of_rank(const PipelineShape& shape, int copies, i
   if (done.size() == all || copies > 1) return std::nullopt;
   for (int chunk = 0; chunk < shape.chunks; ++chunk) {
     for (std::int64_t i = 0; i < shape.micro_batches; ++i) {
-      for (const Kind kind : {Kind::kForward, Kind::kInputGradient, Kind::kWeightGradient}) {
+      for (const PassKind kind :
+           {PassKind::kForward, PassKind::kInputGradient, PassKind::kWeightGradient}) {
         const Pass missing{kind, chunk, i};
         if (!has(kind, missing))
           return PassFault{rank, passes.size(), to_string(missing) + " is missing"};
@@ -119,8 +120,8 @@ class Run {
     std::map<Wire, std::size_t> taken;
     for (std::size_t i = next_[r]; i <= last; ++i) {
       const Pass& pass = passes_[r][i];
-      if (pass.kind == Kind::kWeightGradient) continue;
-      if (!can_receive({rank, pass.chunk}, pass, pass.kind == Kind::kForward ? 1 : -1, taken))
+      if (pass.kind == PassKind::kWeightGradient) continue;
+      if (!can_receive({rank, pass.chunk}, pass, pass.kind == PassKind::kForward ? 1 : -1, taken))
         return false;
     }
     for (; next_[r] <= last; ++next_[r]) pass_on(rank, passes_[r][next_[r]]);
@@ -128,8 +129,8 @@ class Run {
   }
 
   void pass_on(int rank, const Pass& pass) {
-    if (pass.kind == Kind::kWeightGradient) return;
-    const int way = pass.kind == Kind::kForward ? 1 : -1;
+    if (pass.kind == PassKind::kWeightGradient) return;
+    const int way = pass.kind == PassKind::kForward ? 1 : -1;
     const ChunkPlace place{rank, pass.chunk};
     if (const auto from = other(place, -way)) wires_[{from->rank, rank, way > 0}].pop_front();
     if (const auto to = other(place, way))
@@ -155,9 +156,9 @@ std::optional<PassFault> first_fault(const Placement& placement, const PipelineS
 }
 
 std::string to_string(const Pass& pass) {
-  const char kind = pass.kind == Kind::kForward          ? 'F'
-                    : pass.kind == Kind::kWeightGradient ? 'W'
-                                                         : 'B';
+  const char kind = pass.kind == PassKind::kForward          ? 'F'
+                    : pass.kind == PassKind::kWeightGradient ? 'W'
+                                                             : 'B';
   return fmt::format("{}{}.{}", kind, pass.micro_batch, pass.chunk);
 }
 

@@ -37,12 +37,6 @@ inline void put_text(std::string& out, unsigned field, std::string_view text) {
   put_varint(out, text.size());
   out += text;
 }
-inline void put_real(std::string& out, unsigned field, double value) {
-  put_varint(out, std::uint64_t{field} << 3U | 1U);
-  const auto bits = std::bit_cast<std::uint64_t>(value);
-  for (unsigned i = 0; i < 8; ++i) out += static_cast<char>(bits >> 8U * i & 0xFFU);
-}
-
 inline void put_attribute(std::string& out, std::string_view name, unsigned type,
                           std::int64_t value, unsigned field = kAttribute) {
   std::string attribute;
@@ -62,7 +56,9 @@ inline void put_amount(std::string& out, std::string_view name, unsigned type, d
     return put_attribute(out, name, type, static_cast<std::int64_t>(value));
   std::string attribute;
   put_text(attribute, 1, name);
-  put_real(attribute, kDouble, value);
+  put_varint(attribute, std::uint64_t{kDouble} << 3U | 1U);
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  for (unsigned i = 0; i < 8; ++i) attribute += static_cast<char>(bits >> 8U * i & 0xFFU);
   put_text(out, kAttribute, attribute);
 }
 

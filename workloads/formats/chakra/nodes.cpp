@@ -257,7 +257,9 @@ void ChakraNodes::add_collective(const ChakraNode& node) {
   message.group = node.dimensions.empty() || !node.group.empty()
                       ? group_of(node)
                       : group_of_dimensions(node.dimensions);
-  const double ranks = static_cast<double>(members(message.group));
+  const double ranks = message.group == ImportedMessage::kWorld
+                           ? options_.ranks
+                           : static_cast<double>(communicators_.groups()[message.group].size());
   if (message.kind != TransferKind::kBarrier)
     message.bytes = Bytes(node.comm_bytes * (gathers(message.kind) ? ranks : 1));
   message.recorded = recorded_time(node);
@@ -282,11 +284,6 @@ std::uint16_t ChakraNodes::group_stream(std::string_view group) {
       group.empty() ? std::string("communication") : fmt::format("communication {}", group));
   group_streams_.emplace(group, stream);
   return stream;
-}
-
-std::size_t ChakraNodes::members(std::uint32_t group) const {
-  return group == ImportedMessage::kWorld ? static_cast<std::size_t>(options_.ranks)
-                                          : communicators_.groups()[group].size();
 }
 
 std::uint32_t ChakraNodes::group_of(const ChakraNode& node) {

@@ -152,7 +152,6 @@ class ChakraNodes {
   std::uint32_t written_kernel(const ChakraNode& node, const NodeWork& work);
   std::uint32_t group_of(const ChakraNode& node);
   std::uint32_t group_of_dimensions(const std::vector<bool>& involved);
-  std::size_t members(std::uint32_t group) const;
   std::uint16_t device_stream(const ChakraNode& node);
   std::uint16_t group_stream(std::string_view group);
   /// The stream that a node names, or that of another name.

@@ -61,12 +61,8 @@ void ChakraOperators::finish(const std::string& file, std::vector<std::string>& 
     graph_.computes(one.node, one.kernel, one.kind);
     ++sized_;
   }
-  for (std::size_t i = 0; i < operations_.size(); ++i) {
-    const bool shared =
-        (i > 0 && operations_[i].first == operations_[i - 1].first) ||
-        (i + 1 < operations_.size() && operations_[i].first == operations_[i + 1].first);
-    if (shared) graph_.shares_tensors(operations_[i].second);
-  }
+  for (const auto& [operation, node] : operations_)
+    if (kernels_of(operation) > 1) graph_.shares_tensors(node);
   notes.push_back(
       fmt::format("{}: {} of {} kernels have sizes by the tensors of their operators; {} are of "
                   "operators without a rule, or some of several, and {} tell no tensors",

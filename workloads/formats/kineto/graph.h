@@ -61,7 +61,6 @@ class Streams {
 
   Streams(BlockList<DeviceOp>& ops, std::size_t count) : ops_(ops), states_(count) {}
 
-  std::size_t size() const { return states_.size(); }
   State& operator[](std::uint16_t stream) { return states_[stream]; }
   /// The last op of a stream that calls up to `call` have launched and that ends by `latest`.
   std::optional<PlannedEnd> last(std::uint16_t stream, std::uint32_t call,

@@ -65,16 +65,6 @@ class ElementGroups {
     return (a.moves || b.moves) && width == 0 && large == 2 * small;  // halves that are turned
   }
 
-  /// Groups whose results a group reads, one as often as it does.
-  std::vector<std::size_t> read_by(std::size_t group) const {
-    std::vector<std::size_t> before;
-    for (const std::size_t member : groups_[group].members)
-      for (const ValueUse& use : model_.kernels[member].reads)
-        if (users_.maker[use.value] != kNobody)
-          before.push_back(group_of_[users_.maker[use.value]]);
-    return before;
-  }
-
   /// Whether the later group waits for one that waits for the earlier one.
   bool apart(std::size_t earlier, std::size_t later) const {
     const std::size_t first = groups_[earlier].members.front();
@@ -83,14 +73,17 @@ class ElementGroups {
     while (!open.empty()) {
       const std::size_t group = open.back();
       open.pop_back();
-      for (const std::size_t before : read_by(group)) {
-        if (before == earlier) {
-          if (group != later) return true;
-          continue;
+      for (const std::size_t member : groups_[group].members) {
+        for (const ValueUse& use : model_.kernels[member].reads) {
+          if (users_.maker[use.value] == kNobody) continue;
+          const std::size_t before = group_of_[users_.maker[use.value]];
+          if (before == earlier && group != later) return true;
+          if (before == earlier || groups_[before].members.back() < first ||
+              !seen.insert(before).second)
+            continue;
+          if (seen.size() > kMostVisited) return true;
+          open.push_back(before);
         }
-        if (groups_[before].members.back() < first || !seen.insert(before).second) continue;
-        if (seen.size() > kMostVisited) return true;
-        open.push_back(before);
       }
     }
     return false;

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/formats/onnx/lowering.h"
 #include "workloads/formats/onnx/operation.h"
 
 namespace orrery::onnx {

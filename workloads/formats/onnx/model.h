@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/config/byte_source.h"
+
 namespace orrery::onnx {
 
 /// Types of elements, by their numbers in TensorProto.DataType
-/// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto): those that have a name here, and others
-/// (see bits_of()).
+/// (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto): those that have a name here, and
+/// others (see bits_of()).
 enum class DataType : std::uint8_t {
   kUndefined = 0,
   kFloat = 1,
@@ -78,7 +80,6 @@ struct ValueInfo {
 };
 
 struct Graph {
-  std::string name;
   std::vector<Node> nodes;
   std::vector<TensorData> weights;  ///< tensors that stand in the file: initializers
   std::vector<ValueInfo> inputs, outputs, between;
@@ -94,10 +95,14 @@ struct Function {
 
 struct Model {
   std::int64_t ir_version = 0;
-  std::string producer;
   std::map<std::string, std::int64_t> opsets;  ///< version by domain
   Graph graph;
   std::vector<Function> functions;
 };
+
+/// Reads a ModelProto while it streams by: what weights hold is passed over, so that memory grows
+/// with the operators alone. Fields that are unknown are skipped.
+/// @throws config::ConfigError with the file and the offset
+Model read_model(ByteSource& source);
 
 }  // namespace orrery::onnx

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/formats/onnx/model_reader.h"
+#include "workloads/formats/onnx/model.h"
 
 #include <fmt/core.h>
 
@@ -93,8 +93,8 @@ class ModelReader {
 
   Model model() {
     Model model;
-    fields(WireReader::kFile, To{1, model.ir_version}, To{2, model.producer}, To{7, model.graph},
-           To{8, model.opsets}, To{25, model.functions});
+    fields(WireReader::kFile, To{1, model.ir_version}, To{7, model.graph}, To{8, model.opsets},
+           To{25, model.functions});
     return model;
   }
 
@@ -178,8 +178,8 @@ class ModelReader {
   void take(const Field& field, Graph& graph) {
     if (depth_++ > kDeepest) wire_.refuse("subgraphs are nested more than 32 deep");
     const auto sparse = [&](const Field& one) { take_sparse(one, graph.weights.emplace_back()); };
-    fields(message(field), To{1, graph.nodes}, To{2, graph.name}, To{5, graph.weights},
-           To{11, graph.inputs}, To{12, graph.outputs}, To{13, graph.between}, To{15, sparse});
+    fields(message(field), To{1, graph.nodes}, To{5, graph.weights}, To{11, graph.inputs},
+           To{12, graph.outputs}, To{13, graph.between}, To{15, sparse});
     --depth_;
   }
 

@@ -11,8 +11,6 @@
 #include "sim/config/byte_source.h"
 #include "sim/config/diagnostics.h"
 #include "workloads/formats/graph_format.h"
-#include "workloads/formats/onnx/lowering.h"
-#include "workloads/formats/onnx/model_reader.h"
 #include "workloads/formats/onnx/passes.h"
 
 namespace orrery {

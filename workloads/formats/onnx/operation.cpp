@@ -47,10 +47,10 @@ Value& Operation::result(std::size_t i, Dims dims, DataType type) {
   if (const std::string mistake = mistake_of(dims); !mistake.empty())
     refuse("its result has " + mistake);
   if (i >= results.size()) results.resize(i + 1);
-  results[i].made = true;
-  results[i].value.dims = std::move(dims);
-  results[i].value.type = type;
-  return results[i].value;
+  Value& value = results[i] ? *results[i] : results[i].emplace();
+  value.dims = std::move(dims);
+  value.type = type;
+  return value;
 }
 
 Value& Operation::view(Dims dims) {
@@ -68,7 +68,7 @@ Value& Operation::view(Dims dims) {
 }
 
 Lowered& Operation::stream(KernelClass kind, Fusing fusing, double flops) {
-  const Value& value = results.front().value;
+  const Value& value = *results.front();
   Lowered& lowered = kernel(kind);
   lowered.fusing = fusing;
   lowered.elements = elements_of(value.dims);

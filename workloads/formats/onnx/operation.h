@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,7 +94,7 @@ class Operation {
   DataType narrow_type(std::size_t i) const { return values_[in(i).narrow].type; }
   /// Results have no number yet: kNoValue - 1 - i stands for it.
   ValueUse use_of_result(std::size_t i) const {
-    return {static_cast<ValueId>(kNoValue - 1 - i), bytes(results[i].value)};
+    return {static_cast<ValueId>(kNoValue - 1 - i), bytes(*results[i])};
   }
   Bytes bytes(const Value& value) const { return format_.bytes(value, value.constant); }
   Precision precision(DataType type) const { return format_.of(type); }
@@ -103,11 +104,7 @@ class Operation {
   [[noreturn]] void unknown(const std::string& what) const { throw UnknownShape(what); }
 
   // For who called the rule.
-  struct Result {
-    bool made = false;
-    Value value;
-  };
-  std::vector<Result> results;
+  std::vector<std::optional<Value>> results;
   std::vector<Lowered> kernels;
   bool is_free() const { return free_; }
 

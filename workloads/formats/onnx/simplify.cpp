@@ -16,10 +16,6 @@ void drop(LoweredModel& model, const std::vector<bool>& gone) {
   model.kernels = std::move(left);
 }
 
-bool multiplies_weights(const Lowered& lowered) {
-  return lowered.kernel.kind == KernelClass::kConvolution || lowered.op == "Gemm";
-}
-
 void fold_batch_norms(LoweredModel& model) {
   const Users users(model);
   std::vector<bool> gone(model.kernels.size(), false);
@@ -30,7 +26,9 @@ void fold_batch_norms(LoweredModel& model) {
     const std::size_t maker = users.maker[input];
     if (maker == kNobody || users.kept[input] || users.readers[input].size() != 1) continue;
     Lowered& product = model.kernels[maker];
-    if (!multiplies_weights(product) || gone[maker]) continue;
+    const bool has_weights =
+        product.kernel.kind == KernelClass::kConvolution || product.op == "Gemm";
+    if (!has_weights || gone[maker]) continue;
     const bool constant =
         std::all_of(norm.reads.begin() + 1, norm.reads.end(),
                     [&](const ValueUse& use) { return model.values[use.value].constant; });

@@ -35,7 +35,7 @@ void convolution_kernel(Operation& op, const Product& product, const Places& at,
   Kernel& kernel = multiply_kernel(op, product, at.input, at.weight).kernel;
   kernel.kind = KernelClass::kConvolution;
   if (depthwise) std::swap(kernel.matrix_flops, kernel.vector_flops);
-  if (op.has(at.bias)) kernel.vector_flops += Flops(real(elements_of(op.results[0].value.dims)));
+  if (op.has(at.bias)) kernel.vector_flops += Flops(real(elements_of(op.results[0]->dims)));
 }
 
 void convolve(Operation& op, const Places& at, DataType type) {

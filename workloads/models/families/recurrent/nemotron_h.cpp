@@ -14,15 +14,16 @@ namespace orrery {
 namespace {
 
 constexpr LayerConfig kMamba{.mixer = MixerKind::kMamba2, .feeds = false};
-constexpr LayerConfig kAttention{.mixer = MixerKind::kAttention, .feeds = false};
-constexpr LayerConfig kMlp{.mixer = MixerKind::kNone};
-constexpr LayerConfig kExperts{.moe = true, .mixer = MixerKind::kNone};
+constexpr LayerConfig kAttentionLayer{.mixer = MixerKind::kAttention, .feeds = false};
+constexpr LayerConfig kMlpLayer{.mixer = MixerKind::kNone};
+constexpr LayerConfig kExpertsLayer{.moe = true, .mixer = MixerKind::kNone};
 
 /// Letters of `hybrid_override_pattern`, and words of `layers_block_type`.
 const std::map<std::string, LayerConfig>& kinds() {
   static const std::map<std::string, LayerConfig> all = {
-      {"M", kMamba},     {"*", kAttention},         {"-", kMlp},   {"E", kExperts},
-      {"mamba", kMamba}, {"attention", kAttention}, {"mlp", kMlp}, {"moe", kExperts}};
+      {"M", kMamba},        {"*", kAttentionLayer}, {"-", kMlpLayer},
+      {"E", kExpertsLayer}, {"mamba", kMamba},      {"attention", kAttentionLayer},
+      {"mlp", kMlpLayer},   {"moe", kExpertsLayer}};
   return all;
 }
 
@@ -81,7 +82,7 @@ void read_modules(FieldReader& reader, LlmConfig& model) {
   model.mtp_layers = reader.count_or({"num_nextn_predict_layers"}, llm_limits::kLayers, 0);
   const auto module = read_layers(reader, "mtp_layers_block_type", "mtp_hybrid_override_pattern");
   if (module.empty()) return;
-  if (module != std::vector{kAttention, kExperts})
+  if (module != std::vector{kAttentionLayer, kExpertsLayer})
     reader.unsupported("modules of multi-token prediction other than attention and experts");
   model.module = LayerConfig{.moe = true};
 }

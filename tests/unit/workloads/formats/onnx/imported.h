@@ -10,8 +10,7 @@
 #include "sim/config/byte_source.h"
 #include "workloads/formats/communicators.h"
 #include "workloads/formats/graph_format.h"
-#include "workloads/formats/onnx/lowering.h"
-#include "workloads/formats/onnx/model_reader.h"
+#include "workloads/formats/onnx/lowered.h"
 
 namespace orrery::onnx {
 
