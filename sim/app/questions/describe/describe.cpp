@@ -28,7 +28,7 @@ using Words = std::vector<std::string>;
 using Entries = std::vector<CatalogEntry>;
 
 /// A word that `describe` takes first, with the list and the details behind it.
-struct Kind {
+struct DescribedKind {
   std::string name, singular, help;
   std::function<Answer(const config::Library&)> list;
   std::function<Answer(const Words& names, const config::Library&)> details;
@@ -86,7 +86,7 @@ Answer describe_entries(const Words& names, const CatalogKind& kind) {
   return all;
 }
 
-Kind catalog_kind(const CatalogKind& kind) {
+DescribedKind catalog_kind(const CatalogKind& kind) {
   return {
       kind.name, kind.singular, kind.help,
       [kind](const config::Library&) { return list(kind.singular, kind.entries()); },
@@ -264,8 +264,8 @@ Answer describe_key_names(const Words& names, const config::Library&) {
   return list("key", chosen);
 }
 
-std::vector<Kind> kinds() {
-  std::vector<Kind> all = {
+std::vector<DescribedKind> kinds() {
+  std::vector<DescribedKind> all = {
       {"accelerators", "accelerator",
        "chips; NAME: every value with its source; NAME...: side by side, with ratios",
        [](const config::Library& library) { return accelerator_table(library); },
@@ -289,12 +289,12 @@ std::vector<Kind> kinds() {
 }  // namespace
 
 Answer describe(const std::vector<std::string>& words, const config::Library& library) {
-  const std::vector<Kind> all = kinds();
+  const std::vector<DescribedKind> all = kinds();
   Entries entries;
-  for (const Kind& kind : all) entries.push_back({kind.name, kind.help});
+  for (const DescribedKind& kind : all) entries.push_back({kind.name, kind.help});
   if (words.empty()) return list("kind", entries);
   const auto kind = std::ranges::find_if(
-      all, [&](const Kind& k) { return words[0] == k.name || words[0] == k.singular; });
+      all, [&](const DescribedKind& k) { return words[0] == k.name || words[0] == k.singular; });
   if (kind == all.end()) refuse("kind", words[0], names_of(entries));
   if (words.size() == 1) return kind->list(library);
   return kind->details(Words(words.begin() + 1, words.end()), library);

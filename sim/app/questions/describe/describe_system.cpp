@@ -13,6 +13,7 @@
 namespace orrery {
 namespace {
 
+using Json = nlohmann::ordered_json;
 using Value = std::optional<double>;
 
 // A published value that simulations do not use. Numbered from 1 in the order in which rows show
@@ -199,7 +200,6 @@ std::string notes_of(const Comparison& comparison, const std::vector<SystemConfi
 
 nlohmann::ordered_json to_json(const Comparison& comparison,
                                const std::vector<SystemConfig>& systems) {
-  using Json = nlohmann::ordered_json;
   Json json = {{"systems", Json::array()}, {"parts", Json::object()}, {"rows", Json::array()}};
   const std::vector<Part> parts = parts_of(systems);
   for (const SystemConfig& system : systems) {
