@@ -16,7 +16,6 @@
 namespace orrery {
 namespace {
 
-constexpr double kMillion = 1e6;
 
 const DeclaredMetric kTokenCost =
     served_metric("usd_per_million_output_tokens", "USD",
@@ -188,7 +187,7 @@ void report_serving_cost(const ServingConfig& serving, const ServedWork& work,
   if (!cost) return;
   add_metric(record, kUsdPerHour, *cost / work.duration.base() * kSecondsAnHour);
   add_metric(record, kTokenCost,
-             *cost_of(serving, per_token, list) / per_token.output_tokens * kMillion);
+             *cost_of(serving, per_token, list) / per_token.output_tokens * 1e6);
   if (std::ranges::any_of(serving.fleet,
                           [](const ServingGroup& group) { return !group.usd_per_hour; }))
     add_label(record, kPrices, list->text());
@@ -206,7 +205,7 @@ void report_steady_cost(const ServingConfig& serving, const ServingFleet& fleet,
   const std::optional<double> cost = cost_of(serving, steady, price_list(serving.prices));
   if (!cost) return;
   add_metric(record, kSteadyUsdPerHour, *cost / steady.duration.base() * kSecondsAnHour);
-  add_metric(record, kSteadyTokenCost, *cost / steady.output_tokens * kMillion);
+  add_metric(record, kSteadyTokenCost, *cost / steady.output_tokens * 1e6);
 }
 
 }  // namespace orrery
