@@ -23,8 +23,8 @@ struct TextFault {
 /// others.
 std::optional<TextFault> find_text_fault(std::string_view text, bool tabs_allowed);
 
-/// Bytes of the UTF-8 character at the start of a text that is not empty (RFC 3629, table 3-7 of the
-/// Unicode standard); 0: none.
+/// Bytes of the UTF-8 character at the start of a text that is not empty, 0 where there is none
+/// (RFC 3629, table 3-7 of the Unicode standard).
 std::size_t utf8_length(std::string_view text);
 
 /// Whether the scalar at byte `start` ends: yaml-cpp lets a quote run into the end of a file.

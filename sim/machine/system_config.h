@@ -35,8 +35,9 @@ struct ScaleOutConfig {
   int nodes_per_leaf_group = 32;  ///< systems whose NICs share leaf switches (a scalable unit)
   std::vector<int> switch_ports;  ///< ports of a leaf, spine and core; or one number for all
   int leaf_groups_per_pod = 0;    ///< groups that share spines; 0: as many as the ports allow
-  std::vector<double> oversubscription;  ///< above 1 is a bottleneck
-  int planes = 0;                        ///< multi_plane: trees; 0: one a rail
+  std::vector<double>
+      oversubscription;  ///< downlink over uplink bandwidth; more than 1 is a bottleneck
+  int planes = 0;        ///< multi_plane: trees; 0: one a rail
   Routing routing = Routing::kAdaptive;  ///< path of one message
   int flows = 1;                         ///< ecmp: hashed parts of a message
   NetworkReduction reduction = NetworkReduction::kNone;

@@ -71,7 +71,7 @@ class Fitter {
     covariance_ = clustered_covariance(solution, groups);
   }
 
-  /// Of the logarithms of the free parameters, clustered by shape group.
+  /// The covariance of the logarithms of the free parameters, clustered by shape group.
   const std::vector<std::vector<double>>& covariance() const { return covariance_; }
   double value(std::size_t i) const { return std::exp(logs_[i]); }
   bool at_limit(std::size_t i) const { return orrery::at_limit(info_of(space_.free[i]), value(i)); }

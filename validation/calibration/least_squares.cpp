@@ -44,7 +44,7 @@ MatrixXd ridge(const LeastSquaresSolution& solution) {
   return MatrixXd::Identity(size, size) * kRidge;
 }
 
-/// (J'J)^-1
+/// The inverse of J'J.
 MatrixXd inverse_normal(const LeastSquaresSolution& solution) {
   MatrixXd normal = ridge(solution);
   for (std::size_t i = 0; i < solution.residuals.size(); ++i)

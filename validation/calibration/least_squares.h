@@ -18,7 +18,7 @@ struct LeastSquares {
 /// Values with the residuals and the Jacobian there, both after the loss.
 struct LeastSquaresSolution {
   std::vector<double> values, residuals;
-  std::vector<std::vector<double>> jacobian;  ///< [residual][value]
+  std::vector<std::vector<double>> jacobian;  ///< a row for each residual, a column for each value
 };
 
 /// Minimises a soft L1 loss of the residuals, by Levenberg-Marquardt with central differences

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "sim/config/csv.h"
 #include "sim/config/byte_source.h"
+#include "sim/config/csv.h"
 #include "validation/importers/numbers.h"
 
 namespace orrery {

@@ -13,8 +13,8 @@
 
 #include "models/transfers/flow_model.h"
 #include "sim/app/experiments/core/simulate.h"
-#include "sim/config/load.h"
 #include "sim/config/byte_source.h"
+#include "sim/config/load.h"
 #include "sim/serving/service.h"
 #include "sim/units/text.h"
 #include "validation/checks/golden_section.h"

@@ -215,7 +215,8 @@ class NcuReader {
     }
   }
 
-  /// Of the unit that a cell has; nothing, and an error, for one that the metric does not have.
+  /// The power of ten of the unit that a cell has; nothing, and an error, for a unit that the
+  /// metric does not have.
   std::optional<int> exponent_of(std::size_t cell, const Metric& metric) {
     const std::string_view unit = csv_.cell(cell);
     const auto found = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& known) {

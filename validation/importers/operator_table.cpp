@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/config/csv.h"
 #include "sim/config/byte_source.h"
+#include "sim/config/csv.h"
 #include "sim/units/spelling.h"
 #include "validation/importers/numbers.h"
 

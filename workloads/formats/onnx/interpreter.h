@@ -19,7 +19,7 @@ struct Scope {
   std::map<std::string, ValueId> names = {};
   const Scope* outer = nullptr;
   int depth = 0;           ///< functions and subgraphs around it
-  Attributes caller = {};  ///< of the call of the function whose body it is
+  Attributes caller = {};  ///< attributes of the call of the function whose body it is
 };
 
 /// Runs the operators of graphs, functions and subgraphs one after the other, and writes their

@@ -19,7 +19,7 @@ struct TypeFacts {
   Numbers numbers = Numbers::kOther;
   Precision precision = Precision::kFp32;  ///< what products of it run in
 };
-/// By TensorProto.DataType.
+/// Types in the order of TensorProto.DataType.
 constexpr TypeFacts kTypes[] = {
     {32},                                         // undefined
     {32, Numbers::kWideFloat},                    // float

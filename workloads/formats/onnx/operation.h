@@ -143,8 +143,8 @@ struct RegisterRules {
   }
 };
 
-/// Of operators whose result is as input 0, with FLOPs for each of its elements, in one kernel that
-/// streams.
+/// The rule of operators whose result is shaped as input 0: one kernel that streams, with `flops`
+/// for each element.
 Rule as_input(KernelClass kind, Fusing fusing, double flops);
 
 /// Shapes of two operands brought together as NumPy does.

@@ -16,7 +16,6 @@
 namespace orrery {
 namespace {
 
-
 const DeclaredMetric kTokenCost =
     served_metric("usd_per_million_output_tokens", "USD",
                   "price of the accelerators that are charged, for 10^6 output tokens: over the "

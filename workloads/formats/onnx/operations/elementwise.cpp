@@ -60,7 +60,7 @@ Rule computed(const Arithmetic& function, bool compares = false) {
 }
 Rule compared(const Arithmetic& function) { return computed(function, true); }
 
-/// Of integers the quotient is whole.
+/// The quotient of integers is whole.
 void divide(Operation& op) {
   const bool whole = is_integer(op.in(0).type);
   const auto quotient = [whole](double a, double b) { return whole ? std::trunc(a / b) : a / b; };
