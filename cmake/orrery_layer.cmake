@@ -21,7 +21,7 @@ endfunction()
 # orrery_layer(name FOLDERS dir... [LAYERS layer...] [PACKAGES target...] [PRECOMPILED header...] [APART file...]
 # [LINKED_WHOLE] [ONCE] [COLD] ABOUT text): one library for all sources below the folders, linked to the layers below it;
 # write_layers() lists them. PRECOMPILED names what most sources include and what takes seconds to read; they include it
-# all the same (clang-tidy reads them without). Presets that build everything join eight or sixteen files to one
+# all the same (clang-tidy reads them without). Presets that build everything join 48 or 64 files to one
 # (CMAKE_UNITY_BUILD), which reads their headers once; APART are regular expressions of files that call their own what
 # others do, and stay alone. LINKED_WHOLE layers are object libraries, because a static library drops the files that
 # nothing refers to: those that only register themselves, and the sc_main that libsystemc asks for. What runs ONCE a
