@@ -12,10 +12,11 @@
 namespace orrery {
 namespace {
 
-/// The name of an enumerator; `names` in the order of the enumerators.
+/// The name of an enumerator, "?" for one without; `names` in the order of the enumerators.
 template <typename Enum>
 const char* name_of(Enum value, std::initializer_list<const char*> names) {
-  return names.begin()[static_cast<std::size_t>(value)];
+  const auto index = static_cast<std::size_t>(value);
+  return index < names.size() ? names.begin()[index] : "?";
 }
 
 }  // namespace
