@@ -32,7 +32,12 @@ std::string Origin::text() const {
   return "default";
 }
 
+// Entries are complete here, not in the class.
 Node::Node(Kind kind, Origin origin) : kind_(kind), origin_(std::move(origin)) {}
+Node Node::null(Origin origin) { return {Kind::kNull, std::move(origin)}; }
+Node Node::sequence(Origin origin) { return {Kind::kSequence, std::move(origin)}; }
+Node Node::map(Origin origin) { return {Kind::kMap, std::move(origin)}; }
+
 Node Node::scalar(std::string text, Origin origin, bool quoted) {
   Node node(Kind::kScalar, std::move(origin));
   node.text_ = std::move(text);
@@ -44,6 +49,8 @@ int Node::length() const {
   constexpr int kQuotes = 2;
   return kind_ == Kind::kScalar ? static_cast<int>(text_.size()) + (quoted_ ? kQuotes : 0) : 1;
 }
+
+void Node::append(Node item) { items_.push_back(std::move(item)); }
 
 const Node* Node::find(std::string_view key) const {
   const auto found = index_.find(key);

@@ -35,10 +35,10 @@ class Node {
   static constexpr int kLastLayer = std::numeric_limits<int>::max();
 
   Node() = default;
-  static Node null(Origin origin) { return {Kind::kNull, std::move(origin)}; }
+  static Node null(Origin origin);
   static Node scalar(std::string text, Origin origin, bool quoted = false);
-  static Node sequence(Origin origin) { return {Kind::kSequence, std::move(origin)}; }
-  static Node map(Origin origin) { return {Kind::kMap, std::move(origin)}; }
+  static Node sequence(Origin origin);
+  static Node map(Origin origin);
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::kNull; }
@@ -54,7 +54,7 @@ class Node {
   int length() const;
 
   const std::vector<Node>& items() const { return items_; }  ///< items of a sequence
-  void append(Node item) { items_.push_back(std::move(item)); }
+  void append(Node item);
   Node& item(std::size_t index) { return items_.at(index); }
 
   const std::vector<Entry>& entries() const { return entries_; }  ///< entries of a map
