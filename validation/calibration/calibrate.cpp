@@ -155,6 +155,7 @@ std::vector<Comparison> compare(const KernelModel& model, const AcceleratorConfi
                                 const std::vector<FitRow>& rows) {
   const auto prices = model.on(accelerator);
   std::vector<Comparison> comparisons;
+  comparisons.reserve(rows.size());
   for (const FitRow& row : rows)
     comparisons.push_back({predicted_us(*prices, row), row.measured_us});
   return comparisons;

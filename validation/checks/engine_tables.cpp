@@ -25,7 +25,7 @@ double cell_number(config::CsvReader& csv, const std::string& column) {
 /// The table in a folder, plain or packed.
 std::string required_table(const std::string& folder, const char* name) {
   for (const char* end : {".csv", ".csv.gz"}) {
-    const std::string path = fmt::format("{}/{}{}", folder, name, end);
+    std::string path = fmt::format("{}/{}{}", folder, name, end);
     if (std::filesystem::exists(path)) return path;
   }
   throw config::ConfigError(fmt::format("{}: has no table {}.csv", folder, name));

@@ -102,6 +102,7 @@ class InfraReader {
     const auto found = all.find(name);
     if (found != all.end()) return found->second;
     std::vector<std::string> known;
+    known.reserve(all.size());
     for (const auto& [key, value] : all) known.push_back(key);
     fail(node, fmt::format("there is no {} '{}'", kind, name), nearest_name(name, known));
   }

@@ -155,18 +155,18 @@ class RunWatch {
     const auto now = Clock::now();
     if (!started_) {
       started_ = now;
-      std::signal(SIGINT, [](int) { ctrl_c_ = 1; });
+      std::signal(SIGINT, [](int) { ctrl_c = 1; });
     }
     if (all > 0 && done <= all && now - *started_ > kQuiet) {
       if (!progress_) progress_.emplace("requests", all);
       progress_->reach(done, "answered");
     }
-    return ctrl_c_ == 0;
+    return ctrl_c == 0;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static inline volatile std::sig_atomic_t ctrl_c_ = 0;
+  static inline volatile std::sig_atomic_t ctrl_c = 0;
   std::optional<Clock::time_point> started_;
   std::optional<Progress> progress_;
 };

@@ -227,6 +227,7 @@ OperatorPower settle_operator(const std::vector<Kernel>& kernels,
   std::vector<KernelCost> costs;
   const AcceleratorConfig priced = priced_accelerator(accelerator, state);
   const auto prices = model.on(priced);
+  costs.reserve(kernels.size());
   for (const Kernel& kernel : kernels) costs.push_back(prices->cost(kernel));
   if (state == PowerState::kSteady) {
     const SteadyClock steady(kernels, accelerator, costs);

@@ -138,6 +138,7 @@ std::string identity_text_of(const Experiment& experiment, nlohmann::ordered_jso
   erase_keys(configuration, {"name", "calibration", "measured"});
   experiment.strip_names(configuration);
   std::vector<FileHash> hashes;
+  hashes.reserve(files.size());
   for (const InputFile& file : files) hashes.push_back({file.role, file.sha256});
   return identity_text(configuration, std::move(hashes));
 }

@@ -81,7 +81,7 @@ std::string feed_text(const LlmConfig& llm, const LayerConfig& layer) {
   if (!layer.feeds) return {};
   if (!layer.moe) return fmt::format("MLP {}", llm.mlp_of(layer).intermediate);
   const MoeConfig& m = llm.moe;
-  const std::string text =
+  std::string text =
       fmt::format("{} of {} experts x {}", m.experts_per_token, m.experts, m.intermediate);
   if (m.shared_intermediate == 0) return text;
   return fmt::format("{}, shared {}", text, m.shared_intermediate);

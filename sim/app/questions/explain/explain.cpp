@@ -67,6 +67,7 @@ ordered_json sums_by(const ordered_json& rows, const char* key, double time) {
   for (const ordered_json& row : rows)
     sums[row.at(key).get<std::string>()] += row.at("total_s").get<double>();
   std::vector<ordered_json> result;
+  result.reserve(sums.size());
   for (const auto& [name, total] : sums)
     result.push_back({{key, name}, {"time_s", total}, {"share", total / time}});
   return sorted(std::move(result), "time_s");

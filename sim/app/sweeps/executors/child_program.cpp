@@ -38,6 +38,7 @@ struct Pipe {
 
 [[noreturn]] void become(const std::vector<std::string>& words, const Pipe& out, const Pipe& err) {
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   ::setpgid(0, 0);  // a Ctrl-C is for us

@@ -160,6 +160,7 @@ class TaskRun {
   /// @return false: they were refused, and are given again later
   bool give(std::vector<TaskToGive> tasks) {
     std::vector<Places> places;
+    places.reserve(tasks.size());
     for (const TaskToGive& task : tasks) places.push_back(task.places);
     folders_.push_back(TaskFolder::make(below_, execution_.name, std::move(places)));
     const TaskFolder& folder = folders_.back();

@@ -71,6 +71,7 @@ Proposals propose(const std::vector<Sweep>& levels, const SearchConfig& config, 
   const Scorer score(levels.back());
   Search search(levels.back(), config, beginning_of(levels.back(), config, store));
   std::vector<std::unique_ptr<PlanCursor>> cursors;
+  cursors.reserve(levels.size());
   for (const Sweep& level : levels) cursors.push_back(std::make_unique<PlanCursor>(level));
   while (!search.wanted().empty() && proposals.points.empty()) {
     PlanCursor& cursor = *cursors[search.level()];
