@@ -260,7 +260,7 @@ class TensorrtLlmScheduler final : public Scheduler {
                          std::make_move_iterator(passed_over.end()));
   }
 
-  /// Tokens of a prompt that may enter now; 0: none.
+  /// How many tokens of a prompt may enter now.
   std::int64_t piece(const RequestState& p) const {
     if (rules_.enable_chunked_prefill) return std::min(p.missing(), left_);
     // A cache that was dropped may need more at once than any prompt.

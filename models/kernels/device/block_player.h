@@ -41,7 +41,7 @@ BlockSchedule play_together(const std::vector<BlockKind>& kinds,
 /// A time, in us, or a rate that nothing ends or bounds.
 inline constexpr double kForever = std::numeric_limits<double>::infinity();
 
-/// What main loops of one kind want of a server.
+/// The load that main loops of one kind put on a server.
 struct Claim {
   double bytes = 0;  ///< bytes of a main loop
   double wish = 0;   ///< bytes a microsecond that keep up with the rest of it
@@ -68,7 +68,7 @@ using AtWork = std::vector<Loops*>;
 /// A server that main loops share max-min fairly.
 class SharedServer {
  public:
-  /// @param capacity bytes a microsecond; 0: never in the way
+  /// @param capacity bytes a microsecond, 0 where it limits nothing
   /// @param exponent of the p-norm with what else a block does (BlockMachine)
   SharedServer(double capacity, double exponent) : capacity_(capacity), exponent_(exponent) {}
 
@@ -81,7 +81,7 @@ class SharedServer {
   double level(const AtWork& at_work);
 
  private:
-  /// What blocks of one kind want, each and all.
+  /// The load of blocks of one kind, of one block and of all.
   struct Wish {
     double each = 0, blocks = 0, all = 0;
   };

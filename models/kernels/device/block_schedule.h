@@ -65,7 +65,7 @@ struct BlockSchedule {
 BlockSchedule play_blocks(const std::vector<BlockKind>& kinds, const std::vector<BlockRun>& launch,
                           const BlockMachine& machine, std::int64_t repeats = 1);
 
-/// The thread blocks that a kernel is made of, in launch order, and what it takes beside them. The
+/// The thread blocks that a kernel is made of, in launch order, and the time it takes without them. The
 /// kernel takes launch_us + extra_us + scale * (time of its blocks).
 struct BlockPlan {
   std::vector<BlockKind> kinds;
@@ -74,7 +74,7 @@ struct BlockPlan {
   BlockMachine machine;
   double launch_us = 0;  ///< launch overhead
   double extra_us = 0;   ///< kernels before and after, such as adding up partial sums
-  /// What is known of the kernel as a whole only: clock lost to the power limit, choices of a
+  /// Effects on the whole kernel alone: clock lost to the power limit, choices of a
   /// library that are not the best.
   double scale = 1;
 };
