@@ -65,8 +65,8 @@ struct BlockSchedule {
 BlockSchedule play_blocks(const std::vector<BlockKind>& kinds, const std::vector<BlockRun>& launch,
                           const BlockMachine& machine, std::int64_t repeats = 1);
 
-/// The thread blocks that a kernel is made of, in launch order, and the time it takes without them. The
-/// kernel takes launch_us + extra_us + scale * (time of its blocks).
+/// The thread blocks that a kernel is made of, in launch order, and the time it takes without them.
+/// The kernel takes launch_us + extra_us + scale * (time of its blocks).
 struct BlockPlan {
   std::vector<BlockKind> kinds;
   std::vector<BlockRun> launch;
