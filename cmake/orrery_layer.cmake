@@ -19,16 +19,16 @@ function(orrery_options target)
 endfunction()
 
 # orrery_layer(name FOLDERS dir... [LAYERS layer...] [PACKAGES target...] [PRECOMPILED header...] [APART file...]
-# [LINKED_WHOLE] [ONCE] [COLD] ABOUT text): one library for all sources below the folders, linked to the layers below it;
+# [LINKED_WHOLE] [COLD] ABOUT text): one library for all sources below the folders, linked to the layers below it;
 # write_layers() lists them. PRECOMPILED names what most sources include and what takes seconds to read; they include it
 # all the same (clang-tidy reads them without). Presets that build everything join 48 or 64 files to one
 # (CMAKE_UNITY_BUILD), which reads their headers once; APART are regular expressions of files that call their own what
 # others do, and stay alone. LINKED_WHOLE layers are object libraries, because a static library drops the files that
-# nothing refers to: those that only register themselves, and the sc_main that libsystemc asks for. What runs ONCE a
-# command is optimised for size, which takes a fifth less time to build; with sanitizers it and what is COLD, which mostly
-# calls other layers, are not optimised, which takes a third of the time.
+# nothing refers to: those that only register themselves, and the sc_main that libsystemc asks for. COLD layers mostly
+# call other layers: -O1 builds them in two thirds of the time of -O2, and runs take as long; sanitizers take them as
+# they are written (-O0), which builds in a third.
 function(orrery_layer name)
-  cmake_parse_arguments(layer "LINKED_WHOLE;ONCE;COLD" "ABOUT" "FOLDERS;LAYERS;PACKAGES;PRECOMPILED;APART" ${ARGN})
+  cmake_parse_arguments(layer "LINKED_WHOLE;COLD" "ABOUT" "FOLDERS;LAYERS;PACKAGES;PRECOMPILED;APART" ${ARGN})
   note_layer()
   list(TRANSFORM layer_FOLDERS PREPEND ${CMAKE_SOURCE_DIR}/ OUTPUT_VARIABLE folders)
   list(TRANSFORM folders APPEND /*.cpp)
@@ -64,11 +64,12 @@ function(orrery_layer name)
   if(layer_LINKED_WHOLE)
     set(compiled ${target}_objects)
   endif()
-  if(layer_ONCE AND sources)
-    target_compile_options(${compiled} PRIVATE $<$<CONFIG:Release>:-Os>)
-  endif()
-  if((layer_ONCE OR layer_COLD) AND sources AND ORRERY_SANITIZE)
-    target_compile_options(${compiled} PRIVATE -O0)
+  if(layer_COLD AND sources)
+    if(ORRERY_SANITIZE)
+      target_compile_options(${compiled} PRIVATE -O0)
+    else()
+      target_compile_options(${compiled} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
   endif()
   target_include_directories(${target} ${scope} ${CMAKE_SOURCE_DIR})
   target_link_libraries(${target} ${scope} ${layer_LAYERS} ${layer_PACKAGES})

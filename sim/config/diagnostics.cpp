@@ -112,11 +112,19 @@ std::string unplaced(const std::string& path, const std::string& message, const 
 
 }  // namespace
 
+KeyError::KeyError(const std::string& path, std::string message, Advice advice)
+    : KeyError(std::vector<std::string>{path}, std::move(message), std::move(advice)) {}
+KeyError::KeyError(std::initializer_list<const char*> paths, std::string message, Advice advice)
+    : KeyError(std::vector<std::string>(paths.begin(), paths.end()), std::move(message),
+               std::move(advice)) {}
 KeyError::KeyError(std::vector<std::string> paths, std::string message, Advice advice)
     : ConfigError(unplaced(paths.front(), message, advice)),
       paths_(std::move(paths)),
       message_(std::move(message)),
       advice_(std::move(advice)) {}
+KeyError::KeyError(const KeyError&) = default;
+KeyError& KeyError::operator=(const KeyError&) = default;
+KeyError::~KeyError() = default;
 
 std::string Location::text() const {
   if (line == 0) return file;

@@ -46,14 +46,14 @@ struct Advice {
 class KeyError : public ConfigError {
  public:
   /// @param path "collective.algorithm"
-  KeyError(const std::string& path, std::string message, Advice advice = {})
-      : KeyError(std::vector<std::string>{path}, std::move(message), std::move(advice)) {}
+  KeyError(const std::string& path, std::string message, Advice advice = {});
   /// An error of values that do not fit together.
   /// @param paths at least one; the first is the likeliest to be wrong
-  KeyError(std::initializer_list<const char*> paths, std::string message, Advice advice = {})
-      : KeyError(std::vector<std::string>(paths.begin(), paths.end()), std::move(message),
-                 std::move(advice)) {}
+  KeyError(std::initializer_list<const char*> paths, std::string message, Advice advice = {});
   KeyError(std::vector<std::string> paths, std::string message, Advice advice = {});
+  KeyError(const KeyError&);
+  KeyError& operator=(const KeyError&);
+  ~KeyError() override;
   const std::vector<std::string>& paths() const { return paths_; }
   const std::string& message() const { return message_; }
   const Advice& advice() const { return advice_; }

@@ -29,6 +29,12 @@ bool has_no_scale(const Bounds& bounds) {
 
 }  // namespace
 
+Record::Record(const Record&) = default;
+Record::Record(Record&&) noexcept = default;
+Record& Record::operator=(const Record&) = default;
+Record& Record::operator=(Record&&) noexcept = default;
+Record::~Record() = default;
+
 Record::Record(std::string name, std::string help, std::function<std::shared_ptr<void>()> make)
     : name_(std::move(name)), help_(std::move(help)), make_(std::move(make)) {}
 

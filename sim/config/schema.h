@@ -134,6 +134,11 @@ using Following = std::function<void(void* object, const void* before, const Cha
 class Record {
  public:
   Record(std::string name, std::string help, std::function<std::shared_ptr<void>()> make);
+  Record(const Record&);
+  Record(Record&&) noexcept;
+  Record& operator=(const Record&);
+  Record& operator=(Record&&) noexcept;
+  ~Record();
 
   const std::string& name() const { return name_; }
   const std::string& help() const { return help_; }

@@ -97,6 +97,13 @@ std::string limit_fault(const PowerConfig& power) {
 
 }  // namespace
 
+AcceleratorConfig::AcceleratorConfig() = default;
+AcceleratorConfig::AcceleratorConfig(const AcceleratorConfig&) = default;
+AcceleratorConfig::AcceleratorConfig(AcceleratorConfig&&) noexcept = default;
+AcceleratorConfig& AcceleratorConfig::operator=(const AcceleratorConfig&) = default;
+AcceleratorConfig& AcceleratorConfig::operator=(AcceleratorConfig&&) noexcept = default;
+AcceleratorConfig::~AcceleratorConfig() = default;
+
 const Schema<ComputeConfig>& ComputeConfig::schema() {
   using C = ComputeConfig;
   static const auto schema =

@@ -162,6 +162,13 @@ double slowest_of(const std::vector<KnownError>& errors, const std::string& expe
 
 /// An accelerator package. A rank is a die: per-rank figures are those of the package over `dies`.
 struct AcceleratorConfig {
+  // Defined once: they are long, and many files copy one.
+  AcceleratorConfig();
+  AcceleratorConfig(const AcceleratorConfig&);
+  AcceleratorConfig(AcceleratorConfig&&) noexcept;
+  AcceleratorConfig& operator=(const AcceleratorConfig&);
+  AcceleratorConfig& operator=(AcceleratorConfig&&) noexcept;
+  ~AcceleratorConfig();
   std::string id;    ///< "h100_sxm": what configurations call it
   std::string name;  ///< "NVIDIA H100 SXM5 80GB"
   std::string architecture;

@@ -10,6 +10,13 @@ constexpr double kMicro = 1e-6;
 
 }  // namespace
 
+ProtocolsConfig::ProtocolsConfig() = default;
+ProtocolsConfig::ProtocolsConfig(const ProtocolsConfig&) = default;
+ProtocolsConfig::ProtocolsConfig(ProtocolsConfig&&) noexcept = default;
+ProtocolsConfig& ProtocolsConfig::operator=(const ProtocolsConfig&) = default;
+ProtocolsConfig& ProtocolsConfig::operator=(ProtocolsConfig&&) noexcept = default;
+ProtocolsConfig::~ProtocolsConfig() = default;
+
 double ProtocolParameter::get(const ProtocolsConfig& protocols) const {
   if (const auto* time = std::get_if<0>(&member)) return (protocols.**time).value.base() / kMicro;
   return (protocols.*std::get<1>(member)).value;

@@ -22,6 +22,13 @@ enum class NominalLinks : std::uint8_t { kNvlink, kPcie, kXgmi, kXgmi3 };
 /// what is `fitted` is a time or a share, and what is not is a choice of the library. Defaults are
 /// NCCL's own constants where it has them.
 struct ProtocolsConfig {
+  // Defined once: they are long, and many files copy one.
+  ProtocolsConfig();
+  ProtocolsConfig(const ProtocolsConfig&);
+  ProtocolsConfig(ProtocolsConfig&&) noexcept;
+  ProtocolsConfig& operator=(const ProtocolsConfig&);
+  ProtocolsConfig& operator=(ProtocolsConfig&&) noexcept;
+  ~ProtocolsConfig();
   static constexpr const char* kTuner = "NCCL 5067397 src/graph/tuning.cc";
   static constexpr const char* kAsMeasured = "estimate: as fitted on A100 to GB200";
 

@@ -43,6 +43,13 @@ std::string missing_ports(const SystemConfig& system) {
 
 }  // namespace
 
+SystemConfig::SystemConfig() = default;
+SystemConfig::SystemConfig(const SystemConfig&) = default;
+SystemConfig::SystemConfig(SystemConfig&&) noexcept = default;
+SystemConfig& SystemConfig::operator=(const SystemConfig&) = default;
+SystemConfig& SystemConfig::operator=(SystemConfig&&) noexcept = default;
+SystemConfig::~SystemConfig() = default;
+
 const Schema<ScaleOutConfig>& ScaleOutConfig::schema() {
   using C = ScaleOutConfig;
   static const auto schema =

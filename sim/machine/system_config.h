@@ -115,6 +115,13 @@ struct ExpertExchangeConfig {
 
 /// A system as sold: a server or a supernode. Several copies are joined by the scale-out network.
 struct SystemConfig {
+  // Defined once: they are long, and many files copy one.
+  SystemConfig();
+  SystemConfig(const SystemConfig&);
+  SystemConfig(SystemConfig&&) noexcept;
+  SystemConfig& operator=(const SystemConfig&);
+  SystemConfig& operator=(SystemConfig&&) noexcept;
+  ~SystemConfig();
   std::string id;  ///< "dgx_h100": what configurations call it
   std::string name;
   AcceleratorConfig accelerator;

@@ -95,6 +95,13 @@ ordered_json list_of(const std::vector<Item>& items) {
 
 }  // namespace
 
+RunRecord::RunRecord() = default;
+RunRecord::RunRecord(const RunRecord&) = default;
+RunRecord::RunRecord(RunRecord&&) noexcept = default;
+RunRecord& RunRecord::operator=(const RunRecord&) = default;
+RunRecord& RunRecord::operator=(RunRecord&&) noexcept = default;
+RunRecord::~RunRecord() = default;
+
 const char* to_string(RunStatus status) {
   constexpr std::array kNames = {"ok", "infeasible", "failed"};
   return kNames.at(static_cast<std::size_t>(status));

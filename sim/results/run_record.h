@@ -74,6 +74,13 @@ inline constexpr std::string_view kWallTimeMetric = "wall_time_s";
 
 /// The result of one experiment, as it is printed, stored and passed between processes.
 struct RunRecord {
+  // Defined once: they are long, and many files copy one.
+  RunRecord();
+  RunRecord(const RunRecord&);
+  RunRecord(RunRecord&&) noexcept;
+  RunRecord& operator=(const RunRecord&);
+  RunRecord& operator=(RunRecord&&) noexcept;
+  ~RunRecord();
   std::string identity;    ///< SHA-256 point identity, hex
   std::string experiment;  ///< kind: "training", "inference", ...
   std::string name;        ///< what the user calls it

@@ -259,6 +259,13 @@ config::Schema<TrainingSoftware> overlap_switches() {
 
 }  // namespace
 
+TrainingSoftware::TrainingSoftware() = default;
+TrainingSoftware::TrainingSoftware(const TrainingSoftware&) = default;
+TrainingSoftware::TrainingSoftware(TrainingSoftware&&) noexcept = default;
+TrainingSoftware& TrainingSoftware::operator=(const TrainingSoftware&) = default;
+TrainingSoftware& TrainingSoftware::operator=(TrainingSoftware&&) noexcept = default;
+TrainingSoftware::~TrainingSoftware() = default;
+
 const config::Schema<TrainingSoftware>& TrainingSoftware::schema() {
   using S = TrainingSoftware;
   static const auto schema =

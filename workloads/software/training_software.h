@@ -23,6 +23,13 @@ struct CallDelay {
 /// in `configs/software`. Each switch says where it was read, and works alone. What a file does not
 /// say is Megatron-Core with Transformer Engine as they come.
 struct TrainingSoftware {
+  // Defined once: they are long, and many files copy one.
+  TrainingSoftware();
+  TrainingSoftware(const TrainingSoftware&);
+  TrainingSoftware(TrainingSoftware&&) noexcept;
+  TrainingSoftware& operator=(const TrainingSoftware&);
+  TrainingSoftware& operator=(TrainingSoftware&&) noexcept;
+  ~TrainingSoftware();
   std::string id = "megatron_core";
   std::string name = "Megatron-Core with Transformer Engine, as they come";
 

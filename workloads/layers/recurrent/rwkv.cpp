@@ -7,8 +7,6 @@
 // elementwise, with a mixture kept for each product.
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/recurrent/rwkv_kernels.h"
@@ -25,7 +23,7 @@ constexpr std::int64_t kMixtures = 5;
 std::vector<std::int64_t> low_ranks(const RwkvConfig& r, const LayerConfig& layer) {
   std::vector<std::int64_t> ranks = {r.decay_rank, r.rate_rank, r.gate_rank,
                                      layer.first ? 0 : r.value_rank};
-  ranks.erase(std::remove(ranks.begin(), ranks.end(), 0), ranks.end());
+  std::erase(ranks, 0);
   return ranks;
 }
 
