@@ -92,8 +92,8 @@ struct TensorrtLlm final : SchedulerConfig {
             mamba_state_cache_interval};
   }
 
-  /// The least graph that holds a batch (pyexecutor/model_engine.py,
-  /// _filter_cuda_graph_batch_sizes); as it is where there is none.
+  /// The smallest graph that holds a batch (pyexecutor/model_engine.py,
+  /// _filter_cuda_graph_batch_sizes). A batch that no graph holds is not padded.
   std::int64_t padded(std::int64_t tokens, bool decodes) const override {
     const std::vector<int>& sizes = cuda_graph_config.batch_sizes;
     if (!decodes || !cuda_graph_config.enable_padding || tokens > max_batch_size) return tokens;

@@ -45,6 +45,10 @@ void KernelFits::add(FitSubject subject, Reader reader) {
   entries_.push_back(std::move(entry));
 }
 
+void KernelFits::append(const KernelFits& other) {
+  entries_.insert(entries_.end(), other.entries_.begin(), other.entries_.end());
+}
+
 FitSubject KernelFits::subject(std::size_t index) const {
   const Entry& entry = *entries_.at(index);
   return entry.reader ? entry.subject : subject_of(*entry.fit);

@@ -31,6 +31,8 @@ class KernelFits {
   void push_back(KernelFit fit);
   /// Appends a fit that `reader` gives when it is asked for.
   void add(FitSubject subject, Reader reader);
+  /// Appends the fits of another calibration, read or not.
+  void append(const KernelFits& other);
 
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }

@@ -152,6 +152,8 @@ struct SchedulerConfig {
   std::string version;  ///< "0.19", or a file; empty: engines without versions
   HostCosts host;
   KernelRules kernels;
+  /// Sets of calibrations of its own kernels, best first: "vllm_0_24".
+  std::vector<std::string> kernel_calibrations;
   /// Tokens of the longest request that the engine takes; 0: not said.
   std::int64_t max_model_len = 0;
   EngineAllReduce all_reduce;
@@ -186,6 +188,12 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
       .optional("kernels", static_cast<KernelRules T::*>(&SchedulerConfig::kernels),
                 "kernels of the engine. Keys that are left out, and auto, follow this version "
                 "(`orrery describe software`)")
+      .optional("kernel_calibrations",
+                static_cast<std::vector<std::string> T::*>(&SchedulerConfig::kernel_calibrations),
+                "calibrations of the engine's own kernels, best first: vllm_0_24 is "
+                "configs/calibrations/h200_sxm_vllm_0_24.yaml where the device has the calibration "
+                "h200_sxm. The first that is there prices the kernels that it has; the device's "
+                "calibration prices all others")
       .alias("fusions", "kernels")
       .alias("quant_fusion", "kernels.quant_fusion")
       .optional(

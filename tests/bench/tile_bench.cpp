@@ -95,7 +95,8 @@ Step llama_step() {
 Sample price_step(Fidelity fidelity, bool memo) {
   const Step step = llama_step();
   TileStore store;
-  const auto model = kernel_model("auto", step.accelerator, fidelity, {}, memo ? &store : nullptr);
+  const auto model = kernel_model(calibration_files("auto", step.accelerator, {}), fidelity, {},
+                                  memo ? &store : nullptr);
   double kernels = 0, sum = 0;
   const auto run = [&] {
     for (const Kernel& kernel : step.program.kernels) {

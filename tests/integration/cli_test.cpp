@@ -366,6 +366,35 @@ TEST_F(Cli, OperatorsAreComparedWithTwoBaselinesAndTheirRowsWritten) {
   EXPECT_THAT(line, HasSubstr(",calibrated,"));
 }
 
+TEST_F(Cli, OperatorsOfSeveralEnginesHaveALineForEachVersion) {
+  const std::string table =
+      write("gemm.csv",
+            "system,framework,version,kernel,precision,m,n,k,latency_us,source\n"
+            "h200_sxm,vllm,0.19.0,vllm_default,bf16,1,256,4096,5,s\n"
+            "h200_sxm,vllm,0.24.0,torch.nn.functional.linear,bf16,1,256,4096,4,s\n");
+  const Outcome both = orrery("validate operators " + table + " --json", false);
+  ASSERT_EQ(both.code, 0) << both.out;
+  std::set<std::string> versions;
+  for (const auto& entry : nlohmann::json::parse(both.out).at("entries"))
+    versions.insert(entry.at("version").get<std::string>());
+  EXPECT_THAT(versions, testing::ElementsAre("0.19.0", "0.24.0"));
+  const Outcome one = orrery("validate operators " + table + " --where version=0.24.0");
+  EXPECT_THAT(one.out, HasSubstr("0.24.0"));
+  EXPECT_THAT(one.out, testing::Not(HasSubstr("0.19.0")));
+}
+
+TEST_F(Cli, ACalibrationIsOfOneEngine) {
+  const std::string table =
+      write("gemm.csv",
+            "system,framework,version,kernel,precision,m,n,k,latency_us,source\n"
+            "h200_sxm,vllm,0.19.0,vllm_default,bf16,1,256,4096,5,s\n"
+            "h200_sxm,vllm,0.24.0,torch.nn.functional.linear,bf16,1,256,4096,4,s\n");
+  const Outcome run = orrery("calibrate --model roofline " + table + " -o " + path("mine.yaml"));
+  EXPECT_EQ(run.code, 2);
+  EXPECT_THAT(run.out, HasSubstr("has rows of vllm 0.19.0 and vllm 0.24.0: name one with --where"));
+  EXPECT_FALSE(std::filesystem::exists(path("mine.yaml")));
+}
+
 TEST_F(Cli, RowsThatNoModelPredictsAreCountedAndNamed) {
   const std::string table = write("gemm.csv",
                                   "system,precision,m,n,k,latency_us,source\n"

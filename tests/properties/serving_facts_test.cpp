@@ -341,6 +341,11 @@ TEST(Facts, OfServingMoveResults) {
                ", replicas: 3"),
        {"serving.report_interval=1 s"}},
   };
+  for (const std::string kind : {"vllm", "sglang", "tensorrt_llm", "orca", "static", "sarathi",
+                                 "llama_cpp", "tt_transformers"})
+    changes.push_back({engine + kind + ".kernel_calibrations",
+                       serving(kFew, "kind: " + kind),
+                       {"serving.fleet.0.engine.kernel_calibrations=[vllm_0_24]"}});
   std::list<TextFile> versions;
   for (const std::string kind : {"orca", "static", "sarathi", "llama_cpp", "tt_transformers"}) {
     versions.emplace_back("facts_" + kind + ".yaml", "engine: " + kind +

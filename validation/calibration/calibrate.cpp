@@ -213,8 +213,9 @@ MeasurementFile measurement_file(const std::string& path, const std::string& dat
   return file;
 }
 
-CalibrationInput read_calibration_input(const std::string& path, const std::string& date) {
-  return {read_operator_table(path), measurement_file(path, date)};
+CalibrationInput read_calibration_input(const std::string& path, const std::string& date,
+                                        const std::vector<RowCondition>& where) {
+  return {read_operator_table(path, where), measurement_file(path, date)};
 }
 
 namespace {

@@ -24,8 +24,10 @@ MeasurementFile measurement_file(const std::string& path, const std::string& dat
 
 /// Reads a table with the hash of its file. `date` stands for the measurement's where the table has
 /// none.
+/// @param where which rows count
 /// @throws config::ConfigError as read_operator_table().
-CalibrationInput read_calibration_input(const std::string& path, const std::string& date);
+CalibrationInput read_calibration_input(const std::string& path, const std::string& date,
+                                        const std::vector<RowCondition>& where = {});
 
 /// Called before each fit: "gemm fp8", rows that are fitted.
 using FitProgress = std::function<void(const std::string& what, std::size_t rows)>;

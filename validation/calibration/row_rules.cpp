@@ -26,8 +26,8 @@ constexpr double kWeightCopies = 5;
 
 /// A model of the table under one distribution of tokens.
 std::string model_of(const OperatorRow& row) {
-  return fmt::format("{}/{}/{}/{}/{}/{}/{}", row.system, row.precision, row.distribution,
-                     row.hidden, row.expert_ffn, row.top_k, row.experts);
+  return fmt::format("{}/{}/{}/{}/{}/{}/{}/{}", row.system, row.engine, row.precision,
+                     row.distribution, row.hidden, row.expert_ffn, row.top_k, row.experts);
 }
 
 std::string tokens_of(const OperatorRow& row) {
@@ -105,8 +105,9 @@ class ExpertRanks {
   std::map<std::string, double> medians_;           ///< medians of excess(), by curve
 };
 
-/// The kernels of a table that stand or fall together: a device, a precision, grouped heads or not.
-using TableKernels = std::tuple<std::size_t, Precision, bool>;
+/// The kernels of a table that stand or fall together: a device, an engine, a precision, grouped
+/// heads or not.
+using TableKernels = std::tuple<std::uint32_t, std::uint32_t, Precision, bool>;
 
 /// Rows that exceed the L2, and those that break physics.
 struct Evidence {
@@ -168,7 +169,7 @@ std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem&
       continue;
     const bool grouped =
         table.kind == OperatorTableKind::kAttentionDecode && row.heads != row.kv_heads;
-    parts[i] = TableKernels(row.system, *precision, grouped);
+    parts[i] = TableKernels(row.system, row.engine, *precision, grouped);
     const Peaks peaks = peaks_of(operator_kernels(table.kind, row, *precision), *accelerator);
     rules[i] = physics(peaks, row.latency_us);
     if (peaks.memory > 0) ++evidence[*parts[i]].beyond_cache;

@@ -8,6 +8,7 @@
 
 #include "sim/config/byte_source.h"
 #include "sim/config/csv.h"
+#include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"
 #include "validation/importers/numbers.h"
 
@@ -198,7 +199,8 @@ OperatorTableKind kind_of(config::CsvReader& reader) {
 }
 
 /// Position of `name` in `names`, at the end if it is new. The last rows' name is the likeliest.
-std::uint32_t index_of(std::vector<std::string>& names, const std::string& name) {
+template <class Name>
+std::uint32_t index_of(std::vector<Name>& names, const Name& name) {
   const auto found = std::find(names.rbegin(), names.rend(), name);
   if (found != names.rend()) return static_cast<std::uint32_t>(names.rend() - found - 1);
   names.push_back(name);
@@ -216,13 +218,33 @@ std::vector<std::size_t> find_places(config::CsvReader& reader, const KindColumn
   return require_columns(reader, names);
 }
 
+std::vector<std::size_t> columns_asked(config::CsvReader& reader,
+                                       const std::vector<RowCondition>& where) {
+  std::vector<std::string> names;
+  names.reserve(where.size());
+  for (const RowCondition& condition : where) names.push_back(condition.column);
+  return require_columns(reader, names);
+}
+
+bool meets(const config::CsvReader& reader, const std::vector<std::size_t>& columns,
+           const std::vector<RowCondition>& where) {
+  for (std::size_t i = 0; i < where.size(); ++i)
+    if (std::ranges::find(where[i].values, reader.cell(columns[i])) == where[i].values.end())
+      return false;
+  return true;
+}
+
 OperatorRow read_row(config::CsvReader& reader, const KindColumns& columns,
                      const std::vector<std::size_t>& places, OperatorTable& table) {
   OperatorRow row;
   row.line = static_cast<std::size_t>(reader.line());
   row.system = index_of(table.systems, read_name(reader, places[0]));
-  const auto source = reader.find("source");
-  row.source = index_of(table.sources, source ? std::string(reader.cell(*source)) : "");
+  const auto cell = [&reader](const char* column) {
+    const auto place = reader.find(column);
+    return place ? std::string(reader.cell(*place)) : "";
+  };
+  row.source = index_of(table.sources, cell("source"));
+  row.engine = index_of(table.engines, MeasuredEngine{cell("framework"), cell("version")});
   auto place = places.begin() + 2;
   row.precision = columns.precision ? read_name(reader, *place++) : "bf16";
   for (const TextColumn& column : columns.texts) row.*column.member = read_name(reader, *place++);
@@ -244,7 +266,21 @@ OperatorRow read_row(config::CsvReader& reader, const KindColumns& columns,
 
 const char* to_string(OperatorTableKind kind) { return columns_of(kind).name; }
 
-OperatorTable read_operator_table(const std::string& path) {
+std::vector<RowCondition> row_conditions(const std::vector<std::string>& texts) {
+  std::vector<RowCondition> conditions;
+  for (const std::string& text : texts) {
+    const std::size_t sign = text.find('=');
+    if (sign == std::string::npos || sign == 0)
+      throw config::ConfigError(
+          fmt::format("'{}' is no condition on a column; write it as version=0.24.0", text));
+    const std::string all = text.substr(sign + 1);
+    RowCondition& condition = conditions.emplace_back(RowCondition{text.substr(0, sign), {}});
+    for (const std::string_view value : comma_separated(all)) condition.values.emplace_back(value);
+  }
+  return conditions;
+}
+
+OperatorTable read_operator_table(const std::string& path, const std::vector<RowCondition>& where) {
   config::CsvReader reader(path, read_input(path));
   OperatorTable table;
   table.path = path;
@@ -252,7 +288,9 @@ OperatorTable read_operator_table(const std::string& path) {
   table.kind = kind_of(reader);
   const KindColumns& columns = columns_of(table.kind);
   const std::vector<std::size_t> places = find_places(reader, columns);
-  while (reader.next()) table.rows.push_back(read_row(reader, columns, places, table));
+  const std::vector<std::size_t> asked = columns_asked(reader, where);
+  while (reader.next())
+    if (meets(reader, asked, where)) table.rows.push_back(read_row(reader, columns, places, table));
   reader.throw_if_errors();
   return table;
 }

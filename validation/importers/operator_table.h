@@ -32,6 +32,7 @@ struct OperatorRow {
   std::size_t line = 0;      ///< line of the file, the header is line 1
   std::uint32_t system = 0;  ///< index into OperatorTable::systems
   std::uint32_t source = 0;  ///< index into OperatorTable::sources
+  std::uint32_t engine = 0;  ///< index into OperatorTable::engines
   std::string precision, kv_precision, distribution;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t batch = 0, q_len = 0, kv_prefix_len = 0, kv_len = 0;
@@ -52,18 +53,41 @@ struct OperatorRow {
   std::string text;       ///< the row as it stands in the file, for output
 };
 
+/// The program whose kernels were measured: "vllm", "0.24.0". A table without columns of these
+/// names leaves both empty.
+struct MeasuredEngine {
+  std::string framework, version;
+  auto operator<=>(const MeasuredEngine&) const = default;
+};
+
 struct OperatorTable {
   OperatorTableKind kind = OperatorTableKind::kGemm;
   std::string path;
   std::string header;                         ///< the header line as it stands in the file
   std::vector<std::string> systems, sources;  ///< names in order of first appearance
+  std::vector<MeasuredEngine> engines;        ///< likewise
   std::vector<OperatorRow> rows;
 };
 
+/// A column and the texts of which rows must have one in it.
+struct RowCondition {
+  std::string column;
+  std::vector<std::string> values;
+};
+/// What `--where` of verbs that read tables says.
+inline constexpr const char* kWhereHelp =
+    "read only rows with one of these values in this column, such as version=0.24.0 or "
+    "precision=bf16,fp8; repeatable";
+/// @param texts "precision=bf16,fp8"
+/// @throws config::ConfigError for a text without a column or without '='
+std::vector<RowCondition> row_conditions(const std::vector<std::string>& texts);
+
 /// Reads an operator table, plain or gzip. The kind follows from the columns; further columns are
 /// kept in `text` and otherwise ignored.
+/// @param where rows that miss one of the conditions are not read
 /// @throws config::ConfigError with file, line and column for what is wrong.
-OperatorTable read_operator_table(const std::string& path);
+OperatorTable read_operator_table(const std::string& path,
+                                  const std::vector<RowCondition>& where = {});
 
 /// What the rows of a collective table are.
 enum class CollectiveTableKind : std::uint8_t {

@@ -6,11 +6,10 @@
 
 namespace orrery {
 
-/// What one kind of thread block does, in order: it fills its pipeline (a latency), runs its main
-/// loop, and writes its tile out (a latency). The main loop keeps three servers busy at once and
-/// goes as fast as the slowest lets it: the unit's own pipe, the L2 and the memory. Latencies do
-/// not overlap with the block's own main loop (buffers and barriers order them), but with other
-/// blocks.
+/// Thread blocks of one kind. A block fills its pipeline (a latency), runs its main loop, and
+/// writes its tile out (a latency). The main loop uses the unit's own pipe, the L2 and the memory
+/// at once, and the slowest of the three sets its pace. The latencies of a block overlap with other
+/// blocks, not with its own main loop, since buffers and barriers order them.
 struct BlockKind {
   double fill_us = 0;
   double pipe_us = 0;       ///< us of the matrix or vector pipe, alone on its unit

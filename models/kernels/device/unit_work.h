@@ -6,10 +6,9 @@
 
 namespace orrery {
 
-/// Microseconds that a unit needs for what takes one of NVIDIA's multiprocessors 1,000 clocks:
-/// those since Volta move 128 bytes a clock through their shared memory, a unit n times as wide
-/// counts as n of them. Kernels that are bound by loads, conversions and exponentials rather than
-/// by products go with that.
+/// Microseconds that a unit needs for 1,000 clocks of work of an NVIDIA multiprocessor. Since Volta
+/// a multiprocessor moves 128 bytes a clock through its shared memory; a unit that moves n times as
+/// many needs 1/n of the clocks. Loads, conversions and exponentials scale so, products do not.
 double unit_kclk_us(const AcceleratorConfig& accelerator);
 
 /// Exponentials that a unit does in a microsecond where attention was fitted: 16 a clock on every

@@ -143,24 +143,38 @@ Json add_moves(const std::string& path, Json moved, Answer& answer) {
   return {{"file", path}, {"moved", std::move(moved)}};
 }
 
-/// What the library has of other devices.
+/// Calibrations of other devices in the library, those of an engine's own kernels left out.
 std::vector<CalibratedDevice> calibrated_devices() {
   const config::Library& library = config::default_library();
   std::vector<CalibratedDevice> devices;
   for (const std::string& name : library.names("calibrations")) {
     Calibration calibration = load_calibration(library.locate("calibrations", name, ""));
     const std::string path = library.locate("accelerators", calibration.accelerator, "");
-    if (!fs::exists(path)) continue;
+    const bool of_engine = calibration.id != calibration.accelerator;
+    if (of_engine || !fs::exists(path)) continue;
     devices.push_back(
         {config::load<AcceleratorConfig>(path, library, "accelerators"), std::move(calibration)});
   }
   return devices;
 }
 
+/// Kernels of two engines take other times for the same shape.
+void require_one_engine(const OperatorTable& table) {
+  if (table.engines.size() < 2) return;
+  const auto name = [](const MeasuredEngine& engine) {
+    return fmt::format("{} {}", engine.framework, engine.version);
+  };
+  throw UsageError(fmt::format(
+      "{} has rows of {} and {}: name one with --where framework=NAME --where version=NUMBER",
+      table.path, name(table.engines[0]), name(table.engines[1])));
+}
+
 std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
   std::vector<CalibrationInput> inputs;
+  const std::vector<RowCondition> where = row_conditions(arguments.where);
   for (const std::string& file : arguments.files) {
-    inputs.push_back(read_calibration_input(file, arguments.measured()));
+    inputs.push_back(read_calibration_input(file, arguments.measured(), where));
+    require_one_engine(inputs.back().table);
     inputs.back().file.source = arguments.source;
     inputs.back().only = arguments.only;
   }
@@ -177,6 +191,8 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
           std::cerr << name << ": " << what << ", " << rows << " rows\n";
         },
         calibrated_devices));
+    if (fs::path(arguments.output).extension() == ".yaml")
+      calibrations.back().id = fs::path(arguments.output).stem();
     for (const ParameterAtLimit& limit : parameters_at_limits(calibrations.back()))
       std::cerr << name << ": warning: " << limit.fit->table << " "
                 << to_string(limit.fit->precision) << ": " << limit.name << " ended at its limit, "
@@ -207,6 +223,7 @@ void CalibrateArguments::take(Options& options) {
                   "rows that --engine fits on, as MODEL@SYSTEM; the others judge the fit");
   options.option("--models", models,
                  "folder with config.json files (org--name.json) of models that the library lacks");
+  options.options("--where", where, kWhereHelp);
   options.options("--only", only,
                   "make only these fits, such as moe_w4; others of the file stay as they are");
   options.option("-o,--output", output,

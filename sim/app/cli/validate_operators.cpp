@@ -34,6 +34,7 @@ struct OperatorsQuestion {
   std::string calibration = "auto";  ///< name or path of the kernels' calibration, auto or none
   std::string baseline;              ///< calibration to compare with, a folder of them, or empty
   std::string fidelity = "auto";     ///< fidelity of the kernel model: auto, closed or tile
+  std::vector<std::string> where;    ///< what rows must have: "version=0.24.0"; empty: all
   bool held_out = false;             ///< only shape groups that fits leave out
 
   void take(Options& options) {
@@ -46,6 +47,7 @@ struct OperatorsQuestion {
                    "calibrate --model roofline)");
     options.choice("--fidelity", fidelity, "auto (default), closed or tile",
                    {"auto", "closed", "tile"});
+    options.options("--where", where, kWhereHelp);
     options.flag("--held-out", held_out, "only shape groups that no fit has seen");
   }
   Answer answer() const;
@@ -76,8 +78,14 @@ struct Group {
   double worst_error = 0;  ///< largest absolute error of the model
   std::string worst_row;   ///< row of that error, as its file has it
 };
-/// Table, system, precision, and class ("all", a size, or a class of its own).
-using GroupKey = std::array<std::string, 4>;
+/// Rows that belong together.
+struct GroupKey {
+  std::string table, system;
+  MeasuredEngine engine;
+  std::string precision;
+  std::string of;  ///< class of the rows ("all", a size, or a name of its own), or a rule
+  auto operator<=>(const GroupKey&) const = default;
+};
 using Groups = std::map<GroupKey, Group>;
 
 /// A folder stands for the files of its devices.
@@ -100,7 +108,8 @@ std::optional<Device> find_device(const std::string& system, const OperatorsQues
   device.accelerator = config::load<AcceleratorConfig>(path, library, "accelerators");
   const Fidelity fidelity = fidelity_named(arguments.fidelity);
   device.model = kernel_model(arguments.calibration, device.accelerator, fidelity);
-  if (device.model->calibration() != device.accelerator.id)
+  const std::string file = calibration_file(arguments.calibration, device.accelerator);
+  if (!file.empty() && loaded_calibration(file)->accelerator != device.accelerator.id)
     device.transferred = device.model->calibration();
   const std::string baseline = baseline_of(arguments.baseline, system);
   if (!baseline.empty())
@@ -180,7 +189,7 @@ void add(Groups& groups, GroupKey key, const Prediction& prediction, const Opera
 struct Validation {
   Groups groups;
   std::map<std::string, std::size_t> left_out;  ///< rows by reason
-  /// Rows that a written rule leaves out, by table, system, precision and rule.
+  /// Rows that a written rule leaves out.
   std::map<GroupKey, std::size_t> by_rule;
   /// Calibrations of other devices by system: their parameters, transferred by data sheet.
   std::map<std::string, std::string> transferred;
@@ -200,6 +209,7 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const OperatorRow& row = table.rows[i];
     const std::string& system = table.systems[row.system];
+    const MeasuredEngine& engine = table.engines[row.engine];
     if (!devices[row.system]) {
       ++validation.left_out["no accelerator is called '" + system + "'"];
       continue;
@@ -213,7 +223,7 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
     if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
     if (!device.transferred.empty()) validation.transferred[system] = device.transferred;
     if (rules[i] != RowRule::kKept) {
-      ++validation.by_rule[{name, system, precision_label(row), to_string(rules[i])}];
+      ++validation.by_rule[{name, system, engine, precision_label(row), to_string(rules[i])}];
       continue;
     }
     const Prediction prediction = predict(device, operator_kernels(table.kind, row, *precision));
@@ -221,9 +231,10 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
                              to_string(prediction.bound), to_string(prediction.fidelity)});
     for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {
       if (label.empty()) continue;
-      add(validation.groups, {name, system, label, size_class(row.latency_us)}, prediction, row);
-      for (const std::string& extra : extra_classes(table.kind, row))
-        add(validation.groups, {name, system, label, extra}, prediction, row);
+      std::vector<std::string> classes = extra_classes(table.kind, row);
+      classes.push_back(size_class(row.latency_us));
+      for (const std::string& of : classes)
+        add(validation.groups, {name, system, engine, label, of}, prediction, row);
     }
   }
 }
@@ -240,11 +251,30 @@ std::vector<Groups::const_iterator> ordered(const Groups& groups) {
   std::vector<Groups::const_iterator> order;
   for (auto it = groups.begin(); it != groups.end(); ++it) order.push_back(it);
   std::ranges::stable_sort(order, [](auto a, auto b) {
-    const auto head = [](auto it) { return std::tie(it->first[0], it->first[1], it->first[2]); };
+    const auto head = [](auto it) {
+      const GroupKey& key = it->first;
+      return std::tie(key.table, key.system, key.engine, key.precision);
+    };
     if (head(a) != head(b)) return head(a) < head(b);
-    return class_order(a->first[3]) < class_order(b->first[3]);
+    return class_order(a->first.of) < class_order(b->first.of);
   });
   return order;
+}
+
+/// "vllm 0.24.0 "; empty for rows of no engine.
+std::string name_before(const MeasuredEngine& engine) {
+  return engine.framework.empty() ? "" : fmt::format("{} {} ", engine.framework, engine.version);
+}
+
+nlohmann::ordered_json head_of(const GroupKey& key, const char* of) {
+  nlohmann::ordered_json head = {{"table", key.table}, {"system", key.system}};
+  if (!key.engine.framework.empty()) {
+    head["framework"] = key.engine.framework;
+    head["version"] = key.engine.version;
+  }
+  head["precision"] = key.precision;
+  head[of] = key.of;
+  return head;
 }
 
 /// Lines before the table, and behind it.
@@ -258,14 +288,13 @@ std::pair<std::string, std::string> notes_of(const Validation& validation) {
         "{0}: parameters of '{1}', transferred by data sheet; no row of {0} was fitted\n", system,
         calibration);
   for (const auto& [key, count] : validation.by_rule)
-    behind += fmt::format("{} {} {}: left out by the written rule: {} rows, {}\n", key[0], key[1],
-                          key[2], count, key[3]);
+    behind += fmt::format("{} {} {}{}: left out by the written rule: {} rows, {}\n", key.table,
+                          key.system, name_before(key.engine), key.precision, count, key.of);
   return {before, behind + left_out_lines(validation.left_out)};
 }
 
 nlohmann::ordered_json entry_of(const GroupKey& key, const Group& group) {
-  nlohmann::ordered_json entry = {
-      {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}};
+  nlohmann::ordered_json entry = head_of(key, "class");
   entry.update(to_json(summarise(group.model)));
   entry["worst_row"] = group.worst_row;
   entry["extrapolated"] = group.extrapolated;
@@ -273,6 +302,11 @@ nlohmann::ordered_json entry_of(const GroupKey& key, const Group& group) {
                         {"textbook", to_json(summarise(group.textbook))}};
   if (!group.baseline.empty()) entry["baselines"]["baseline"] = to_json(summarise(group.baseline));
   return entry;
+}
+
+bool of_engines(const Groups& groups) {
+  return std::ranges::any_of(
+      groups, [](const auto& group) { return !group.first.engine.framework.empty(); });
 }
 
 Answer answer_of(const Validation& validation) {
@@ -283,20 +317,21 @@ Answer answer_of(const Validation& validation) {
   for (nlohmann::ordered_json& entry : shown)  // as a share of the rows
     entry["extrapolated"] = entry["extrapolated"].get<double>() / entry["count"].get<double>();
   nlohmann::ordered_json by_rule = nlohmann::ordered_json::array();
-  for (const auto& [key, count] : validation.by_rule)
-    by_rule.push_back({{"table", key[0]},
-                       {"system", key[1]},
-                       {"precision", key[2]},
-                       {"rule", key[3]},
-                       {"rows", count}});
+  for (const auto& [key, count] : validation.by_rule) {
+    by_rule.push_back(head_of(key, "rule"));
+    by_rule.back()["rows"] = count;
+  }
   const auto [before, behind] = notes_of(validation);
+  const std::string engine =
+      of_engines(validation.groups) ? "engine = framework | version = version | " : "";
   const Table table = json_table(
       shown,
-      "table = table | system = system | precision = precision | class = class | n = count count | "
-      "MAPE = mape error | median = median error | p90 = p90 error | bias = bias error | "
-      "worst = worst error | extrapolated = extrapolated percent | "
-      "baseline = baselines.baseline.mape percent | priors = baselines.priors.mape percent | "
-      "textbook = baselines.textbook.mape percent");
+      "table = table | system = system | " + engine +
+          "precision = precision | class = class | n = count count | "
+          "MAPE = mape error | median = median error | p90 = p90 error | bias = bias error | "
+          "worst = worst error | extrapolated = extrapolated percent | "
+          "baseline = baselines.baseline.mape percent | priors = baselines.priors.mape percent | "
+          "textbook = baselines.textbook.mape percent");
   return {.parts = {before, table, behind},
           .json = {{"schema", "orrery.operators/1"},
                    {"transferred", validation.transferred},
@@ -311,7 +346,8 @@ Answer OperatorsQuestion::answer() const {
   {
     Progress progress("tables", files.size());
     for (const std::string& file : files) {
-      validate_table(read_operator_table(file), *this, rows_file, validation);
+      validate_table(read_operator_table(file, row_conditions(where)), *this, rows_file,
+                     validation);
       progress.step(file);
     }
   }

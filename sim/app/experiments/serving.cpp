@@ -76,8 +76,9 @@ std::string fleet_text(const ServingConfig& serving) {
 void ServingExperiment::bind_machines() {
   machines_.clear();
   for (ServingGroup& group : serving.fleet) {
-    calibration_file(calibration, group.system.accelerator);
-    machines_.push_back(std::make_shared<const Machine>(group.system, group.nodes, calibration));
+    machines_.push_back(std::make_shared<const Machine>(group.system, group.nodes, calibration,
+                                                        Machine::Part::kWhole,
+                                                        group.engine->kernel_calibrations));
     group.system = machines_.back()->system();
     group.images = serving.images;
     group.image = size_of(serving.image);
@@ -96,7 +97,9 @@ void ServingExperiment::share_machines(const std::shared_ptr<const Experiment>& 
 
 bool ServingExperiment::of_machines(const std::string& path) const {
   return path.starts_with("serving.fleet.") &&
-         (path.find(".system.") != std::string::npos || path.ends_with(".nodes"));
+         (path.find(".system.") != std::string::npos || path.ends_with(".nodes") ||
+          path.find(".engine.kernel_calibrations") != std::string::npos ||
+          path.ends_with(".engine.version") || path.ends_with(".engine.kind"));
 }
 
 std::vector<std::string> ServingExperiment::followed() const {

@@ -1,31 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/app/pricing/kernel_pricing.h"
 
-#include <filesystem>
+#include <fmt/core.h>
+
 #include <map>
+#include <utility>
 
 #include "models/kernels/calibrated_model.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
 #include "sim/units/comma_separated.h"
-#include "sim/units/spelling.h"
 
 namespace orrery {
-
-std::string calibration_file(const std::string& choice, const AcceleratorConfig& accelerator) {
-  const std::string name = choice == "auto" ? accelerator.calibration : choice;
-  if (name.empty() || name == "none") return {};
-  const config::Library& library = config::default_library();
-  std::string path = library.locate("calibrations", name, "");
-  if (std::filesystem::exists(path)) return path;
-  std::vector<std::string> known = library.names("calibrations");
-  const std::string meant = nearest_name(name, known);
-  known.insert(known.begin(), {"auto", "none", "a path"});
-  throw config::KeyError(choice == "auto" ? "system.accelerator.calibration" : "calibration",
-                         "there is no calibration '" + name + "'",
-                         {meant, {"allowed: " + comma_joined(known)}});
-}
 
 std::shared_ptr<const Calibration> loaded_calibration(const std::string& file) {
   static std::map<std::string, std::shared_ptr<const Calibration>> loaded;
@@ -46,19 +33,35 @@ const OperatorTable& loaded_table(const std::string& file) {
 namespace {
 
 /// What a model has worked out about accelerators holds for all experiments of a thread.
-using LoadedModels = std::map<std::string, std::shared_ptr<const CalibratedModel>>;
+using LoadedModels =
+    std::map<std::pair<std::string, std::string>, std::shared_ptr<const CalibratedModel>>;
 
-std::shared_ptr<const CalibratedModel> loaded_model(const std::string& file) {
+/// The fits of the engine come last, and so replace those of the device.
+Calibration laid_over(const Calibration& device, const Calibration& engine) {
+  Calibration both = device;
+  both.id = fmt::format("{} and {}", engine.id, device.id);
+  both.fits.append(engine.fits);
+  return both;
+}
+
+std::shared_ptr<const Calibration> loaded_calibrations(const CalibrationFiles& files) {
+  if (files.engine.empty()) return loaded_calibration(files.device);
+  return std::make_shared<const Calibration>(
+      laid_over(*loaded_calibration(files.device), *loaded_calibration(files.engine)));
+}
+
+std::shared_ptr<const CalibratedModel> loaded_model(const CalibrationFiles& files) {
   thread_local LoadedModels loaded;
-  std::shared_ptr<const CalibratedModel>& model = loaded[file];
+  std::shared_ptr<const CalibratedModel>& model = loaded[{files.device, files.engine}];
   if (!model)
-    model = file.empty() ? std::make_shared<const CalibratedModel>()
-                         : std::make_shared<const CalibratedModel>(loaded_calibration(file));
+    model = files.device.empty()
+                ? std::make_shared<const CalibratedModel>()
+                : std::make_shared<const CalibratedModel>(loaded_calibrations(files));
   return model;
 }
 
-std::shared_ptr<const CalibratedModel> model_without_ratios(const std::string& file) {
-  Calibration calibration = *loaded_calibration(file);
+std::shared_ptr<const CalibratedModel> model_without_ratios(const CalibrationFiles& files) {
+  Calibration calibration = *loaded_calibrations(files);
   for (KernelFit& fit : calibration.fits) fit.ratios = {};
   return std::make_shared<const CalibratedModel>(calibration);
 }
@@ -90,22 +93,23 @@ void require_tiles(Fidelity fidelity, const std::string& choice,
       {{}, {"accelerators with a calibration: " + accelerators_with_calibration()}});
 }
 
-std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
-                                                       const AcceleratorConfig& accelerator) {
-  const std::string file = calibration_file(choice, accelerator);
-  if (file.empty()) return loaded_model(file);
+std::shared_ptr<const CalibratedModel> structure_model(const CalibrationFiles& files) {
+  if (files.device.empty()) return loaded_model(files);
   thread_local LoadedModels loaded;
-  std::shared_ptr<const CalibratedModel>& model = loaded[file];
-  if (!model) model = model_without_ratios(file);
+  std::shared_ptr<const CalibratedModel>& model = loaded[{files.device, files.engine}];
+  if (!model) model = model_without_ratios(files);
   return model;
 }
 
-std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
-                                          const AcceleratorConfig& accelerator, Fidelity fidelity,
+std::unique_ptr<KernelModel> kernel_model(const CalibrationFiles& files, Fidelity fidelity,
                                           Contention contention, TileMemo* memo) {
+  return std::make_unique<TileModel>(loaded_model(files), fidelity, contention, memo);
+}
+
+std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
+                                          const AcceleratorConfig& accelerator, Fidelity fidelity) {
   require_tiles(fidelity, choice, accelerator);
-  return std::make_unique<TileModel>(loaded_model(calibration_file(choice, accelerator)), fidelity,
-                                     contention, memo);
+  return kernel_model(calibration_files(choice, accelerator, {}), fidelity);
 }
 
 }  // namespace orrery

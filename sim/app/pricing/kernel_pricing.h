@@ -5,16 +5,12 @@
 #include <string>
 
 #include "models/kernels/tile_model.h"
+#include "sim/app/pricing/calibration_files.h"
 #include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
 #include "validation/importers/operator_table.h"
 
 namespace orrery {
-
-/// The calibration file that `choice` means for an accelerator: "auto" is the one that the
-/// accelerator names, "none" no file, anything else a name of the library or a path. Empty: none.
-/// @throws config::ConfigError when there is no such file, naming those that exist.
-std::string calibration_file(const std::string& choice, const AcceleratorConfig& accelerator);
 
 /// A calibration file, read once in a process: points of a sweep that are simulated in processes of
 /// their own find it read.
@@ -30,17 +26,20 @@ const OperatorTable& loaded_table(const std::string& file);
 void require_tiles(Fidelity fidelity, const std::string& choice,
                    const AcceleratorConfig& accelerator);
 
-/// The parameters of that calibration alone, without the ratios that were measured on whole
+/// The parameters of those calibrations alone, without the ratios that were measured on whole
 /// devices.
-std::shared_ptr<const CalibratedModel> structure_model(const std::string& choice,
-                                                       const AcceleratorConfig& accelerator);
+std::shared_ptr<const CalibratedModel> structure_model(const CalibrationFiles& files);
 
-/// The kernel model with the parameters of that file, or with the accelerator's priors.
+/// The kernel model with the parameters of those files, or with the accelerator's priors.
 /// @param memo of tile results; may be null
+std::unique_ptr<KernelModel> kernel_model(const CalibrationFiles& files,
+                                          Fidelity fidelity = Fidelity::kAuto,
+                                          Contention contention = {}, TileMemo* memo = nullptr);
+
+/// The same for what `choice` means for an accelerator without an engine.
 /// @throws config::KeyError as require_tiles()
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,
                                           const AcceleratorConfig& accelerator,
-                                          Fidelity fidelity = Fidelity::kAuto,
-                                          Contention contention = {}, TileMemo* memo = nullptr);
+                                          Fidelity fidelity = Fidelity::kAuto);
 
 }  // namespace orrery

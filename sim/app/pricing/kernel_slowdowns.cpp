@@ -60,7 +60,7 @@ Contention DeviceSlowdowns::left(const DeviceLoad& taken) const {
 }
 
 KernelPrices& DeviceSlowdowns::prices(Contention contention) {
-  if (!closed_) closed_ = structure_model(machine_.calibration(), machine_.accelerator());
+  if (!closed_) closed_ = structure_model(machine_.calibrations());
   std::unique_ptr<KernelPrices>& known = prices_[{contention.units, contention.memory}];
   if (!known) {
     const Fidelity tier = fidelity_ == Fidelity::kClosed ? Fidelity::kClosed : Fidelity::kTile;

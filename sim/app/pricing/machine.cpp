@@ -51,8 +51,12 @@ bool inside_a_system(const Transfer& transfer, int ranks_per_system) {
   });
 }
 
-Machine::Machine(SystemConfig system, int nodes, std::string calibration, Part part)
-    : system_(std::move(system)), nodes_(nodes), calibration_(std::move(calibration)) {
+Machine::Machine(SystemConfig system, int nodes, std::string calibration, Part part,
+                 const std::vector<std::string>& engine_kernels)
+    : system_(std::move(system)),
+      nodes_(nodes),
+      calibration_(std::move(calibration)),
+      calibrations_(calibration_files(calibration_, accelerator(), engine_kernels)) {
   if (part == Part::kAccelerator) return;
   assume_start(system_);
   collectives_file_ = network_calibration_file(calibration_ == "none" ? "none" : "auto", system_);
@@ -72,7 +76,8 @@ void Machine::check(Fidelity fidelity) const {
 }
 
 std::unique_ptr<KernelModel> Machine::kernels(const KernelChoice& choice, TileMemo* memo) const {
-  auto model = kernel_model(calibration_, accelerator(), choice.fidelity, choice.contention, memo);
+  check(choice.fidelity);
+  auto model = kernel_model(calibrations_, choice.fidelity, choice.contention, memo);
   std::vector<MeasuredKernel> measured;
   for (const FilePath& table : choice.measured) {
     const auto more = measured_kernels(loaded_table(table.path), accelerator(), *model);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/kernels/tile_model.h"
+#include "sim/app/pricing/calibration_files.h"
 #include "sim/config/file_path.h"
 #include "sim/graph/costs.h"
 #include "sim/graph/transfer.h"
@@ -43,9 +44,11 @@ class Machine {
   /// @param calibration of kernels: "auto" (what the accelerator names), "none", a name of the
   /// library or a path; with "none" collectives have none either
   /// @param part kAccelerator leaves the calibration of the collectives unread
+  /// @param engine_kernels calibrations of an engine's own kernels, best first ("vllm_0_24"); see
+  /// calibration_files()
   /// @throws config::ConfigError for a calibration that does not exist or cannot be read
   Machine(SystemConfig system, int nodes, std::string calibration = "auto",
-          Part part = Part::kWhole);
+          Part part = Part::kWhole, const std::vector<std::string>& engine_kernels = {});
 
   /// The same machine with the links to the memory of its hosts, which copies go over.
   Machine with_host_links() const;
@@ -56,8 +59,8 @@ class Machine {
   int nodes() const { return nodes_; }
   /// Dies of all systems.
   int ranks() const { return system_.ranks() * nodes_; }
-  /// As asked for: "auto", "none", a name or a path.
-  const std::string& calibration() const { return calibration_; }
+  /// The calibrations of its kernels.
+  const CalibrationFiles& calibrations() const { return calibrations_; }
   /// The calibration of the collectives; null: none.
   const NetworkCalibration* collectives() const { return collectives_.get(); }
   /// The file that it was read from.
@@ -107,7 +110,8 @@ class Machine {
 
   SystemConfig system_;
   int nodes_;
-  std::string calibration_;
+  std::string calibration_;  ///< as asked for: "auto", "none", a name or a path
+  CalibrationFiles calibrations_;
   std::string collectives_file_;
   std::shared_ptr<const NetworkCalibration> collectives_;
 };

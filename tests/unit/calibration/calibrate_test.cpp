@@ -214,7 +214,8 @@ TEST(CalibrationFile, EveryFileOfTheLibraryBelongsToItsAcceleratorAndModel) {
     const CalibratedModel model(calibration);
     const auto accelerator = config::load<AcceleratorConfig>(
         library.locate("accelerators", calibration.accelerator, ""), library, "accelerators");
-    EXPECT_EQ(accelerator.calibration, name);
+    // Kernels of an engine have calibrations of their own: h200_sxm_vllm_0_24.
+    EXPECT_TRUE(name == accelerator.calibration || name.starts_with(accelerator.calibration + "_"));
     // The shares are of the rates that the accelerator still has.
     EXPECT_EQ(calibration.rates.memory.base(), accelerator.memory.bandwidth.value.base()) << name;
     for (const KernelFit& fit : calibration.fits) {

@@ -140,6 +140,12 @@ TEST(RowRules, FewerExpertsThatTakeLongerFellBack) {
   EXPECT_EQ(rule_of(table, 4), RowRule::kKept);  // the rank that it is held against
 }
 
+TEST(RowRules, ARankIsHeldAgainstRanksOfItsOwnEngine) {
+  OperatorTable table = experts({1000, 1050, 2700, 1100, 1200});
+  table.rows.at(5).engine = 1;
+  EXPECT_EQ(rule_of(table, 5), RowRule::kKept);
+}
+
 TEST(RowRules, ACurveOfWhichMostRowsFellBackIsLeftOutWhole) {
   const OperatorTable table = experts({4000, 4100, 2200, 4300, 4500});
   EXPECT_EQ(rule_of(table, 5), RowRule::kFellBack);  // 2,200 alone would pass

@@ -102,6 +102,48 @@ TEST_F(OperatorTables, ColumnsMayStandInAnyOrderAndFurtherOnesStayInTheText) {
   EXPECT_EQ(table.rows[0].text, "hi,2,30,20,10,lab,fp16,x");
 }
 
+constexpr const char* kTwoEngines =
+    "system,framework,version,kernel,precision,m,n,k,latency_us,source\n"
+    "h200_sxm,vllm,0.19.0,vllm_default,bf16,1,256,4096,5,s\n"
+    "h200_sxm,vllm,0.24.0,torch.nn.functional.linear,bf16,1,256,4096,4,s\n"
+    "h200_sxm,sglang,0.5.14,sglang_torch_linear,bf16,1,256,4096,6,s\n"
+    "h200_sxm,vllm,0.24.0,torch.nn.functional.linear,bf16,2,256,4096,7,s\n";
+
+TEST_F(OperatorTables, RowsKnowTheEngineAndTheVersionThatWereMeasured) {
+  const OperatorTable table = read_operator_table(write("t.csv", kTwoEngines));
+  const std::vector<MeasuredEngine> engines = {
+      {"vllm", "0.19.0"}, {"vllm", "0.24.0"}, {"sglang", "0.5.14"}};
+  EXPECT_EQ(table.engines, engines);
+  EXPECT_EQ(table.rows.at(2).engine, 2U);
+  EXPECT_EQ(table.rows.at(3).engine, 1U);
+}
+
+TEST_F(OperatorTables, RowsThatMissAConditionAreNotRead) {
+  const OperatorTable table = read_operator_table(
+      write("t.csv", kTwoEngines), row_conditions({"framework=vllm", "version=0.24.0"}));
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0].latency_us, 4);
+  EXPECT_EQ(table.rows[1].latency_us, 7);
+  EXPECT_EQ(table.engines.size(), 1U);
+}
+
+TEST_F(OperatorTables, AConditionMayNameSeveralValues) {
+  const OperatorTable table =
+      read_operator_table(write("t.csv", kTwoEngines), row_conditions({"version=0.19.0,0.5.14"}));
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0].latency_us, 5);
+  EXPECT_EQ(table.rows[1].latency_us, 6);
+}
+
+TEST_F(OperatorTables, AConditionOnAColumnThatIsMissingNamesTheOneThatWasMeant) {
+  EXPECT_THAT(message_of([this] {
+                read_operator_table(write("t.csv", kTwoEngines), row_conditions({"verson=0.24.0"}));
+              }),
+              HasSubstr("there is no column 'verson'; is it 'version'?"));
+  EXPECT_THAT(message_of([] { row_conditions({"0.24.0"}); }),
+              HasSubstr("'0.24.0' is no condition on a column"));
+}
+
 TEST_F(OperatorTables, WrongCellsAreNamedTogetherWithTheirPlaces) {
   const std::string message = message_of([this] {
     read_operator_table(write("t.csv",

@@ -75,7 +75,7 @@ void MachineExperiment::check_names(const config::Node& node,
 }
 
 void MachineExperiment::bind_machines() {
-  machine_ = std::make_shared<const Machine>(system, nodes, calibration, part());
+  machine_ = std::make_shared<const Machine>(system, nodes, calibration, part(), engine_kernels());
   system = machine_->system();
 }
 

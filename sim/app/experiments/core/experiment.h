@@ -103,6 +103,8 @@ struct MachineExperiment : Experiment {
   bool is_bound() const { return machine_ != nullptr; }
   /// What of the machine it uses.
   virtual Machine::Part part() const { return Machine::Part::kWhole; }
+  /// Calibrations of the kernels of its engine, best first (SchedulerConfig::kernel_calibrations).
+  virtual std::vector<std::string> engine_kernels() const { return {}; }
   /// Precision of its products.
   virtual Precision products() const { return Precision::kBf16; }
 

@@ -33,19 +33,28 @@ InputFile file_read_now(const char* role, const std::string& path) {
   return {role, path, std::move(file.sha256)};
 }
 
+namespace {
+
+/// @param path empty: nothing is added
+/// @param device_role of what is configured of the device that was measured
+void add_calibration(const char* role, const char* device_role, const std::string& path,
+                     std::vector<InputFile>& files) {
+  if (path.empty()) return;
+  const auto calibration = loaded_calibration(path);
+  files.push_back(file_as_read(role, path));
+  if (!calibration->device) return;
+  nlohmann::ordered_json device =
+      config::canonical(calibration->device_configuration, AcceleratorConfig::schema().record());
+  erase_keys(device, names_of_accelerator());
+  files.push_back({device_role, {}, sha256_hex(canonical_json(device))});
+}
+
+}  // namespace
+
 void add_kernel_files(const Machine& machine, const std::vector<FilePath>& measured,
                       std::vector<InputFile>& files) {
-  const std::string path = calibration_file(machine.calibration(), machine.accelerator());
-  if (!path.empty()) {
-    const auto calibration = loaded_calibration(path);
-    files.push_back(file_as_read("calibration", path));
-    if (calibration->device) {
-      nlohmann::ordered_json device = config::canonical(calibration->device_configuration,
-                                                        AcceleratorConfig::schema().record());
-      erase_keys(device, names_of_accelerator());
-      files.push_back({"calibrated_device", {}, sha256_hex(canonical_json(device))});
-    }
-  }
+  add_calibration("calibration", "calibrated_device", machine.calibrations().device, files);
+  add_calibration("engine_calibration", "engine_device", machine.calibrations().engine, files);
   for (const FilePath& table : measured) {
     loaded_table(table.path);
     files.push_back(file_as_read("measured", table.path));

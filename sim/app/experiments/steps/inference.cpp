@@ -190,6 +190,15 @@ ModelStep InferenceExperiment::step(const LlmConfig& llm) const {
           tokens_given(config) * static_cast<double>(config.parallel.dp), model_flops(llm, config)};
 }
 
+std::vector<std::string> InferenceExperiment::engine_kernels() const {
+  return engine ? engine->object->kernel_calibrations : std::vector<std::string>();
+}
+
+bool InferenceExperiment::of_machines(const std::string& path) const {
+  return path == "engine.kind" || path == "engine.version" ||
+         path.starts_with("engine.kernel_calibrations") || ModelExperiment::of_machines(path);
+}
+
 bool InferenceExperiment::has_batch() const {
   return phase == Phase::kMixed || ModelExperiment::has_batch();
 }

@@ -56,6 +56,8 @@ struct InferenceExperiment final : ModelExperiment {
   std::vector<MemoryUse> memory(const LlmConfig& llm, const ParallelConfig& plan) const override;
   void require_plan(const LlmConfig& llm) const override;
   ModelStep step(const LlmConfig& llm) const override;
+  std::vector<std::string> engine_kernels() const override;
+  bool of_machines(const std::string& path) const override;
   std::int64_t kept_off(const Kernel& kernel) const override;
   std::optional<EngineAllReduce> own_all_reduces() const override;
   bool has_batch() const override;
