@@ -375,7 +375,8 @@ TEST_F(Cli, OperatorsOfSeveralEnginesHaveALineForEachVersion) {
   const Outcome both = orrery("validate operators " + table + " --json", false);
   ASSERT_EQ(both.code, 0) << both.out;
   std::set<std::string> versions;
-  for (const auto& entry : nlohmann::json::parse(both.out).at("entries"))
+  const auto json = nlohmann::json::parse(both.out);
+  for (const auto& entry : json.at("entries"))
     versions.insert(entry.at("version").get<std::string>());
   EXPECT_THAT(versions, testing::ElementsAre("0.19.0", "0.24.0"));
   const Outcome one = orrery("validate operators " + table + " --where version=0.24.0");

@@ -65,7 +65,7 @@ struct OperatorTable {
   std::string path;
   std::string header;                         ///< the header line as it stands in the file
   std::vector<std::string> systems, sources;  ///< names in order of first appearance
-  std::vector<MeasuredEngine> engines;        ///< likewise
+  std::vector<MeasuredEngine> engines;        ///< engines in order of first appearance
   std::vector<OperatorRow> rows;
 };
 

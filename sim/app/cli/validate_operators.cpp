@@ -232,7 +232,7 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
     for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {
       if (label.empty()) continue;
       std::vector<std::string> classes = extra_classes(table.kind, row);
-      classes.push_back(size_class(row.latency_us));
+      classes.emplace_back(size_class(row.latency_us));
       for (const std::string& of : classes)
         add(validation.groups, {name, system, engine, label, of}, prediction, row);
     }

@@ -110,7 +110,7 @@ class Machine {
 
   SystemConfig system_;
   int nodes_;
-  std::string calibration_;  ///< as asked for: "auto", "none", a name or a path
+  std::string calibration_;  ///< choice of the calibration: "auto", "none", a name or a path
   CalibrationFiles calibrations_;
   std::string collectives_file_;
   std::shared_ptr<const NetworkCalibration> collectives_;
