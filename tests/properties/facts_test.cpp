@@ -506,9 +506,6 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "{experiment: inference, system: dgx_h100, model: llama_3_1_8b, phase: decode, kv_length: "
        "1024, batch: {micro: 64}, engine: {kind: vllm}}",
        {"engine.kernels.decodes_by_head=on"}},
-      {"engine.vllm.kernel_calibrations",
-       decode("batch: {micro: 2}, engine: {kind: vllm, version: \"0.24\"}"),
-       {"engine.kernel_calibrations=[vllm_0_24]"}},
       {"engine.vllm.all_reduce.fused",
        decode("parallel: {tp: 2}, batch: {micro: 2}, engine: {kind: vllm, kernels: "
               "{allreduce_norm: on}}"),

@@ -76,9 +76,14 @@ std::string fleet_text(const ServingConfig& serving) {
 void ServingExperiment::bind_machines() {
   machines_.clear();
   for (ServingGroup& group : serving.fleet) {
-    machines_.push_back(std::make_shared<const Machine>(group.system, group.nodes, calibration,
-                                                        Machine::Part::kWhole,
-                                                        group.engine->kernel_calibrations));
+    try {
+      machines_.push_back(std::make_shared<const Machine>(group.system, group.nodes, calibration,
+                                                          Machine::Part::kWhole,
+                                                          group.engine->kernel_calibrations));
+    } catch (const config::KeyError& error) {
+      if (error.paths().front() == "calibration") throw;  // a key of the experiment
+      throw within(error, machines_.size());
+    }
     group.system = machines_.back()->system();
     group.images = serving.images;
     group.image = size_of(serving.image);

@@ -3,7 +3,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "sim/config/diagnostics.h"
@@ -27,8 +29,31 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
                          {meant, {"allowed: " + comma_joined(known)}});
 }
 
+namespace {
+
+/// The sets of which some device has a calibration: "vllm_0_24" of "h200_sxm_vllm_0_24".
+std::vector<std::string> known_sets(const config::Library& library) {
+  const std::vector<std::string> names = library.names("calibrations");
+  std::set<std::string> sets;
+  for (const std::string& device : names)
+    for (const std::string& name : names)
+      if (name.starts_with(device + "_")) sets.insert(name.substr(device.size() + 1));
+  return {sets.begin(), sets.end()};
+}
+
+void require_set(const std::string& set, const config::Library& library) {
+  const std::vector<std::string> known = known_sets(library);
+  if (std::ranges::find(known, set) != known.end()) return;
+  throw config::KeyError("engine.kernel_calibrations",
+                         "no device has a calibration of the kernels '" + set + "'",
+                         {nearest_name(set, known), {"allowed: " + comma_joined(known)}});
+}
+
+}  // namespace
+
 CalibrationFiles calibration_files(const std::string& choice, const AcceleratorConfig& accelerator,
                                    const std::vector<std::string>& sets) {
+  for (const std::string& set : sets) require_set(set, config::default_library());
   CalibrationFiles files{calibration_file(choice, accelerator), {}};
   if (files.device.empty() || choice != "auto") return files;
   for (const std::string& set : sets) {

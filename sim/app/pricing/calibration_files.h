@@ -25,7 +25,7 @@ struct CalibrationFiles {
 /// @param sets the engine's calibrations, best first: of "vllm_0_24" and a device with the
 /// calibration "h200_sxm", the library's "h200_sxm_vllm_0_24". The first one that is there is
 /// taken.
-/// @throws config::ConfigError as calibration_file()
+/// @throws config::ConfigError as calibration_file(), and for a set that no device has
 CalibrationFiles calibration_files(const std::string& choice, const AcceleratorConfig& accelerator,
                                    const std::vector<std::string>& sets);
 

@@ -19,12 +19,36 @@ namespace {
 using testing::EndsWith;
 using testing::IsEmpty;
 
-const std::vector<std::string> kSets = {"vllm_99_0", "vllm_0_24", "sglang_0_5_14"};
+const std::vector<std::string> kSets = {"vllm_0_24", "sglang_0_5_14"};
+
+constexpr const char* kDecode =
+    "{experiment: inference, system: dgx_h200, model: llama_3_1_8b, phase: decode, kv_length: "
+    "4096, "
+    "precision: fp8, kv_precision: fp8, batch: {micro: 64}, engine: {kind: vllm, version: 0.24, "
+    "kernel_calibrations: [vllm_0_24]}}";
+constexpr const char* kServed =
+    "{experiment: serving, model: llama_3_1_8b, serving: {workload: {rate: 4 /s, requests: 4, "
+    "input: "
+    "64, output: 4}, fleet: [{system: dgx_h200, engine: {kind: vllm}}]}}";
 
 TEST(CalibrationFiles, TheFirstSetThatTheDeviceHasIsTaken) {
   const CalibrationFiles files = calibration_files("auto", shipped_accelerator("h200_sxm"), kSets);
   EXPECT_THAT(files.device, EndsWith("/h200_sxm.yaml"));
   EXPECT_THAT(files.engine, EndsWith("/h200_sxm_vllm_0_24.yaml"));
+}
+
+TEST(CalibrationFiles, TheNextSetIsTakenWhereTheDeviceLacksTheFirst) {
+  // B300 has vLLM's kernels alone.
+  const CalibrationFiles files =
+      calibration_files("auto", shipped_accelerator("b300_sxm"), {"sglang_0_5_14", "vllm_0_24"});
+  EXPECT_THAT(files.engine, EndsWith("/b300_sxm_vllm_0_24.yaml"));
+}
+
+TEST(CalibrationFiles, ASetThatNoDeviceHasIsRefusedWithTheOneThatWasMeant) {
+  EXPECT_THAT(test::error_of(kDecode, {"engine.kernel_calibrations=[vlm_0_24]"}),
+              testing::HasSubstr("no device has a calibration of the kernels 'vlm_0_24'"));
+  EXPECT_THAT(test::error_of(kServed, {"serving.fleet.0.engine.kernel_calibrations=[vlm_0_24]"}),
+              testing::AllOf(testing::HasSubstr("--set"), testing::HasSubstr("vllm_0_24")));
 }
 
 TEST(CalibrationFiles, ADeviceThatNoSetHasKeepsItsCalibrationAlone) {
@@ -38,12 +62,6 @@ TEST(CalibrationFiles, ACalibrationThatAUserNamesStandsAlone) {
   EXPECT_THAT(calibration_files("h100_sxm", h200, kSets).engine, IsEmpty());
   EXPECT_EQ(calibration_files("none", h200, kSets), CalibrationFiles());
 }
-
-constexpr const char* kDecode =
-    "{experiment: inference, system: dgx_h200, model: llama_3_1_8b, phase: decode, kv_length: "
-    "4096, "
-    "precision: fp8, kv_precision: fp8, batch: {micro: 64}, engine: {kind: vllm, version: 0.24, "
-    "kernel_calibrations: [vllm_0_24]}}";
 
 TEST(CalibrationFiles, AStepTakesTheKernelsOfItsEngine) {
   // Over a cache in fp8 vLLM 0.24 takes 1.7 times as long for attention as TensorRT-LLM.

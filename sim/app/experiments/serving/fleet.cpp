@@ -14,6 +14,12 @@
 #include "workloads/steps/figures/memory.h"
 
 namespace orrery {
+config::KeyError within(const config::KeyError& error, std::size_t group) {
+  std::vector<std::string> paths;
+  for (const std::string& path : error.paths()) paths.push_back(group_path(group, path));
+  return {std::move(paths), error.message(), error.advice()};
+}
+
 namespace {
 
 /// A context longer than any window, half of what fits.
@@ -205,13 +211,6 @@ void require_group(const LlmConfig& llm, const ServingGroup& group) {
   if (!group.speculative) return;
   if (const auto draft = group.speculative->draft(llm))
     require_supported(*draft, draft_step(group));
-}
-
-/// An error of a group as one of the experiment.
-config::KeyError within(const config::KeyError& error, std::size_t group) {
-  std::vector<std::string> paths;
-  for (const std::string& path : error.paths()) paths.push_back(group_path(group, path));
-  return {std::move(paths), error.message(), error.advice()};
 }
 
 /// Keys and values are kept in the format of activations, but where 8 bits are asked for.

@@ -58,6 +58,8 @@ struct ServingMemory {
   Bytes taken() const { return weights + overheads() + block * static_cast<double>(blocks); }
 };
 
+/// An error of a group as one of the experiment: `system.nodes` as `serving.fleet.0.system.nodes`.
+config::KeyError within(const config::KeyError& error, std::size_t group);
 /// The step of inference that a group's plan gives; its batch does not count.
 InferenceConfig serving_step(const ServingGroup& group);
 /// @throws config::KeyError for images that the model or the workload cannot have
