@@ -14,7 +14,7 @@ struct CalibrateArguments {
   std::vector<std::string> systems;  ///< fit protocols of these; empty: kernels of accelerators
   std::vector<std::string> accelerators;  ///< empty: all that the tables have
   std::vector<std::string> only;          ///< fits to make; empty: all
-  std::vector<std::string> where;         ///< what rows must have: "version=0.24.0"; empty: all
+  std::vector<std::string> where;         ///< conditions that rows meet: "version=0.24.0"
   std::string engine;                     ///< fit the host of this serving engine instead
   std::vector<std::string> fit_on;        ///< MODEL@SYSTEM of its rows to fit on
   std::string given;                      ///< what its host is known to take; empty: nothing

@@ -34,7 +34,7 @@ struct OperatorsQuestion {
   std::string calibration = "auto";  ///< name or path of the kernels' calibration, auto or none
   std::string baseline;              ///< calibration to compare with, a folder of them, or empty
   std::string fidelity = "auto";     ///< fidelity of the kernel model: auto, closed or tile
-  std::vector<std::string> where;    ///< what rows must have: "version=0.24.0"; empty: all
+  std::vector<std::string> where;    ///< conditions that rows meet: "version=0.24.0"
   bool held_out = false;             ///< only shape groups that fits leave out
 
   void take(Options& options) {
