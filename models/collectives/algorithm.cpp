@@ -26,24 +26,6 @@ void FlowSink::exchange_parts(const Collective& collective) {
   }
 }
 
-StepCount longer(StepCount a, StepCount b) {
-  const auto key = [](const StepCount& s) {
-    return std::tuple(s.scale_out, s.scale_up, s.links.scale_out, s.links.scale_up);
-  };
-  return key(a) >= key(b) ? a : b;
-}
-
-StepCount step_after(StepCount chain, bool between_systems) {
-  ++(between_systems ? chain.scale_out : chain.scale_up);
-  return chain;
-}
-
-StepCount operator+(StepCount a, StepCount b) {
-  return {a.scale_up + b.scale_up,
-          a.scale_out + b.scale_out,
-          {a.links.scale_up + b.links.scale_up, a.links.scale_out + b.links.scale_out}};
-}
-
 StepCount operator-(StepCount a, StepCount b) {
   return {a.scale_up - b.scale_up,
           a.scale_out - b.scale_out,

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "models/topologies/fabric.h"
@@ -48,11 +49,23 @@ struct StepCount {
   ExtraLinks links = {};
   bool operator==(const StepCount&) const = default;
 };
-StepCount longer(StepCount a, StepCount b);
+inline StepCount longer(StepCount a, StepCount b) {
+  const auto key = [](const StepCount& s) {
+    return std::tie(s.scale_out, s.scale_up, s.links.scale_out, s.links.scale_up);
+  };
+  return key(a) >= key(b) ? a : b;
+}
 /// The chain with one more step at its end, over the shortest route.
-StepCount step_after(StepCount chain, bool between_systems);
+inline StepCount step_after(StepCount chain, bool between_systems) {
+  ++(between_systems ? chain.scale_out : chain.scale_up);
+  return chain;
+}
 /// Two chains, one after the other.
-StepCount operator+(StepCount a, StepCount b);
+inline StepCount operator+(StepCount a, StepCount b) {
+  return {a.scale_up + b.scale_up,
+          a.scale_out + b.scale_out,
+          {a.links.scale_up + b.links.scale_up, a.links.scale_out + b.links.scale_out}};
+}
 /// A chain without one that it begins with.
 StepCount operator-(StepCount a, StepCount b);
 

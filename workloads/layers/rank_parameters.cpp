@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/layers/rank_parameters.h"
 
+#include "workloads/layers/alike_layers.h"
 #include "workloads/layers/parts/linear.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/models/encoder_alone.h"
@@ -171,13 +172,15 @@ RankParameters module_parameters(const LlmConfig& model, const ParallelConfig& p
 RankParameters stage_parameters(const LlmConfig& model, const ParallelConfig& parallel,
                                 const Placement& placement, int stage, ModelEnds ends) {
   RankParameters p;
+  OfAlikeLayers of_layer(
+      [&](const LayerConfig& layer) { return layer_parameters(model, layer, parallel); });
   const std::int64_t encoder = model.encoder_layers();
   bool decoder_starts = false;  // here
   for (const std::int64_t i :
        layers_of_stage(model.layer_count(), parallel, placement, stage, ends.modules)) {
     if (ends.with && i + 1 == encoder) p += encoder_end_parameters(model);
     decoder_starts = decoder_starts || (encoder > 0 && i == encoder);
-    p += layer_parameters(model, model.layer(i), parallel);
+    p += of_layer(model.layer(i));
   }
   if (!ends.with) return p;
   const bool first = placement.holds(stage, 0);
@@ -219,19 +222,20 @@ double saved_weight_bytes(const LlmConfig& model, const ParallelConfig& parallel
     bytes += static_cast<double>(padded_vocabulary_rows(model, parallel.tp) * model.hidden) *
              (element_bytes(unquantised(work.formats.precision)) - stored);
   }
-  const LayerRange range = layers_of_stage(model.layer_count(), parallel, stage);
-  for (std::int64_t i = range.first; i < range.end(); ++i) {
-    const LayerConfig& layer = model.layer(i);
-    bytes += saved(layer, layer.attention, mixer(model, layer, parallel.tp).quantised());
-    if (!layer.feeds) continue;
+  OfAlikeLayers of_layer([&](const LayerConfig& layer) {
+    double of = saved(layer, layer.attention, mixer(model, layer, parallel.tp).quantised());
+    if (!layer.feeds) return of;
     if (layer.moe) {
       const RankParameters all = moe(model, layer, parallel);
-      bytes += saved(layer, layer.feed, all.experts);
-      bytes += saved(layer, layer.shared, all.quantised() - all.experts);
+      of += saved(layer, layer.feed, all.experts);
+      of += saved(layer, layer.shared, all.quantised() - all.experts);
     } else {
-      bytes += saved(layer, layer.feed, mlp(model, layer, parallel.tp).quantised());
+      of += saved(layer, layer.feed, mlp(model, layer, parallel.tp).quantised());
     }
-  }
+    return of;
+  });
+  const LayerRange range = layers_of_stage(model.layer_count(), parallel, stage);
+  for (std::int64_t i = range.first; i < range.end(); ++i) bytes += of_layer(model.layer(i));
   return bytes;
 }
 

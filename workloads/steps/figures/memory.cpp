@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "workloads/base/real.h"
+#include "workloads/layers/alike_layers.h"
 #include "workloads/layers/attention/context_parallel.h"
 #include "workloads/layers/parts/mixer.h"
 #include "workloads/layers/rank_parameters.h"
@@ -98,10 +99,18 @@ MemoryUse inference_stage(const LlmConfig& model, const InferenceConfig& config,
   if (config.lora)
     use.weights += adapter_bytes(model, config, stage) * real(config.lora->max_loras);
   const LayerRange range = layers_of_stage(model.layer_count(), config.parallel, stage);
+  struct LayerUse {
+    Bytes cache, working;
+  };
+  OfAlikeLayers of_layer([&](const LayerConfig& layer) {
+    const LayerTask task{model, layer, work};
+    return LayerUse{Bytes(cache_bytes(task)),
+                    Bytes(inference_working(task) + gathered_bytes(task))};
+  });
   for (std::int64_t i = range.first; i < range.end(); ++i) {
-    const LayerTask task{model, model.layer(i), work};
-    use.kv_cache += Bytes(cache_bytes(task));
-    use.working = std::max(use.working, Bytes(inference_working(task) + gathered_bytes(task)));
+    const LayerUse& of = of_layer(model.layer(i));
+    use.kv_cache += of.cache;
+    use.working = std::max(use.working, of.working);
   }
   if (const TowerWork images = tower_work(model, config); stage == 0 && images.images > 0)
     use.working = std::max(use.working, Bytes(tower_working(*model.vision, images)));
