@@ -191,9 +191,10 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
       .optional("kernel_calibrations",
                 static_cast<std::vector<std::string> T::*>(&SchedulerConfig::kernel_calibrations),
                 "calibrations of the engine's own kernels, best first: vllm_0_24 is "
-                "configs/calibrations/h200_sxm_vllm_0_24.yaml where the device has the calibration "
-                "h200_sxm. The first that is there prices the kernels that it has; the device's "
-                "calibration prices all others")
+                "h200_sxm_vllm_0_24 (`orrery describe calibrations`) where the device has the "
+                "calibration h200_sxm. The first that has a kernel prices it; the device's "
+                "calibration prices all others, and with [] all. Left out, those of this version "
+                "(`orrery describe software`)")
       .alias("fusions", "kernels")
       .alias("quant_fusion", "kernels.quant_fusion")
       .optional(

@@ -23,8 +23,10 @@ class CollectivePredictor {
   /// The same for a fit, which prices them itself. Empty where the system has no protocols.
   std::vector<Carried> carried(CollectiveTableKind kind, const CollectiveRow& row) const;
 
- private:
+  /// The transfer of a row. @throws as priced()
   Transfer transfer(const CollectiveRow& row) const;
+
+ private:
   bool one_shot(CollectiveTableKind kind, const CollectiveRow& row) const;
 
   Bytes one_shot_limit_;

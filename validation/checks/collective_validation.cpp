@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/experiments/engines/engine_site.h"
+#include "sim/app/pricing/engine_network.h"
 #include "sim/config/load.h"
 
 namespace orrery {
@@ -24,6 +26,7 @@ std::optional<CollectiveValidation::Machine> machine_of(const std::string& accel
     machine.calibration->apply(system);
   }
   machine.predictor = std::make_unique<CollectivePredictor>(system);
+  machine.system = std::move(system);
   return machine;
 }
 
@@ -44,7 +47,32 @@ const char* CollectiveValidation::Machine::provenance(const CollectiveRow& row) 
   return own ? "calibrated" : "extrapolated";
 }
 
-const std::optional<CollectiveValidation::Machine>& CollectiveValidation::machine(
+const Network* CollectiveValidation::Machine::engine(CollectiveTableKind kind,
+                                                     const CollectiveRow& row) {
+  if (kind != CollectiveTableKind::kAllReduceCustom || row.engine.framework.empty()) return nullptr;
+  const auto [at, is_new] = engines.try_emplace({row.engine, row.ranks});
+  if (!is_new) return at->second.get();
+  ParallelConfig parallel;
+  parallel.tp = static_cast<int>(row.ranks);
+  const auto measured = measured_engine(row.engine.framework, row.engine.version,
+                                        engine_site(system.accelerator, parallel));
+  if (!measured.object) return nullptr;
+  EngineAllReduce rules = measured.object->all_reduce;
+  rules.fused = Bytes(0);  // alone an all-reduce norms nothing
+  at->second = std::make_unique<EngineNetwork>(system, 1, rules);
+  return at->second.get();
+}
+
+PricedTransfer CollectiveValidation::Machine::price(CollectiveTableKind kind,
+                                                    const CollectiveRow& row) {
+  if (const Network* own = engine(kind, row)) return own->price(predictor->transfer(row));
+  const std::vector<PricedTransfer> ways = predictor->priced(kind, row);
+  return *std::min_element(ways.begin(), ways.end(), [](const auto& a, const auto& b) {
+    return a.isolated_time < b.isolated_time;
+  });
+}
+
+std::optional<CollectiveValidation::Machine>& CollectiveValidation::machine(
     const std::string& accelerator) {
   const auto [at, added] = machines_.try_emplace(accelerator);
   if (added) at->second = machine_of(accelerator, calibration_);
@@ -54,21 +82,22 @@ const std::optional<CollectiveValidation::Machine>& CollectiveValidation::machin
 void CollectiveValidation::add(const CollectiveTable& table, const RowSink& sink) {
   const std::string name = to_string(table.kind);
   for (const CollectiveRow& row : table.rows) {
-    const std::optional<Machine>& predicted = machine(row.system);
+    if (row.kernel.ends_with("_eager")) {
+      ++left_out_[row.kernel + ": the host launched them one by one"];
+      continue;
+    }
+    std::optional<Machine>& predicted = machine(row.system);
     if (!predicted) {
       ++left_out_["no system of '" + row.system + "' has protocols"];
       continue;
     }
     if (held_out_ && !is_held_out(row)) continue;
-    const std::vector<PricedTransfer> ways = predicted->predictor->priced(table.kind, row);
-    const PricedTransfer& fastest = *std::min_element(
-        ways.begin(), ways.end(),
-        [](const auto& a, const auto& b) { return a.isolated_time < b.isolated_time; });
-    if (sink) sink(row, fastest, predicted->provenance(row));
-    const Comparison comparison{fastest.isolated_time.base() * 1e6, row.latency_us};
+    const PricedTransfer priced = predicted->price(table.kind, row);
+    if (sink) sink(row, priced, predicted->provenance(row));
+    const Comparison comparison{priced.isolated_time.base() * 1e6, row.latency_us};
     for (const std::string& system : {row.system, std::string("all")}) {
       for (const std::string& label : {row.precision, row.collective, std::string("all")})
-        add_to(groups_[{name, system, label, byte_class(row.bytes)}], comparison, row);
+        add_to(groups_[{name, system, row.engine, label, byte_class(row.bytes)}], comparison, row);
     }
   }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/app/pricing/machine.h"
@@ -18,8 +19,14 @@ namespace orrery {
 /// What measured collectives are compared with, and the errors so far.
 class CollectiveValidation {
  public:
-  /// table, system, precision or collective ("all": of all), class of bytes
-  using Key = std::array<std::string, 4>;
+  /// Rows that are judged together.
+  struct Key {
+    std::string table, system;  ///< of the system "all" those of all systems
+    MeasuredEngine engine;
+    std::string of;     ///< precision, collective, or "all"
+    std::string bytes;  ///< class of bytes
+    auto operator<=>(const Key&) const = default;
+  };
 
   struct Group {
     std::vector<Comparison> rows;
@@ -31,9 +38,17 @@ class CollectiveValidation {
   struct Machine {
     std::string name;
     std::shared_ptr<const NetworkCalibration> calibration;  ///< none: priors
+    SystemConfig system;
     std::unique_ptr<CollectivePredictor> predictor;
+    /// All-reduces by kernels of engines and their ranks; null: nothing is known of the engine.
+    std::map<std::pair<MeasuredEngine, std::int64_t>, std::unique_ptr<Network>> engines = {};
 
     const char* provenance(const CollectiveRow& row) const;
+    PricedTransfer price(CollectiveTableKind kind, const CollectiveRow& row);
+
+   private:
+    /// @return null where the row is no all-reduce of an engine that is known
+    const Network* engine(CollectiveTableKind kind, const CollectiveRow& row);
   };
 
   /// Gets each row that is compared, its price and what this rests on.
@@ -56,7 +71,7 @@ class CollectiveValidation {
   const std::map<std::string, std::size_t>& left_out() const { return left_out_; }
 
  private:
-  const std::optional<Machine>& machine(const std::string& accelerator);
+  std::optional<Machine>& machine(const std::string& accelerator);
 
   std::string calibration_;
   bool held_out_;

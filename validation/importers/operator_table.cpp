@@ -234,17 +234,23 @@ bool meets(const config::CsvReader& reader, const std::vector<std::size_t>& colu
   return true;
 }
 
+/// The cell of a column; empty where the file has none of that name.
+std::string cell_of(config::CsvReader& reader, const char* column) {
+  const auto place = reader.find(column);
+  return place ? std::string(reader.cell(*place)) : "";
+}
+
+MeasuredEngine engine_of(config::CsvReader& reader) {
+  return {cell_of(reader, "framework"), cell_of(reader, "version")};
+}
+
 OperatorRow read_row(config::CsvReader& reader, const KindColumns& columns,
                      const std::vector<std::size_t>& places, OperatorTable& table) {
   OperatorRow row;
   row.line = static_cast<std::size_t>(reader.line());
   row.system = index_of(table.systems, read_name(reader, places[0]));
-  const auto cell = [&reader](const char* column) {
-    const auto place = reader.find(column);
-    return place ? std::string(reader.cell(*place)) : "";
-  };
-  row.source = index_of(table.sources, cell("source"));
-  row.engine = index_of(table.engines, MeasuredEngine{cell("framework"), cell("version")});
+  row.source = index_of(table.sources, cell_of(reader, "source"));
+  row.engine = index_of(table.engines, engine_of(reader));
   auto place = places.begin() + 2;
   row.precision = columns.precision ? read_name(reader, *place++) : "bf16";
   for (const TextColumn& column : columns.texts) row.*column.member = read_name(reader, *place++);
@@ -299,7 +305,8 @@ const char* to_string(CollectiveTableKind kind) {
   return kind == CollectiveTableKind::kNccl ? "collective_nccl" : "all_reduce_custom";
 }
 
-CollectiveTable read_collective_table(const std::string& path) {
+CollectiveTable read_collective_table(const std::string& path,
+                                      const std::vector<RowCondition>& where) {
   config::CsvReader reader(path, read_input(path));
   CollectiveTable table;
   table.path = path;
@@ -308,7 +315,9 @@ CollectiveTable read_collective_table(const std::string& path) {
   table.kind = collective ? CollectiveTableKind::kNccl : CollectiveTableKind::kAllReduceCustom;
   const std::vector<std::size_t> places =
       require_columns(reader, {"system", "precision", "ranks", "bytes", "latency_us", "source"});
+  const std::vector<std::size_t> asked = columns_asked(reader, where);
   while (reader.next()) {
+    if (!meets(reader, asked, where)) continue;
     CollectiveRow& row = table.rows.emplace_back();
     row.line = static_cast<std::size_t>(reader.line());
     row.system = read_name(reader, places[0]);
@@ -318,6 +327,8 @@ CollectiveTable read_collective_table(const std::string& path) {
     row.bytes = read_count(reader, places[3]);
     row.latency_us = read_latency(reader, places[4]);
     row.source = reader.cell(places[5]);
+    row.engine = engine_of(reader);
+    row.kernel = cell_of(reader, "kernel");
     row.text = reader.row();
   }
   reader.throw_if_errors();

@@ -58,6 +58,8 @@ struct OperatorRow {
 struct MeasuredEngine {
   std::string framework, version;
   auto operator<=>(const MeasuredEngine&) const = default;
+  /// "vllm 0.24.0"; empty for rows of no engine.
+  std::string name() const { return framework.empty() ? "" : framework + " " + version; }
 };
 
 struct OperatorTable {
@@ -107,7 +109,9 @@ struct CollectiveRow {
   std::int64_t bytes = 0;  ///< the `size` of nccl-tests
   double latency_us = 0;
   std::string source;
-  std::string text;  ///< the row as it stands in the file, for output
+  MeasuredEngine engine;  ///< whose kernels were measured; empty: the communication library's
+  std::string kernel;     ///< "vLLM_custom_graph"; empty: not said
+  std::string text;       ///< the row as it stands in the file, for output
 };
 
 struct CollectiveTable {
@@ -118,8 +122,11 @@ struct CollectiveTable {
 };
 
 /// Reads a collective table, plain or gzip: columns system, collective (absent: "all_reduce"),
-/// precision, ranks, bytes, latency_us, source; further ones are kept in `text`.
+/// precision, ranks, bytes, latency_us, source, and where it has them framework, version and
+/// kernel; further ones are kept in `text`.
+/// @param where rows that miss one of the conditions are not read
 /// @throws config::ConfigError with file, line and column for what is wrong
-CollectiveTable read_collective_table(const std::string& path);
+CollectiveTable read_collective_table(const std::string& path,
+                                      const std::vector<RowCondition>& where = {});
 
 }  // namespace orrery

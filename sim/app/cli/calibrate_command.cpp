@@ -158,15 +158,20 @@ std::vector<CalibratedDevice> calibrated_devices() {
   return devices;
 }
 
-/// Kernels of two engines take other times for the same shape.
-void require_one_engine(const OperatorTable& table) {
-  if (table.engines.size() < 2) return;
-  const auto name = [](const MeasuredEngine& engine) {
-    return fmt::format("{} {}", engine.framework, engine.version);
+/// Kernels of two engines take other times for the same shape. Of two versions they may be the
+/// same: a user who names both says so.
+void require_one_engine(const OperatorTable& table, const std::vector<RowCondition>& where) {
+  const bool names_versions = std::ranges::any_of(
+      where, [](const RowCondition& condition) { return condition.column == "version"; });
+  const auto of_other = [&](const MeasuredEngine& engine) {
+    return engine.framework != table.engines.front().framework || !names_versions;
   };
+  const auto other = std::ranges::find_if(table.engines, of_other);
+  if (table.engines.size() < 2 || other == table.engines.end()) return;
   throw UsageError(fmt::format(
       "{} has rows of {} and {}: name one with --where framework=NAME --where version=NUMBER",
-      table.path, name(table.engines[0]), name(table.engines[1])));
+      table.path, table.engines.front().name(),
+      (other == table.engines.begin() ? table.engines[1] : *other).name()));
 }
 
 std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
@@ -174,7 +179,7 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
   const std::vector<RowCondition> where = row_conditions(arguments.where);
   for (const std::string& file : arguments.files) {
     inputs.push_back(read_calibration_input(file, arguments.measured(), where));
-    require_one_engine(inputs.back().table);
+    require_one_engine(inputs.back().table, where);
     inputs.back().file.source = arguments.source;
     inputs.back().only = arguments.only;
   }

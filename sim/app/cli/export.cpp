@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/base/verb.h"
 #include "sim/app/questions/points/export_points.h"
 

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/app/questions/base/verb.h"
 #include "sim/units/comma_separated.h"

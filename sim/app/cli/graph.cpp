@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/experiments/core/play.h"
 #include "sim/app/experiments/core/simulate.h"
 #include "sim/app/experiments/files/file_kind.h"

@@ -3,6 +3,7 @@
 
 #include <iostream>
 
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/base/verb.h"
 
 namespace orrery {

@@ -10,6 +10,7 @@
 
 #include "sim/app/cli/answer_text.h"
 #include "sim/app/cli/graph_arguments.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/base/verb.h"
 #include "sim/config/diagnostics.h"
 #include "sim/replay/graph_replay.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/app/cli/answer_text.h"
+#include "sim/app/experiments/core/exit_codes.h"
 #include "sim/app/questions/base/verb.h"
 #include "sim/units/comma_separated.h"
 #include "sim/units/spelling.h"

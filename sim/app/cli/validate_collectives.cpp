@@ -37,8 +37,9 @@ std::vector<GroupOf> ordered(const CollectiveValidation& validation) {
   const std::vector<std::string>& classes = byte_classes();
   const auto place = [&](auto it) {
     const Key& key = it->first;
-    const auto size = std::ranges::find(classes, key[3]) - classes.begin();
-    return std::tuple(key[0], key[1] == "all", key[1], key[2] != "all", key[2], size);
+    const auto size = std::ranges::find(classes, key.bytes) - classes.begin();
+    return std::tuple(key.table, key.system == "all", key.system, key.engine, key.of != "all",
+                      key.of, size);
   };
   std::ranges::sort(order, [&](auto a, auto b) { return place(a) < place(b); });
   return order;
@@ -59,10 +60,18 @@ std::string machine_lines(const CollectiveValidation& validation) {
 
 Answer answer_of(const CollectiveValidation& validation) {
   ordered_json entries = ordered_json::array();
+  bool of_engines = false;
   for (const auto it : ordered(validation)) {
     const auto& [key, group] = *it;
-    ordered_json& entry = entries.emplace_back(ordered_json{
-        {"table", key[0]}, {"system", key[1]}, {"precision", key[2]}, {"class", key[3]}});
+    ordered_json& entry =
+        entries.emplace_back(ordered_json{{"table", key.table}, {"system", key.system}});
+    if (!key.engine.framework.empty()) {
+      entry["framework"] = key.engine.framework;
+      entry["version"] = key.engine.version;
+      of_engines = true;
+    }
+    entry["precision"] = key.of;
+    entry["class"] = key.bytes;
     entry.update(to_json(summarise(group.rows)));
     entry["worst_row"] = group.worst_row;
   }
@@ -71,9 +80,11 @@ Answer answer_of(const CollectiveValidation& validation) {
     if (machine && machine->calibration) calibrations[system] = machine->calibration->id;
   return {.parts = {machine_lines(validation),
                     json_table(entries,
-                               "table = table | system = system | of = precision | class = class | "
-                               "n = count count | MAPE = mape error | median = median error | "
-                               "p90 = p90 error | bias = bias error | worst = worst error"),
+                               std::string("table = table | system = system | ") +
+                                   (of_engines ? "engine = framework | version = version | " : "") +
+                                   "of = precision | class = class | "
+                                   "n = count count | MAPE = mape error | median = median error | "
+                                   "p90 = p90 error | bias = bias error | worst = worst error"),
                     left_out_lines(validation.left_out())},
           .json = {{"schema", "orrery.collectives/1"},
                    {"calibrations", std::move(calibrations)},
@@ -116,8 +127,8 @@ ErrorSummary errors_of(const CollectiveValidation& validation, const std::string
                        const std::string& system, const std::string& bytes) {
   std::vector<Comparison> rows;
   for (const auto& [key, group] : validation.groups()) {
-    if (!table.empty() && key[0] != table) continue;
-    if (key[1] == system && key[2] == "all" && key[3] == bytes)
+    if (!table.empty() && key.table != table) continue;
+    if (key.system == system && key.of == "all" && key.bytes == bytes)
       rows.insert(rows.end(), group.rows.begin(), group.rows.end());
   }
   return summarise(rows);
@@ -261,6 +272,7 @@ struct CollectivesQuestion {
   std::string calibration = "auto";  ///< calibration of the network: auto, none, a name or a path
   bool held_out = false;             ///< only rows that fits leave out
   bool summary = false;              ///< what the model is good for, in one table
+  std::vector<std::string> where;    ///< conditions that rows meet: "version=0.24.0"
 
   void take(Options& options) {
     options.positionals("FILE", files, "tables (CSV, plain or gzip)");
@@ -268,11 +280,12 @@ struct CollectivesQuestion {
     options.option("--calibration,--from", calibration,
                    "auto (default: of the system itself), none (priors), that of another system "
                    "such as dgx_h100, or a path");
+    options.options("--where", where, kWhereHelp);
     options.flag("--held-out", held_out, "only rows that no fit has seen");
     options.flag("--summary", summary,
                  "held-out rows of all systems and of siblings, published rows by source, each "
                  "beside what is demanded");
-    options.excludes("--summary", {"--held-out", "--rows", "--calibration"});
+    options.excludes("--summary", {"--held-out", "--rows", "--calibration", "--where"});
   }
 
   Answer answer() const {
@@ -280,7 +293,7 @@ struct CollectivesQuestion {
     CollectiveValidation validation(calibration, held_out);
     PredictionRows rows_file(rows, "predicted_us,provenance,bound,algorithm,protocol");
     for (const std::string& file : files) {
-      const CollectiveTable table = read_collective_table(file);
+      const CollectiveTable table = read_collective_table(file, row_conditions(where));
       rows_file.header(table.header);
       validation.add(table, [&](const CollectiveRow& row, const PricedTransfer& priced,
                                 const char* provenance) {

@@ -3,22 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <set>
 #include <tuple>
 
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/device/roofline.h"
+#include "sim/app/cli/measured_devices.h"
 #include "sim/app/cli/progress.h"
 #include "sim/app/cli/validate.h"
 #include "sim/app/experiments/core/exit_codes.h"
-#include "sim/app/pricing/kernel_pricing.h"
 #include "sim/app/questions/base/verb.h"
-#include "sim/config/load.h"
 #include "sim/results/json_table.h"
 #include "validation/calibration/error_json.h"
 #include "validation/calibration/errors.h"
@@ -30,22 +26,21 @@ namespace {
 
 struct OperatorsQuestion {
   std::vector<std::string> files;
-  std::string rows;                  ///< path for a CSV of rows and predictions, or empty
-  std::string calibration = "auto";  ///< name or path of the kernels' calibration, auto or none
-  std::string baseline;              ///< calibration to compare with, a folder of them, or empty
-  std::string fidelity = "auto";     ///< fidelity of the kernel model: auto, closed or tile
-  std::vector<std::string> where;    ///< conditions that rows meet: "version=0.24.0"
-  bool held_out = false;             ///< only shape groups that fits leave out
+  std::string rows;  ///< path for a CSV of rows and predictions, or empty
+  KernelModels models;
+  std::vector<std::string> where;  ///< conditions that rows meet: "version=0.24.0"
+  bool held_out = false;           ///< only shape groups that fits leave out
 
   void take(Options& options) {
     options.positionals("FILE", files, "tables (CSV, plain or gzip)");
     options.option("--rows", rows, "write the rows with predictions to this CSV");
-    options.option("--calibration", calibration,
-                   "auto (default), none (priors), a calibration of the library, or a path");
-    options.option("--baseline", baseline,
+    options.option("--calibration", models.calibration,
+                   "auto (default: the device's, and of rows of an engine also its own), none "
+                   "(priors), a calibration of the library, or a path");
+    options.option("--baseline", models.baseline,
                    "a calibration to compare with, or a folder of them by device (such as of "
                    "calibrate --model roofline)");
-    options.choice("--fidelity", fidelity, "auto (default), closed or tile",
+    options.choice("--fidelity", models.fidelity, "auto (default), closed or tile",
                    {"auto", "closed", "tile"});
     options.options("--where", where, kWhereHelp);
     options.flag("--held-out", held_out, "only shape groups that no fit has seen");
@@ -54,14 +49,6 @@ struct OperatorsQuestion {
 };
 
 constexpr double kMicro = 1e6;
-
-/// A device of the tables with the models that predict it.
-struct Device {
-  AcceleratorConfig accelerator;
-  std::unique_ptr<KernelModel> model;
-  std::unique_ptr<KernelModel> baseline;  ///< another calibration's; null: none
-  std::string transferred;  ///< the other device's calibration; empty: its own, or none
-};
 
 /// One row with what each model says, in microseconds.
 struct Prediction {
@@ -88,36 +75,7 @@ struct GroupKey {
 };
 using Groups = std::map<GroupKey, Group>;
 
-/// A folder stands for the files of its devices.
-std::string baseline_of(const std::string& name, const std::string& system) {
-  if (!std::filesystem::is_directory(name)) return name;
-  const auto file = std::filesystem::path(name) / (system + ".yaml");
-  return std::filesystem::exists(file) ? file.string() : "";
-}
-
-Fidelity fidelity_named(const std::string& name) {
-  if (name == "closed") return Fidelity::kClosed;
-  return name == "tile" ? Fidelity::kTile : Fidelity::kAuto;
-}
-
-std::optional<Device> find_device(const std::string& system, const OperatorsQuestion& arguments) {
-  const config::Library& library = config::default_library();
-  const std::string path = library.locate("accelerators", system, "");
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  Device device;
-  device.accelerator = config::load<AcceleratorConfig>(path, library, "accelerators");
-  const Fidelity fidelity = fidelity_named(arguments.fidelity);
-  device.model = kernel_model(arguments.calibration, device.accelerator, fidelity);
-  const std::string file = calibration_file(arguments.calibration, device.accelerator);
-  if (!file.empty() && loaded_calibration(file)->accelerator != device.accelerator.id)
-    device.transferred = device.model->calibration();
-  const std::string baseline = baseline_of(arguments.baseline, system);
-  if (!baseline.empty())
-    device.baseline = kernel_model(baseline, device.accelerator, Fidelity::kClosed);
-  return device;
-}
-
-Prediction predict(const Device& device, const std::vector<Kernel>& kernels) {
+Prediction predict(const MeasuredDevice& device, const std::vector<Kernel>& kernels) {
   static const CalibratedModel priors;
   Prediction prediction;
   Picoseconds total = 0, baseline = 0, prior = 0, longest = 0;
@@ -193,28 +151,27 @@ struct Validation {
   std::map<GroupKey, std::size_t> by_rule;
   /// Calibrations of other devices by system: their parameters, transferred by data sheet.
   std::map<std::string, std::string> transferred;
+  /// Calibrations of engines by "vllm 0.24.0 on h200_sxm".
+  std::map<std::string, std::string> of_engines;
 };
 
 void validate_table(const OperatorTable& table, const OperatorsQuestion& arguments,
                     PredictionRows& rows_file, Validation& validation) {
-  std::vector<std::optional<Device>> devices;
-  for (const std::string& system : table.systems) devices.push_back(find_device(system, arguments));
+  MeasuredDevices devices(table, arguments.models);
   rows_file.header(table.header);
   const std::string name = to_string(table.kind);
-  const std::vector<RowRule> rules = row_rules(table, [&](const std::string& system) {
-    const auto at = std::ranges::find(table.systems, system);
-    const auto& device = devices.at(static_cast<std::size_t>(at - table.systems.begin()));
-    return device ? &device->accelerator : nullptr;
-  });
+  const std::vector<RowRule> rules = row_rules(
+      table, [&devices](const std::string& system) { return devices.accelerator(system); });
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const OperatorRow& row = table.rows[i];
     const std::string& system = table.systems[row.system];
     const MeasuredEngine& engine = table.engines[row.engine];
-    if (!devices[row.system]) {
+    const MeasuredDevice* found = devices.of(row.system, row.engine);
+    if (found == nullptr) {
       ++validation.left_out["no accelerator is called '" + system + "'"];
       continue;
     }
-    const Device& device = *devices[row.system];
+    const MeasuredDevice& device = *found;
     const auto precision = row_precision(table.kind, row);
     if (!precision || !find_precision(device.accelerator.compute.matrix, *precision)) {
       ++validation.left_out[fmt::format("{}: no model of {} on {}", name, row.precision, system)];
@@ -222,6 +179,8 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
     }
     if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
     if (!device.transferred.empty()) validation.transferred[system] = device.transferred;
+    if (device.has_engine)
+      validation.of_engines[engine.name() + " on " + system] = device.model->calibration();
     if (rules[i] != RowRule::kKept) {
       ++validation.by_rule[{name, system, engine, precision_label(row), to_string(rules[i])}];
       continue;
@@ -261,11 +220,6 @@ std::vector<Groups::const_iterator> ordered(const Groups& groups) {
   return order;
 }
 
-/// "vllm 0.24.0 "; empty for rows of no engine.
-std::string name_before(const MeasuredEngine& engine) {
-  return engine.framework.empty() ? "" : fmt::format("{} {} ", engine.framework, engine.version);
-}
-
 nlohmann::ordered_json head_of(const GroupKey& key, const char* of) {
   nlohmann::ordered_json head = {{"table", key.table}, {"system", key.system}};
   if (!key.engine.framework.empty()) {
@@ -287,9 +241,12 @@ std::pair<std::string, std::string> notes_of(const Validation& validation) {
     before += fmt::format(
         "{0}: parameters of '{1}', transferred by data sheet; no row of {0} was fitted\n", system,
         calibration);
+  for (const auto& [of, calibrations] : validation.of_engines)
+    behind += fmt::format("{}: calibrations {}\n", of, calibrations);
   for (const auto& [key, count] : validation.by_rule)
-    behind += fmt::format("{} {} {}{}: left out by the written rule: {} rows, {}\n", key.table,
-                          key.system, name_before(key.engine), key.precision, count, key.of);
+    behind += fmt::format("{} {} {}{}{}: left out by the written rule: {} rows, {}\n", key.table,
+                          key.system, key.engine.name(), key.engine.framework.empty() ? "" : " ",
+                          key.precision, count, key.of);
   return {before, behind + left_out_lines(validation.left_out)};
 }
 
@@ -335,6 +292,7 @@ Answer answer_of(const Validation& validation) {
   return {.parts = {before, table, behind},
           .json = {{"schema", "orrery.operators/1"},
                    {"transferred", validation.transferred},
+                   {"calibrations", validation.of_engines},
                    {"entries", std::move(entries)},
                    {"left_out_by_rule", std::move(by_rule)},
                    {"left_out", validation.left_out}}};

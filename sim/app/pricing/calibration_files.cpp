@@ -31,13 +31,14 @@ std::string calibration_file(const std::string& choice, const AcceleratorConfig&
 
 namespace {
 
-/// The sets of which some device has a calibration: "vllm_0_24" of "h200_sxm_vllm_0_24".
+/// The sets of which some device has a calibration: "vllm_0_24" of "h200_sxm_vllm_0_24", and that
+/// name itself.
 std::vector<std::string> known_sets(const config::Library& library) {
   const std::vector<std::string> names = library.names("calibrations");
   std::set<std::string> sets;
   for (const std::string& device : names)
     for (const std::string& name : names)
-      if (name.starts_with(device + "_")) sets.insert(name.substr(device.size() + 1));
+      if (name.starts_with(device + "_")) sets.insert({name.substr(device.size() + 1), name});
   return {sets.begin(), sets.end()};
 }
 
@@ -57,11 +58,12 @@ CalibrationFiles calibration_files(const std::string& choice, const AcceleratorC
   CalibrationFiles files{calibration_file(choice, accelerator), {}};
   if (files.device.empty() || choice != "auto") return files;
   for (const std::string& set : sets) {
-    const std::string name = fmt::format("{}_{}", accelerator.calibration, set);
-    std::string path = config::default_library().locate("calibrations", name, "");
-    if (!std::filesystem::exists(path)) continue;
-    files.engine = std::move(path);
-    break;
+    for (const std::string& name : {fmt::format("{}_{}", accelerator.calibration, set), set}) {
+      std::string path = config::default_library().locate("calibrations", name, "");
+      if (!std::filesystem::exists(path)) continue;
+      files.engine.push_back(std::move(path));
+      break;
+    }
   }
   return files;
 }

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "models/kernels/calibrated_model.h"
@@ -33,26 +34,27 @@ const OperatorTable& loaded_table(const std::string& file) {
 namespace {
 
 /// What a model has worked out about accelerators holds for all experiments of a thread.
-using LoadedModels =
-    std::map<std::pair<std::string, std::string>, std::shared_ptr<const CalibratedModel>>;
+using LoadedModels = std::map<CalibrationFiles, std::shared_ptr<const CalibratedModel>>;
 
-/// The fits of the engine come last, and so replace those of the device.
-Calibration laid_over(const Calibration& device, const Calibration& engine) {
-  Calibration both = device;
-  both.id = fmt::format("{} and {}", engine.id, device.id);
-  both.fits.append(engine.fits);
-  return both;
+/// Fits that come later replace those before them: the engine's best calibration is the last.
+Calibration laid_over(const CalibrationFiles& files) {
+  Calibration all = *loaded_calibration(files.device);
+  for (const std::string& file : files.engine | std::views::reverse) {
+    const auto engine = loaded_calibration(file);
+    all.id = fmt::format("{} and {}", engine->id, all.id);
+    all.fits.append(engine->fits);
+  }
+  return all;
 }
 
 std::shared_ptr<const Calibration> loaded_calibrations(const CalibrationFiles& files) {
   if (files.engine.empty()) return loaded_calibration(files.device);
-  return std::make_shared<const Calibration>(
-      laid_over(*loaded_calibration(files.device), *loaded_calibration(files.engine)));
+  return std::make_shared<const Calibration>(laid_over(files));
 }
 
 std::shared_ptr<const CalibratedModel> loaded_model(const CalibrationFiles& files) {
   thread_local LoadedModels loaded;
-  std::shared_ptr<const CalibratedModel>& model = loaded[{files.device, files.engine}];
+  std::shared_ptr<const CalibratedModel>& model = loaded[files];
   if (!model)
     model = files.device.empty()
                 ? std::make_shared<const CalibratedModel>()
@@ -96,7 +98,7 @@ void require_tiles(Fidelity fidelity, const std::string& choice,
 std::shared_ptr<const CalibratedModel> structure_model(const CalibrationFiles& files) {
   if (files.device.empty()) return loaded_model(files);
   thread_local LoadedModels loaded;
-  std::shared_ptr<const CalibratedModel>& model = loaded[{files.device, files.engine}];
+  std::shared_ptr<const CalibratedModel>& model = loaded[files];
   if (!model) model = model_without_ratios(files);
   return model;
 }

@@ -97,7 +97,8 @@ TEST_P(Mutations, GiveATableOrAConfigError) {
 
 const auto kCases = testing::Values(
     Case{"operators", "gemm.csv", [](const std::string& file) { read_operator_table(file); }},
-    Case{"collectives", "collective.csv", read_collective_table},
+    Case{"collectives", "collective.csv",
+         [](const std::string& file) { read_collective_table(file); }},
     Case{"nccl_tests", "all_reduce.log", importing("nccl-tests")},
     Case{"nccl_tests_old", "all_gather_old.log", importing("nccl-tests")},
     Case{"nccl_topology", "nccl_topology.xml", importing("nccl-topology")},

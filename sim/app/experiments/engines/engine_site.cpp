@@ -52,6 +52,23 @@ EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfi
   return site;
 }
 
+config::OneOf<SchedulerConfig> measured_engine(std::string engine, const std::string& version,
+                                               const EngineSite& site) {
+  if (engine == "trtllm") engine = "tensorrt_llm";
+  config::OneOf<SchedulerConfig> measured;
+  if (!EngineVersion::of(version) || engine_releases(engine).empty()) return measured;
+  config::Node node = config::Node::map({});
+  node.set("kind", config::Node::scalar(engine, {}), {});
+  node.set("version", config::Node::scalar(version, {}), {});
+  config::Diagnostics ignored;  // warnings of versions newer than those that are known
+  const config::Record& record = *SchedulerConfig::choices().record_of(node);
+  node = config::complete(node, record, ignored, config::default_library());
+  void* object = config::type_of<config::OneOf<SchedulerConfig>>().choose(&measured, engine);
+  config::fill(object, node, record, ignored);
+  follow_release(measured, site, node, ignored);
+  return measured;
+}
+
 void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
   config.all_reduce_experts = true;
   config.kernels = engine.kernels;

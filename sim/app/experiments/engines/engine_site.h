@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "sim/app/experiments/keys/inference_keys.h"
 #include "sim/machine/accelerator_config.h"
@@ -22,6 +24,12 @@ EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfi
 EngineSite engine_site(const AcceleratorConfig& accelerator, const ParallelConfig& parallel,
                        const ModelConfig& model,
                        const std::optional<SpeculativeConfig>& speculative);
+
+/// An engine with the defaults that its version has at a site. Without an object where nothing is
+/// known of the engine or of its version.
+/// @param engine as measurements name it: "trtllm" is TensorRT-LLM
+config::OneOf<SchedulerConfig> measured_engine(std::string engine, const std::string& version,
+                                               const EngineSite& site);
 
 /// The kernels that an engine runs.
 /// @param config its formats and its plan have to be there

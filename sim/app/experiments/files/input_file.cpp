@@ -54,7 +54,8 @@ void add_calibration(const char* role, const char* device_role, const std::strin
 void add_kernel_files(const Machine& machine, const std::vector<FilePath>& measured,
                       std::vector<InputFile>& files) {
   add_calibration("calibration", "calibrated_device", machine.calibrations().device, files);
-  add_calibration("engine_calibration", "engine_device", machine.calibrations().engine, files);
+  for (const std::string& engine : machine.calibrations().engine)
+    add_calibration("engine_calibration", "engine_device", engine, files);
   for (const FilePath& table : measured) {
     loaded_table(table.path);
     files.push_back(file_as_read("measured", table.path));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <nlohmann/json.hpp>
+
 #include "sim/app/experiments/files/file_kind.h"
 #include "sim/config/load.h"
 #include "sim/units/spelling.h"
