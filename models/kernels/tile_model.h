@@ -8,18 +8,11 @@
 #include <vector>
 
 #include "models/kernels/calibrated_model.h"
+#include "models/kernels/contention.h"
 #include "models/kernels/device/block_schedule.h"
 #include "sim/machine/kernel_model.h"
 
 namespace orrery {
-
-/// What other kernels leave of the device to a kernel that runs beside them.
-struct Contention {
-  double units = 1;   ///< share of the SMs
-  double memory = 1;  ///< share of the memory bandwidth
-
-  bool none() const { return units == 1 && memory == 1; }
-};
 
 /// The device that is left: a kernel is launched for it, as libraries are told how many SMs they
 /// may use. The L2 stays whole, at the bandwidth that its users' SMs take in.

@@ -14,16 +14,6 @@
 
 namespace orrery {
 
-/// A file of measurements that a calibration rests on.
-struct MeasurementFile {
-  std::string file;    ///< name without folder
-  std::string sha256;  ///< SHA-256 of the file's bytes
-  std::string date;    ///< date of the measurement where the file tells, else of the fit
-  std::string source;  ///< who measured, and with what
-  std::int64_t rows = 0;
-  static const config::Schema<MeasurementFile>& schema();
-};
-
 /// Rows of a table that a written rule left out (validation/calibration/row_rules.h).
 struct LeftOutRows {
   std::string table;

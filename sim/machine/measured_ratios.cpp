@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/config/diagnostics.h"
 #include "sim/graph/kernel_classes.h"
 #include "sim/machine/calibration.h"
 #include "sim/units/comma_separated.h"

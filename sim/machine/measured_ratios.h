@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/config/diagnostics.h"
+#include "sim/config/declared.h"
+#include "sim/config/location.h"
 #include "sim/graph/kernel.h"
 
 namespace orrery {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/machine/calibration.h"
+#include "sim/machine/calibrated_parameter.h"
 #include "sim/machine/system_config.h"
 
 namespace orrery {

@@ -21,7 +21,8 @@ class CollectiveValidation {
  public:
   /// Rows that are judged together.
   struct Key {
-    std::string table, system;  ///< of the system "all" those of all systems
+    std::string table;
+    std::string system;  ///< name of an accelerator; "all": rows of all
     MeasuredEngine engine;
     std::string of;     ///< precision, collective, or "all"
     std::string bytes;  ///< class of bytes

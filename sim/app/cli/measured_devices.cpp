@@ -8,6 +8,7 @@
 #include "sim/app/experiments/engines/engine_site.h"
 #include "sim/app/pricing/kernel_pricing.h"
 #include "sim/config/load.h"
+#include "sim/machine/calibration.h"
 
 namespace orrery {
 namespace {

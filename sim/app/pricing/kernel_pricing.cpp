@@ -8,10 +8,13 @@
 #include <utility>
 
 #include "models/kernels/calibrated_model.h"
+#include "models/kernels/tile_model.h"
 #include "sim/config/diagnostics.h"
 #include "sim/config/library.h"
 #include "sim/config/load.h"
+#include "sim/machine/calibration.h"
 #include "sim/units/comma_separated.h"
+#include "validation/importers/operator_table.h"
 
 namespace orrery {
 
@@ -104,8 +107,12 @@ std::shared_ptr<const CalibratedModel> structure_model(const CalibrationFiles& f
 }
 
 std::unique_ptr<KernelModel> kernel_model(const CalibrationFiles& files, Fidelity fidelity,
-                                          Contention contention, TileMemo* memo) {
+                                          const Contention& contention, TileMemo* memo) {
   return std::make_unique<TileModel>(loaded_model(files), fidelity, contention, memo);
+}
+
+std::unique_ptr<KernelModel> kernel_model(const CalibrationFiles& files, Fidelity fidelity) {
+  return kernel_model(files, fidelity, {}, nullptr);
 }
 
 std::unique_ptr<KernelModel> kernel_model(const std::string& choice,

@@ -4,13 +4,16 @@
 #include <memory>
 #include <string>
 
-#include "models/kernels/tile_model.h"
 #include "sim/app/pricing/calibration_files.h"
-#include "sim/machine/calibration.h"
 #include "sim/machine/kernel_model.h"
-#include "validation/importers/operator_table.h"
 
 namespace orrery {
+
+class CalibratedModel;
+class TileMemo;
+struct Calibration;
+struct Contention;
+struct OperatorTable;
 
 /// A calibration file, read once in a process: points of a sweep that are simulated in processes of
 /// their own find it read.
@@ -31,10 +34,11 @@ void require_tiles(Fidelity fidelity, const std::string& choice,
 std::shared_ptr<const CalibratedModel> structure_model(const CalibrationFiles& files);
 
 /// The kernel model with the parameters of those files, or with the accelerator's priors.
-/// @param memo of tile results; may be null
 std::unique_ptr<KernelModel> kernel_model(const CalibrationFiles& files,
-                                          Fidelity fidelity = Fidelity::kAuto,
-                                          Contention contention = {}, TileMemo* memo = nullptr);
+                                          Fidelity fidelity = Fidelity::kAuto);
+/// The same with contention for the memory and a memo.
+std::unique_ptr<KernelModel> kernel_model(const CalibrationFiles& files, Fidelity fidelity,
+                                          const Contention& contention, TileMemo* memo);
 
 /// The same for what `choice` means for an accelerator without an engine.
 /// @throws config::KeyError as require_tiles()

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "models/kernels/tile_model.h"
 #include "sim/app/pricing/kernel_pricing.h"
 
 namespace orrery {

@@ -6,12 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "models/kernels/tile_model.h"
 #include "sim/app/pricing/machine.h"
 #include "sim/graph/program.h"
 #include "sim/replay/replay.h"
 
 namespace orrery {
+
+class CalibratedModel;
 
 /// The same with its share of the memory bandwidth rounded as far as slowdowns tell it apart.
 DeviceLoad told_apart(DeviceLoad taken, const AcceleratorConfig& accelerator);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/kernels/tile_model.h"
+#include "models/kernels/contention.h"
 #include "sim/app/pricing/calibration_files.h"
 #include "sim/config/file_path.h"
 #include "sim/graph/costs.h"
@@ -17,6 +17,8 @@
 #include "sim/machine/system_config.h"
 
 namespace orrery {
+
+class TileMemo;
 
 /// How kernels are to be priced.
 struct KernelChoice {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/app/sweeps/sweep_config.h"
+#include "sim/config/diagnostics.h"
 #include "sim/results/metric_table.h"
 #include "sim/units/spelling.h"
 #include "sim/units/text.h"

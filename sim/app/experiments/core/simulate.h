@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "models/kernels/tile_model.h"
 #include "sim/app/experiments/core/experiment.h"
 #include "sim/app/experiments/core/play.h"
 #include "sim/results/metric_table.h"

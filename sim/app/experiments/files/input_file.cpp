@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "sim/app/pricing/kernel_pricing.h"
+#include "sim/config/diagnostics.h"
 #include "sim/config/input_files.h"
 #include "sim/config/output.h"
+#include "sim/machine/calibration.h"
 #include "sim/results/identity.h"
 #include "sim/units/sha256.h"
 

@@ -8,6 +8,7 @@
 
 #include "sim/app/experiments/serving/config.h"
 #include "sim/app/pricing/step_pricer.h"
+#include "sim/config/diagnostics.h"
 #include "sim/serving/autoscaler.h"
 #include "sim/serving/instance.h"
 

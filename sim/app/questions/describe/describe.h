@@ -8,11 +8,12 @@
 
 #include "sim/config/library.h"
 #include "sim/config/node.h"
-#include "sim/machine/calibration.h"
 #include "sim/machine/system_config.h"
 #include "sim/results/answer.h"
 
 namespace orrery {
+
+struct Calibration;
 
 class CollectiveAlgorithm;
 struct ModelConfig;
