@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <map>
-#include <ranges>
 #include <utility>
 
 #include "models/kernels/calibrated_model.h"
@@ -42,8 +41,8 @@ using LoadedModels = std::map<CalibrationFiles, std::shared_ptr<const Calibrated
 /// Fits that come later replace those before them: the engine's best calibration is the last.
 Calibration laid_over(const CalibrationFiles& files) {
   Calibration all = *loaded_calibration(files.device);
-  for (const std::string& file : files.engine | std::views::reverse) {
-    const auto engine = loaded_calibration(file);
+  for (auto file = files.engine.rbegin(); file != files.engine.rend(); ++file) {
+    const auto engine = loaded_calibration(*file);
     all.id = fmt::format("{} and {}", engine->id, all.id);
     all.fits.append(engine->fits);
   }
