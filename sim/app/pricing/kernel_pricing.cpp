@@ -3,8 +3,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "models/kernels/calibrated_model.h"
 #include "models/kernels/tile_model.h"
@@ -40,9 +42,11 @@ using LoadedModels = std::map<CalibrationFiles, std::shared_ptr<const Calibrated
 
 /// Fits that come later replace those before them: the engine's best calibration is the last.
 Calibration laid_over(const CalibrationFiles& files) {
+  std::vector<std::string> worst_first = files.engine;
+  std::ranges::reverse(worst_first);
   Calibration all = *loaded_calibration(files.device);
-  for (auto file = files.engine.rbegin(); file != files.engine.rend(); ++file) {
-    const auto engine = loaded_calibration(*file);
+  for (const std::string& file : worst_first) {
+    const auto engine = loaded_calibration(file);
     all.id = fmt::format("{} and {}", engine->id, all.id);
     all.fits.append(engine->fits);
   }
