@@ -3,7 +3,7 @@
 
 namespace orrery {
 
-/// What other kernels leave of the device to a kernel that runs beside them.
+/// The shares of a device that a kernel gets while other kernels run.
 struct Contention {
   double units = 1;   ///< share of the SMs
   double memory = 1;  ///< share of the memory bandwidth

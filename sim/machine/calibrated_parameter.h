@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calibrations of kernels and of networks are made of.
+// Parts that calibrations of kernels and of networks share.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct MeasurementFile {
   static const config::Schema<MeasurementFile>& schema();
 };
 
-/// What the value of a parameter rests on.
+/// The origin of the value of a parameter.
 enum class ParameterProvenance : std::uint8_t {
   kMeasured,   ///< read off one microbenchmark
   kFitted,     ///< fit by least squares over many measurements
@@ -50,11 +50,13 @@ struct ErrorSummary {
   static const config::Schema<ErrorSummary>& schema();
 };
 
-/// What measurements that were not fitted say about predictions of one size: log(measured /
-/// predicted) has this median and this spread, half of the range from p10 to p90 over 1.2816 (the
-/// standard deviation, were it normal).
+/// Errors of held-out measurements whose predictions are of one size: median and spread of
+/// log(measured / predicted). The spread is half of the range from p10 to p90, divided by 1.2816;
+/// of a normal distribution this is the standard deviation.
 struct ResidualClass {
-  double below_us = 0;  ///< predictions below this, and above the class before; 0: all others
+  /// Upper bound of the predictions, in us; the class before ends at the lower one. The last class
+  /// has no upper bound and says 0.
+  double below_us = 0;
   std::int64_t count = 0;
   double median = 0;
   double sigma = 0;

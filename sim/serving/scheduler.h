@@ -193,8 +193,8 @@ config::Schema<T> engine_schema(const std::string& kind, const std::string& help
                 "calibrations of the engine's own kernels, best first: vllm_0_24 is "
                 "h200_sxm_vllm_0_24 (`orrery describe calibrations`) where the device has the "
                 "calibration h200_sxm. The first that has a kernel prices it; the device's "
-                "calibration prices all others, and with [] all. Left out, those of this version "
-                "(`orrery describe software`)")
+                "calibration prices all others. [] uses the device's calibration alone. By itself "
+                "those of this version (`orrery describe software`)")
       .alias("fusions", "kernels")
       .alias("quant_fusion", "kernels.quant_fusion")
       .optional(

@@ -109,7 +109,7 @@ struct CollectiveRow {
   std::int64_t bytes = 0;  ///< the `size` of nccl-tests
   double latency_us = 0;
   std::string source;
-  MeasuredEngine engine;  ///< whose kernels were measured; empty: the communication library's
+  MeasuredEngine engine;  ///< the engine that ran; not set for NCCL and other libraries
   std::string kernel;     ///< "vLLM_custom_graph"; empty: not said
   std::string text;       ///< the row as it stands in the file, for output
 };

@@ -17,7 +17,7 @@ namespace orrery {
 /// The models that price the rows of measured tables.
 struct KernelModels {
   std::string calibration = "auto";  ///< name or path of the kernels' calibration, auto or none
-  std::string baseline;              ///< calibration to compare with, a folder of them, or empty
+  std::string baseline;              ///< calibration to compare with, or a folder of them
   std::string fidelity = "auto";     ///< fidelity of the kernel model: auto, closed or tile
 };
 
@@ -26,7 +26,7 @@ struct MeasuredDevice {
   AcceleratorConfig accelerator;
   std::unique_ptr<KernelModel> model;
   std::unique_ptr<KernelModel> baseline;  ///< another calibration's; null: none
-  /// The other device whose calibration prices this one; empty: its own does, or none.
+  /// Name of the device whose calibration prices this one; not set if its own calibration does.
   std::string transferred;
   bool has_engine = false;  ///< kernels of the engine have calibrations of their own
 };
