@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/gemm_data.cuh"
+#include "device/sustain.cuh"
 
 namespace orrery::measure::power {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr GemmShape kShape{8192, 8192, 8192};
-constexpr double kPeriod_s = 0.02;  // of one busy and one idle part, and of a row
-constexpr double kRest_s = 0.3;     // before every phase, so that each starts from idle
+constexpr double kRest_s = 0.3;  // before every phase, so that each starts from idle
 
 /// Seconds since `start`.
 double since(Clock::time_point start) {
@@ -24,42 +24,6 @@ double since(Clock::time_point start) {
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
-
-/// A burst of GEMMs between two events.
-class Burst {
- public:
-  Burst() {
-    ORRERY_CUDA(cudaEventCreate(&start_));
-    ORRERY_CUDA(cudaEventCreate(&stop_));
-  }
-  ~Burst() {
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
-  }
-  Burst(const Burst&) = delete;
-  Burst& operator=(const Burst&) = delete;
-
-  void enqueue(const LtGemm& gemm, const GemmData& data, int count) {
-    count_ = count;
-    ORRERY_CUDA(cudaEventRecord(start_, nullptr));
-    for (int i = 0; i < count; ++i) {
-      gemm.run(nullptr, data.in(kShape, 0), data.weight(kShape, 0), data.out(kShape, 0));
-    }
-    ORRERY_CUDA(cudaEventRecord(stop_, nullptr));
-  }
-
-  /// Waits; microseconds of one GEMM.
-  double finish() {
-    ORRERY_CUDA(cudaEventSynchronize(stop_));
-    float ms = 0;
-    ORRERY_CUDA(cudaEventElapsedTime(&ms, start_, stop_));
-    return 1e3 * static_cast<double>(ms) / count_;
-  }
-
- private:
-  cudaEvent_t start_ = nullptr, stop_ = nullptr;
-  int count_ = 0;
-};
 
 struct Phase {
   Data data;
@@ -85,41 +49,38 @@ class Staircase {
       check();
     }
     sleep_for(kRest_s);
-    const Clock::time_point start = Clock::now();
     if (phase.duty_percent == 100) {
-      run_without_pause(phase, start);
+      run_without_pause(phase);
     } else {
-      run_with_pauses(phase, start);
+      run_with_pauses(phase);
     }
   }
 
  private:
   void check() { data_.check(*gemm_, kShape, 64); }
 
-  /// GEMMs that fill `seconds`, by the time of the last ones.
-  int count_for(double seconds) const {
-    return std::max(1, static_cast<int>(seconds / (1e-6 * gemm_us_) + 0.5));
+  void launch(cudaStream_t stream) const {
+    gemm_->run(stream, data_.in(kShape, 0), data_.weight(kShape, 0), data_.out(kShape, 0));
   }
 
-  /// One burst is always waiting behind the one that runs.
-  void run_without_pause(const Phase& phase, Clock::time_point start) {
-    Burst bursts[2];
-    bursts[0].enqueue(*gemm_, data_, count_for(kPeriod_s));
-    for (int i = 0; since(start) < phase.seconds && !context_.out_of_time(); ++i) {
-      bursts[(i + 1) % 2].enqueue(*gemm_, data_, count_for(kPeriod_s));
-      gemm_us_ = bursts[i % 2].finish();
-      add_row(phase, since(start));  // the state is read while the next burst runs
-    }
-    ORRERY_CUDA(cudaDeviceSynchronize());
+  void run_without_pause(const Phase& phase) {
+    sustain(
+        context_, [this](cudaStream_t stream, int) { launch(stream); }, phase.seconds, gemm_us_,
+        [&](double time_s, double one_us) {
+          gemm_us_ = one_us;
+          add_row(phase, time_s);
+        });
   }
 
-  void run_with_pauses(const Phase& phase, Clock::time_point start) {
+  void run_with_pauses(const Phase& phase) {
+    const Clock::time_point start = Clock::now();
     const double duty = phase.duty_percent / 100.0;
     Burst burst;
     while (since(start) < phase.seconds && !context_.out_of_time()) {
       // At least one GEMM is busy; the idle part follows from what the burst took.
       const Clock::time_point began = Clock::now();
-      burst.enqueue(*gemm_, data_, count_for(duty * kPeriod_s));
+      burst.enqueue([this](cudaStream_t stream, int) { launch(stream); },
+                    launches_for(duty * kSustainPeriod_s, gemm_us_));
       gemm_us_ = burst.finish();
       const double busy_s = since(began);
       add_row(phase, since(start));
