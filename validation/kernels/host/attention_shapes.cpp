@@ -59,18 +59,34 @@ DecodeSplit decode_split(const DecodeShape& shape, int sms, int tile_keys) {
   return split;
 }
 
+std::vector<PrefillShape> prefill_shapes_of(const AttentionHeads& heads, double most_flops) {
+  std::vector<PrefillShape> shapes;
+  for (const int batch : {1, 2, 4, 8, 16, 32}) {
+    for (int length = 64; length <= 32768; length *= 2) {
+      const PrefillShape whole{batch, length, 0, heads};
+      const PrefillShape chunk{batch, std::min(length, 512), length, heads};
+      if (whole.flops() <= most_flops) shapes.push_back(whole);
+      if (batch <= 4 && chunk.flops() <= most_flops) shapes.push_back(chunk);
+    }
+    for (const int length : {100, 1500}) shapes.push_back({batch, length, 0, heads});
+  }
+  return shapes;
+}
+
+std::vector<DecodeShape> decode_shapes_of(const AttentionHeads& heads, double most_bytes) {
+  std::vector<DecodeShape> shapes;
+  for (const int batch : {1, 2, 4, 8, 16, 32, 64, 128, 256}) {
+    add_decode_lengths(shapes, batch, heads, most_bytes);
+    shapes.push_back({batch, 1000, heads, 0});
+  }
+  return shapes;
+}
+
 std::vector<PrefillShape> prefill_shapes(double most_flops) {
   std::vector<PrefillShape> shapes;
   for (const AttentionHeads& heads : head_shapes()) {
-    for (const int batch : {1, 2, 4, 8, 16, 32}) {
-      for (int length = 64; length <= 32768; length *= 2) {
-        const PrefillShape whole{batch, length, 0, heads};
-        const PrefillShape chunk{batch, std::min(length, 512), length, heads};
-        if (whole.flops() <= most_flops) shapes.push_back(whole);
-        if (batch <= 4 && chunk.flops() <= most_flops) shapes.push_back(chunk);
-      }
-      for (const int length : {100, 1500}) shapes.push_back({batch, length, 0, heads});
-    }
+    const std::vector<PrefillShape> some = prefill_shapes_of(heads, most_flops);
+    shapes.insert(shapes.end(), some.begin(), some.end());
   }
   shuffle(shapes, 151);
   return shapes;
@@ -79,10 +95,8 @@ std::vector<PrefillShape> prefill_shapes(double most_flops) {
 std::vector<DecodeShape> decode_shapes(double most_bytes) {
   std::vector<DecodeShape> shapes;
   for (const AttentionHeads& heads : head_shapes()) {
-    for (const int batch : {1, 2, 4, 8, 16, 32, 64, 128, 256}) {
-      add_decode_lengths(shapes, batch, heads, most_bytes);
-      shapes.push_back({batch, 1000, heads, 0});
-    }
+    const std::vector<DecodeShape> some = decode_shapes_of(heads, most_bytes);
+    shapes.insert(shapes.end(), some.begin(), some.end());
   }
   shuffle(shapes, 163);
   return shapes;

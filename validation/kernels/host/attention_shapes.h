@@ -42,6 +42,14 @@ struct DecodeSplit {
 /// As many splits as give every multiprocessor its four warps, none shorter than two tiles.
 DecodeSplit decode_split(const DecodeShape& shape, int sms, int tile_keys);
 
+/// Batches and lengths of one layer: powers of two of at most `most_flops`, whole and behind known
+/// tokens, and two lengths between.
+std::vector<PrefillShape> prefill_shapes_of(const AttentionHeads& heads, double most_flops);
+/// Batches and lengths of one layer: powers of two of at most `most_bytes` of cache, contiguous and
+/// paged, and one length between.
+std::vector<DecodeShape> decode_shapes_of(const AttentionHeads& heads, double most_bytes);
+
+/// Shapes of layers of several models, in an order that is random but always the same.
 std::vector<PrefillShape> prefill_shapes(double most_flops);
 std::vector<DecodeShape> decode_shapes(double most_bytes);
 
