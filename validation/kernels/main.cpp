@@ -12,6 +12,7 @@
 #include "host/files.h"
 #include "host/isolate.h"
 #include "host/options.h"
+#include "host/priority.h"
 #include "host/runner.h"
 
 namespace orrery::measure {
@@ -35,7 +36,9 @@ void pack(const std::filesystem::path& out, const std::vector<Outcome>& outcomes
 }
 
 int measure_device(const Options& options, const std::string& command_line) {
-  const std::vector<const Measurement*> selected = select(options.kernels, measurements());
+  const std::vector<const Measurement*> selected = options.depth == Depth::kPriority
+                                                       ? prioritised(measurements())
+                                                       : select(options.kernels, measurements());
   const Ending device = look_at_device(options);
   if (device.kind != Ending::Kind::kReturned) {
     std::cerr << "orrery-measure: no GPU to measure: " << first_line(device.text) << '\n';
@@ -70,7 +73,7 @@ int run(const std::vector<std::string>& arguments) {
       std::cout << "orrery-measure " << program_version() << '\n';
       return 0;
     case Action::kList:
-      std::cout << listing(measurements());
+      std::cout << listing(measurements()) << priority_listing(measurements());
       return 0;
     case Action::kRun:
       break;

@@ -51,6 +51,14 @@ TEST(Environment, ListsTheRunAndEveryMeasurement) {
             "    seconds: 2\n");
 }
 
+TEST(Environment, NamesTheDepth) {
+  RunInfo run;
+  run.depth = Depth::kFull;
+  EXPECT_THAT(environment_yaml(run, "", {}), HasSubstr("depth: full\n"));
+  run.depth = Depth::kPriority;
+  EXPECT_THAT(environment_yaml(run, "", {}), HasSubstr("depth: priority\n"));
+}
+
 TEST(Environment, WithoutMeasurementsIsStillYaml) {
   EXPECT_THAT(environment_yaml({}, "", {}), HasSubstr("measurements: []\n"));
 }

@@ -24,23 +24,27 @@ Measurement named(int number, const char* name) {
   Measurement measurement;
   measurement.number = number;
   measurement.name = name;
+  measurement.quick_s = measurement.full_s = 1;
   return measurement;
 }
 
-std::vector<Measurement> four() {
-  return {named(1, "pointer_chase"), named(2, "l2_read"), named(13, "gemm"),
-          named(13, "gemm_steady")};
+/// Four, and a fifth that only --priority measures.
+std::vector<Measurement> five() {
+  std::vector<Measurement> all = {named(1, "pointer_chase"), named(2, "l2_read"), named(13, "gemm"),
+                                  named(13, "gemm_steady"), named(16, "sustained_decode")};
+  all.back().quick_s = all.back().full_s = 0;
+  return all;
 }
 
 std::vector<std::string> names(const std::string& list) {
-  const std::vector<Measurement> all = four();
+  const std::vector<Measurement> all = five();
   std::vector<std::string> result;
   for (const Measurement* measurement : select(list, all)) result.push_back(measurement->name);
   return result;
 }
 
 std::string select_error(const std::string& list) {
-  const std::vector<Measurement> all = four();
+  const std::vector<Measurement> all = five();
   try {
     select(list, all);
   } catch (const UsageError& error) {
@@ -68,6 +72,24 @@ TEST(Options, TakeTheirValueAsNextWordOrAfterAnEqualsSign) {
   EXPECT_EQ(options.device, 3);
   EXPECT_EQ(options.seed, 18446744073709551615u);
   EXPECT_EQ(options.system, "mine");
+}
+
+TEST(Options, PriorityIsADepthOfItsOwn) {
+  const Options options = parse_options({"--priority", "--out", "--full", "--seed=7"});
+  EXPECT_EQ(options.depth, Depth::kPriority);
+  EXPECT_EQ(options.out, "--full");
+  EXPECT_THAT(help_text(), HasSubstr("--priority"));
+}
+
+TEST(Options, PriorityExcludesOtherDepthsAndLists) {
+  EXPECT_EQ(error_of({"--priority", "--full"}),
+            "--priority and --full exclude each other; give one");
+  EXPECT_EQ(error_of({"--quick", "--priority"}),
+            "--priority and --quick exclude each other; give one");
+  EXPECT_EQ(error_of({"--kernels", "gemm,15", "--priority"}),
+            "--priority has a list of kernels of its own; did you mean '--full --kernels "
+            "gemm,15'?");
+  EXPECT_THAT(error_of({"--prioritiy"}), HasSubstr("did you mean '--priority'?"));
 }
 
 TEST(Options, NameTheActionsThatNeedNoGpu) {
@@ -112,6 +134,11 @@ TEST(Select, KeepsTheOrderOfTheRegistryAndRepeatsNothing) {
 }
 
 TEST(Select, AnEmptyListTakesAll) { EXPECT_EQ(names("").size(), 4u); }
+
+TEST(Select, LeavesOutWhatOnlyPriorityMeasures) {
+  EXPECT_THAT(names("13-16"), ElementsAre("gemm", "gemm_steady"));
+  EXPECT_EQ(select_error("sustained_decode"), "only --priority measures 'sustained_decode'");
+}
 
 TEST(Select, RefusesWhatIsNotThere) {
   EXPECT_THAT(select_error("l2_reed"), HasSubstr("did you mean 'l2_read'?"));

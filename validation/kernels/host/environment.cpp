@@ -85,7 +85,7 @@ std::string environment_yaml(const RunInfo& run, const std::string& device_secti
   std::string text = line(0, "program", quoted("orrery-measure " + run.version));
   text += line(0, "date", quoted(run.date));
   text += line(0, "command_line", quoted(run.command_line));
-  text += line(0, "depth", run.depth == Depth::kQuick ? "quick" : "full");
+  text += line(0, "depth", name_of(run.depth));
   text += line(0, "seed", std::to_string(run.seed));
   text += device_section;
   text += outcomes.empty() ? "measurements: []\n" : "measurements:\n";

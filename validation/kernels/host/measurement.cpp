@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "host/priority.h"
+
 namespace orrery::measure {
 namespace {
 
@@ -28,7 +30,10 @@ Registration::Registration(Measurement measurement) {
   demand(!measurement.name.empty(), measurement, "has no name");
   demand(measurement.number >= 1, measurement, "numbers start at 1");
   demand(measurement.run != nullptr, measurement, "has no function");
-  demand(measurement.quick_s > 0 && measurement.full_s > 0, measurement, "has no time budget");
+  const bool budgets = measurement.only_priority()
+                           ? priority_budget_s(measurement.name) > 0
+                           : measurement.quick_s > 0 && measurement.full_s > 0;
+  demand(budgets, measurement, "has no time budget");
   const std::set<std::string> columns(measurement.columns.begin(), measurement.columns.end());
   demand(!columns.empty() && columns.size() == measurement.columns.size(), measurement,
          "column names are missing or repeated");

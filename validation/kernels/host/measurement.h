@@ -14,7 +14,11 @@
 
 namespace orrery::measure {
 
-enum class Depth { kQuick, kFull };
+enum class Depth { kQuick, kFull, kPriority };
+
+constexpr const char* name_of(Depth depth) {
+  return depth == Depth::kQuick ? "quick" : depth == Depth::kFull ? "full" : "priority";
+}
 
 /// Properties of the GPU, as the CUDA runtime reports them. Read, never set.
 struct DeviceInfo {
@@ -59,11 +63,13 @@ struct Measurement {
   std::string name;                ///< "pointer_chase": the CSV is <name>.csv
   std::string what;                ///< one line: what is measured, and what it identifies
   int capability = 8;              ///< least compute capability (major)
-  double quick_s = 0, full_s = 0;  ///< time budget on an H200
+  double quick_s = 0, full_s = 0;  ///< time budget on an H200; both 0: `--priority` only
   std::vector<std::string> columns;
   /// Throws on failure: the rows so far are kept, the failure is noted in environment.yaml and the
   /// program goes on.
   void (*run)(const Context& context, Table& table) = nullptr;
+
+  bool only_priority() const { return quick_s == 0 && full_s == 0; }
 };
 
 /// All measurements, by number.

@@ -10,9 +10,9 @@
 namespace orrery::measure {
 namespace {
 
-constexpr std::array<std::string_view, 9> kFlags = {"--quick", "--full",   "--kernels",
-                                                    "--list",  "--out",    "--device",
-                                                    "--seed",  "--system", "--version"};
+constexpr std::array<std::string_view, 10> kFlags = {
+    "--quick", "--full",   "--priority", "--kernels", "--list",
+    "--out",   "--device", "--seed",     "--system",  "--version"};
 
 /// Edits (insert, delete, replace) that turn one word into the other: Levenshtein's distance.
 std::size_t distance(std::string_view a, std::string_view b) {
@@ -68,6 +68,8 @@ bool set_switch(Options& options, const std::string& flag) {
     options.depth = Depth::kQuick;
   } else if (flag == "--full") {
     options.depth = Depth::kFull;
+  } else if (flag == "--priority") {
+    options.depth = Depth::kPriority;
   } else if (flag == "--list") {
     options.action = Action::kList;
   } else if (flag == "--version") {
@@ -114,6 +116,22 @@ std::optional<Range> range_of(std::string_view item) {
   return Range{*first, *last};
 }
 
+/// `--priority` has its order and budgets from one list, which no other choice changes.
+void check_priority(const Options& options, const std::vector<std::string>& switches) {
+  const auto given = [&switches](const char* flag) {
+    return std::find(switches.begin(), switches.end(), flag) != switches.end();
+  };
+  if (!given("--priority")) return;
+  for (const char* other : {"--quick", "--full"}) {
+    if (given(other)) {
+      throw UsageError("--priority and " + std::string(other) + " exclude each other; give one");
+    }
+  }
+  if (options.kernels.empty()) return;
+  throw UsageError("--priority has a list of kernels of its own; did you mean '--full --kernels " +
+                   options.kernels + "'?");
+}
+
 /// Marks what one item of the list picks.
 void pick(std::string_view item, const std::vector<Measurement>& all, std::vector<bool>& picked) {
   const auto range = range_of(item);
@@ -121,7 +139,10 @@ void pick(std::string_view item, const std::vector<Measurement>& all, std::vecto
   for (std::size_t i = 0; i < all.size(); ++i) {
     const bool matches =
         range ? range->first <= all[i].number && all[i].number <= range->last : item == all[i].name;
-    if (!matches) continue;
+    if (!matches || (range && all[i].only_priority())) continue;
+    if (all[i].only_priority()) {
+      throw UsageError("only --priority measures '" + all[i].name + "'");
+    }
     picked[i] = true;
     found = true;
   }
@@ -137,10 +158,14 @@ void pick(std::string_view item, const std::vector<Measurement>& all, std::vecto
 
 Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
+  std::vector<std::string> switches;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::size_t equals = arguments[i].find('=');
     const std::string flag = arguments[i].substr(0, equals);
-    if (equals == std::string::npos && set_switch(options, flag)) continue;
+    if (equals == std::string::npos && set_switch(options, flag)) {
+      switches.push_back(flag);
+      continue;
+    }
     if (!takes_value(flag)) {
       throw UsageError("there is no option '" + arguments[i] + "'" + suggestion(flag, kFlags));
     }
@@ -152,12 +177,17 @@ Options parse_options(const std::vector<std::string>& arguments) {
       throw UsageError(flag + " needs a value");
     }
   }
+  check_priority(options, switches);
   return options;
 }
 
 std::vector<const Measurement*> select(const std::string& list,
                                        const std::vector<Measurement>& all) {
-  std::vector<bool> picked(all.size(), list.empty());
+  std::vector<bool> picked;
+  picked.reserve(all.size());
+  for (const Measurement& measurement : all) {
+    picked.push_back(list.empty() && !measurement.only_priority());
+  }
   for (std::size_t begin = 0; begin < list.size();) {
     const std::size_t comma = std::min(list.find(',', begin), list.size());
     pick(std::string_view(list).substr(begin, comma - begin), all, picked);
@@ -175,6 +205,8 @@ std::string help_text() {
 
   --quick          every kernel, coarse sweeps, under 3 minutes on an H200 (default)
   --full           fine sweeps, under 9 minutes on an H200
+  --priority       shapes of five models, launches, clocks, power and copies, the most important
+                   first, under 10 minutes on an H100 or H200
   --kernels LIST   numbers, ranges and names: 1-6,gemm
   --list           what each kernel measures, and its time budget
   --out DIR        where the CSV files go (default: ./measurements)

@@ -35,7 +35,8 @@ class UsageError : public std::invalid_argument {
 Options parse_options(const std::vector<std::string>& arguments);
 
 /// The measurements that a list of numbers, ranges and names picks, in the order of `all`; every
-/// one for an empty list. @throws UsageError for what `all` does not have.
+/// one for an empty list. Those of `--priority` only are left out.
+/// @throws UsageError for an item that picks none.
 std::vector<const Measurement*> select(const std::string& list,
                                        const std::vector<Measurement>& all);
 

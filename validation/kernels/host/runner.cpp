@@ -13,6 +13,7 @@
 
 #include "host/files.h"
 #include "host/isolate.h"
+#include "host/priority.h"
 #include "host/table.h"
 
 namespace orrery::measure {
@@ -109,16 +110,17 @@ void report(std::ostream* log, const Outcome& outcome, const std::string& place,
 }
 
 std::string seconds(double value) {
+  if (value == 0) return "-";
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.0f s", value);
   return text.data();
 }
 
-std::string line(const std::array<std::string, 5>& cells, std::size_t name_width) {
+std::string line(const std::array<std::string, 6>& cells, std::size_t name_width) {
   std::ostringstream out;
   out << std::setw(3) << cells[0] << "  " << std::left << std::setw(static_cast<int>(name_width))
       << cells[1] << std::right << "  " << std::setw(6) << cells[2] << "  " << std::setw(6)
-      << cells[3] << "  " << cells[4] << '\n';
+      << cells[3] << "  " << std::setw(8) << cells[4] << "  " << cells[5] << '\n';
   return out.str();
 }
 
@@ -141,31 +143,34 @@ std::vector<Outcome> run_all(const std::vector<const Measurement*>& selected, co
 }
 
 double budget_s(const Measurement& measurement, Depth depth) {
+  if (depth == Depth::kPriority) return priority_budget_s(measurement.name);
   return depth == Depth::kQuick ? measurement.quick_s : measurement.full_s;
 }
 
 std::string listing(const std::vector<Measurement>& all) {
   std::size_t width = 4;
-  double quick = 0, full = 0;
+  double quick = 0, full = 0, priority = 0;
   for (const Measurement& measurement : all) {
     width = std::max(width, measurement.name.size());
     quick += measurement.quick_s;
     full += measurement.full_s;
+    priority += priority_budget_s(measurement.name);
   }
-  std::string text = line({"#", "name", "quick", "full", "what it measures"}, width);
+  std::string text = line({"#", "name", "quick", "full", "priority", "what it measures"}, width);
   for (const Measurement& measurement : all) {
     std::string what = measurement.what;
     if (measurement.capability > 8) {
       what += " (needs compute capability " + std::to_string(measurement.capability) + ")";
     }
-    text += line({std::to_string(measurement.number), measurement.name,
-                  seconds(measurement.quick_s), seconds(measurement.full_s), what},
-                 width);
+    text +=
+        line({std::to_string(measurement.number), measurement.name, seconds(measurement.quick_s),
+              seconds(measurement.full_s), seconds(priority_budget_s(measurement.name)), what},
+             width);
   }
-  const bool within = quick < kQuickLimit_s && full < kFullLimit_s;
-  return text +
-         line({"", "sum", seconds(quick), seconds(full), within ? "within budget" : "over budget"},
-              width);
+  const bool within = quick < kQuickLimit_s && full < kFullLimit_s && priority < kPriorityLimit_s;
+  return text + line({"", "sum", seconds(quick), seconds(full), seconds(priority),
+                      within ? "within budget" : "over budget"},
+                     width);
 }
 
 }  // namespace orrery::measure

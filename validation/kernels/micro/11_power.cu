@@ -120,7 +120,7 @@ std::vector<Phase> phases(bool full) {
 
 void run(const Context& context, Table& table) {
   Staircase staircase(context, table);
-  for (const Phase& phase : phases(context.depth == Depth::kFull)) {
+  for (const Phase& phase : phases(context.depth != Depth::kQuick)) {
     if (context.out_of_time()) break;
     staircase.run(phase);
   }

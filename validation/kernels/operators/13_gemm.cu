@@ -7,6 +7,7 @@
 #include "device/gemm_data.cuh"
 #include "host/measurement.h"
 #include "host/names.h"
+#include "host/priority_shapes.h"
 
 namespace orrery::measure::gemm {
 namespace {
@@ -84,30 +85,54 @@ std::vector<std::string> columns() {
   return result;
 }
 
-/// One precision until `deadline`: the big shapes in their steady state first, then the sweep.
+/// One timing: a shape and the seconds that it runs before it is sampled.
+struct Point {
+  GemmShape shape;
+  double steady_s;
+};
+
+std::vector<Point> priority_points() {
+  std::vector<Point> points;
+  for (const GemmShape& shape : priority_gemm_shapes(kMostFlops)) points.push_back({shape, 0});
+  for (const GemmShape& shape : priority_steady_shapes()) {
+    points.push_back({shape, kSteadySeconds});
+  }
+  return points;
+}
+
+/// The big shapes in their steady state first, then the sweep.
+std::vector<Point> sweep_points(bool full, Format format) {
+  std::vector<GemmShape> steady = steady_gemm_shapes();
+  steady.resize(!full ? 1 : format == Format::kBf16 ? steady.size() : 3);
+  std::vector<Point> points;
+  for (const GemmShape& shape : steady) {
+    points.push_back({shape, 0});
+    points.push_back({shape, kSteadySeconds});
+  }
+  for (const GemmShape& shape : gemm_shapes(full ? kMostFlops : kMostFlops / 8)) {
+    if (std::find(steady.begin(), steady.end(), shape) == steady.end()) {
+      points.push_back({shape, 0});
+    }
+  }
+  return points;
+}
+
+/// One precision until `deadline`.
 void run_precision(const Context& context, Table& table, Format format,
                    Clock::time_point deadline) {
   Sweep sweep(context, table, format);
   Failures failures;
   int unsupported = 0;
-  const auto measure = [&](const GemmShape& shape, double steady_s) {
+  const std::vector<Point> points = context.depth == Depth::kPriority
+                                        ? priority_points()
+                                        : sweep_points(context.depth == Depth::kFull, format);
+  for (const Point& point : points) {
+    if (Clock::now() >= deadline) break;
     try {
-      if (!sweep.measure(shape, steady_s)) ++unsupported;
+      if (!sweep.measure(point.shape, point.steady_s)) ++unsupported;
     } catch (const WrongResult& error) {
       failures.add(error);
     }
-  };
-  const bool full = context.depth == Depth::kFull;
-  std::vector<GemmShape> steady = steady_gemm_shapes();
-  steady.resize(!full ? 1 : format == Format::kBf16 ? steady.size() : 3);
-  for (const GemmShape& shape : steady) {
-    if (Clock::now() >= deadline) break;
-    measure(shape, 0);
-    measure(shape, kSteadySeconds);
-  }
-  for (const GemmShape& shape : gemm_shapes(full ? kMostFlops : kMostFlops / 8)) {
-    if (Clock::now() >= deadline) break;
-    if (std::find(steady.begin(), steady.end(), shape) == steady.end()) measure(shape, 0);
   }
   if (unsupported > 0) {
     *context.log << "gemm " << name_of(format) << ": " << unsupported
@@ -116,11 +141,18 @@ void run_precision(const Context& context, Table& table, Format format,
   failures.raise();
 }
 
-/// bf16 takes half of the time, fp8 and tf32 share the rest.
-void run(const Context& context, Table& table) {
-  std::vector<Format> formats = {Format::kBf16, Format::kTf32};
+/// Models run in bf16 and fp8: tf32 is no part of `--priority`.
+std::vector<Format> formats_of(const Context& context) {
+  std::vector<Format> formats = {Format::kBf16};
   const bool fp8 = context.device.major * 10 + context.device.minor >= 89;
-  if (fp8) formats.insert(formats.begin() + 1, Format::kE4m3);
+  if (fp8) formats.push_back(Format::kE4m3);
+  if (context.depth != Depth::kPriority) formats.push_back(Format::kTf32);
+  return formats;
+}
+
+/// Each precision but the last may take half of the time that is left, bf16 first.
+void run(const Context& context, Table& table) {
+  const std::vector<Format> formats = formats_of(context);
   Failures failures;
   for (std::size_t i = 0; i < formats.size(); ++i) {
     const auto left = context.deadline - Clock::now();

@@ -7,6 +7,7 @@
 #include "host/gemm_shapes.h"
 #include "host/measurement.h"
 #include "host/names.h"
+#include "host/priority_shapes.h"
 
 namespace orrery::measure::batched_gemm {
 namespace {
@@ -45,7 +46,8 @@ void run(const Context& context, Table& table) {
   const GemmData data(context, Format::kBf16,
                       std::min(kBytes, static_cast<std::size_t>(context.device.memory_bytes) / 5));
   Failures failures;
-  for (const BatchedShape& batched : batched_shapes()) {
+  const bool priority = context.depth == Depth::kPriority;
+  for (const BatchedShape& batched : priority ? priority_batched_shapes() : batched_shapes()) {
     if (context.out_of_time()) break;
     try {
       measure(context, table, library, data, batched);

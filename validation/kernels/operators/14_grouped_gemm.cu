@@ -10,13 +10,15 @@
 #include "device/random.cuh"
 #include "host/gemm_shapes.h"
 #include "host/measurement.h"
+#include "host/priority_shapes.h"
 #include "host/reference.h"
 #include "host/sampling.h"
 
 namespace orrery::measure::grouped_gemm {
 namespace {
 
-constexpr std::size_t kWeightBytes = std::size_t{8} << 30;
+// All 256 experts of a layer of DeepSeek-V3 have 14 GiB of gates and ups.
+constexpr std::size_t kWeightBytes = std::size_t{14} << 30;
 constexpr std::size_t kRowBytes = std::size_t{2} << 30;
 
 class Cublas {
@@ -192,7 +194,8 @@ class Bench {
 void run(const Context& context, Table& table) {
   Bench bench(context, table);
   Failures failures;
-  for (const GroupedShape& shape : grouped_shapes()) {
+  const bool priority = context.depth == Depth::kPriority;
+  for (const GroupedShape& shape : priority ? priority_grouped_shapes() : grouped_shapes()) {
     if (context.out_of_time()) break;
     try {
       bench.measure(shape);

@@ -6,8 +6,10 @@
 
 #include "device/flash.cuh"
 #include "device/random.cuh"
+#include "device/sustain.cuh"
 #include "host/attention_shapes.h"
 #include "host/measurement.h"
+#include "host/priority_shapes.h"
 #include "host/reference.h"
 #include "host/sampling.h"
 
@@ -153,18 +155,47 @@ class Bench {
     const Timing timing = time_graph(
         context_, [&](cudaStream_t stream, int i) { launch(stream, shape, i % options.copies); },
         options);
-    std::vector<Cell> cells = with_timing(
-        {context_.system, std::string("bf16"), std::string("bf16"), std::int64_t{shape.batch},
-         std::int64_t{shape.q_len}, std::int64_t{shape.kv_prefix_len},
-         std::int64_t{shape.heads.heads}, std::int64_t{shape.heads.kv_heads},
-         std::int64_t{shape.heads.head_dim}, std::int64_t{0}},
-        timing);
+    std::vector<Cell> cells = with_timing(shape_cells(shape), timing);
     cells.emplace_back(std::string("orrery"));
     cells.emplace_back(shape.flops() / (timing.us.median * 1e-6));
     table.add_row(std::move(cells));
   }
 
+  /// A time series of rows while the kernel runs for `seconds` without a pause.
+  void sustain_kernel(Table& table, const PrefillShape& shape, double seconds) const {
+    constexpr double kFirst_us = 6000;  // estimate for an H100
+    const auto add = [&](double time_s, double one_us) {
+      const DeviceState state = context_.state();
+      std::vector<Cell> cells = shape_cells(shape);
+      const std::vector<Cell> more = {std::string("orrery"),
+                                      time_s,
+                                      one_us,
+                                      shape.flops() / (one_us * 1e-6),
+                                      state.sm_clock_mhz,
+                                      state.power_w,
+                                      state.temperature_c};
+      cells.insert(cells.end(), more.begin(), more.end());
+      table.add_row(std::move(cells));
+    };
+    sustain(
+        context_, [&](cudaStream_t stream, int) { launch(stream, shape, 0); }, seconds, kFirst_us,
+        add);
+  }
+
  private:
+  std::vector<Cell> shape_cells(const PrefillShape& shape) const {
+    return {context_.system,
+            std::string("bf16"),
+            std::string("bf16"),
+            std::int64_t{shape.batch},
+            std::int64_t{shape.q_len},
+            std::int64_t{shape.kv_prefix_len},
+            std::int64_t{shape.heads.heads},
+            std::int64_t{shape.heads.kv_heads},
+            std::int64_t{shape.heads.head_dim},
+            std::int64_t{0}};
+  }
+
   template <int kHeadDim>
   static void allow_shared() {
     ORRERY_CUDA(cudaFuncSetAttribute(prefill_kernel<kHeadDim>,
@@ -223,10 +254,15 @@ class Bench {
   DeviceBuffer query_, key_, value_, out_;
 };
 
+std::vector<PrefillShape> shapes_of(Depth depth) {
+  if (depth == Depth::kPriority) return priority_prefill_shapes(4e12);
+  return prefill_shapes(depth == Depth::kFull ? 4e12 : 1e12);
+}
+
 void run(const Context& context, Table& table) {
   const Bench bench(context);
   Failures failures;
-  for (const PrefillShape& shape : prefill_shapes(context.depth == Depth::kFull ? 4e12 : 1e12)) {
+  for (const PrefillShape& shape : shapes_of(context.depth)) {
     if (context.out_of_time()) break;
     if (!bench.fits(shape)) continue;
     try {
@@ -239,12 +275,30 @@ void run(const Context& context, Table& table) {
   failures.raise();
 }
 
+void run_sustained(const Context& context, Table& table) {
+  const Bench bench(context);
+  bench.check(sustained_prefill());
+  bench.sustain_kernel(table, sustained_prefill(), kSustainSeconds);
+}
+
+std::vector<std::string> shape_columns() {
+  return {"system",        "precision", "kv_precision", "batch",    "q_len",
+          "kv_prefix_len", "heads",     "kv_heads",     "head_dim", "window"};
+}
+
 std::vector<std::string> columns() {
-  std::vector<std::string> result =
-      with_timing_columns({"system", "precision", "kv_precision", "batch", "q_len", "kv_prefix_len",
-                           "heads", "kv_heads", "head_dim", "window"});
+  std::vector<std::string> result = with_timing_columns(shape_columns());
   result.emplace_back("implementation");
   result.emplace_back("flops_per_s");
+  return result;
+}
+
+std::vector<std::string> sustained_columns() {
+  std::vector<std::string> result = shape_columns();
+  for (const char* column : {"implementation", "time_s", "latency_us", "flops_per_s",
+                             "sm_clock_mhz", "power_w", "temperature_c"}) {
+    result.emplace_back(column);
+  }
   return result;
 }
 
@@ -256,6 +310,14 @@ const Registration registration({
     .full_s = 23,
     .columns = columns(),
     .run = run,
+});
+
+const Registration sustained({
+    .number = 15,
+    .name = "sustained_prefill",
+    .what = "time series of power and clock under causal attention of 4 x 8192 tokens",
+    .columns = sustained_columns(),
+    .run = run_sustained,
 });
 
 }  // namespace

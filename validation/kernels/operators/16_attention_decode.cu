@@ -6,8 +6,10 @@
 
 #include "device/decode.cuh"
 #include "device/random.cuh"
+#include "device/sustain.cuh"
 #include "host/attention_shapes.h"
 #include "host/measurement.h"
+#include "host/priority_shapes.h"
 #include "host/reference.h"
 #include "host/sampling.h"
 
@@ -70,11 +72,7 @@ class Bench {
     const Timing timing = time_graph(
         context_, [&](cudaStream_t stream, int i) { launch(stream, plan, i % options.copies); },
         options);
-    std::vector<Cell> cells = with_timing(
-        {context_.system, std::string("bf16"), std::string("bf16"), std::int64_t{shape.batch},
-         std::int64_t{shape.kv_len}, std::int64_t{shape.heads.heads},
-         std::int64_t{shape.heads.kv_heads}, std::int64_t{shape.heads.head_dim}, std::int64_t{0}},
-        timing);
+    std::vector<Cell> cells = with_timing(shape_cells(shape), timing);
     const std::vector<Cell> more = {std::string("orrery"), std::int64_t{shape.page_size},
                                     std::int64_t{plan.split.splits},
                                     shape.kv_bytes() / (timing.us.median * 1e-6)};
@@ -82,7 +80,42 @@ class Bench {
     table.add_row(std::move(cells));
   }
 
+  /// A time series of rows while the kernels run for `seconds` without a pause.
+  void sustain_kernel(Table& table, const Plan& plan, double seconds) const {
+    constexpr double kFirst_us = 1000;  // estimate for an H100
+    const DecodeShape& shape = plan.shape;
+    const auto add = [&](double time_s, double one_us) {
+      const DeviceState state = context_.state();
+      std::vector<Cell> cells = shape_cells(shape);
+      const std::vector<Cell> more = {std::string("orrery"),
+                                      std::int64_t{shape.page_size},
+                                      time_s,
+                                      one_us,
+                                      shape.kv_bytes() / (one_us * 1e-6),
+                                      state.sm_clock_mhz,
+                                      state.power_w,
+                                      state.temperature_c};
+      cells.insert(cells.end(), more.begin(), more.end());
+      table.add_row(std::move(cells));
+    };
+    sustain(
+        context_, [&](cudaStream_t stream, int) { launch(stream, plan, 0); }, seconds, kFirst_us,
+        add);
+  }
+
  private:
+  std::vector<Cell> shape_cells(const DecodeShape& shape) const {
+    return {context_.system,
+            std::string("bf16"),
+            std::string("bf16"),
+            std::int64_t{shape.batch},
+            std::int64_t{shape.kv_len},
+            std::int64_t{shape.heads.heads},
+            std::int64_t{shape.heads.kv_heads},
+            std::int64_t{shape.heads.head_dim},
+            std::int64_t{0}};
+  }
+
   template <int kHeadDim>
   static void allow_shared() {
     ORRERY_CUDA(cudaFuncSetAttribute(decode_kernel<kHeadDim>,
@@ -156,10 +189,15 @@ class Bench {
   DeviceBuffer key_, value_, query_, out_, partial_, pages_;
 };
 
+std::vector<DecodeShape> shapes_of(Depth depth) {
+  if (depth == Depth::kPriority) return priority_decode_shapes(8e9);
+  return decode_shapes(depth == Depth::kFull ? 8e9 : 2e9);
+}
+
 void run(const Context& context, Table& table) {
   const Bench bench(context);
   Failures failures;
-  for (const DecodeShape& shape : decode_shapes(context.depth == Depth::kFull ? 8e9 : 2e9)) {
+  for (const DecodeShape& shape : shapes_of(context.depth)) {
     if (context.out_of_time()) break;
     const Plan plan(shape, context.device.sms);
     if (!bench.fits(plan)) continue;
@@ -173,11 +211,30 @@ void run(const Context& context, Table& table) {
   failures.raise();
 }
 
+void run_sustained(const Context& context, Table& table) {
+  const Bench bench(context);
+  const Plan plan(sustained_decode(), context.device.sms);
+  bench.check(plan);
+  bench.sustain_kernel(table, plan, kSustainSeconds);
+}
+
+std::vector<std::string> shape_columns() {
+  return {"system", "precision", "kv_precision", "batch", "kv_len",
+          "heads",  "kv_heads",  "head_dim",     "window"};
+}
+
 std::vector<std::string> columns() {
-  std::vector<std::string> result =
-      with_timing_columns({"system", "precision", "kv_precision", "batch", "kv_len", "heads",
-                           "kv_heads", "head_dim", "window"});
+  std::vector<std::string> result = with_timing_columns(shape_columns());
   for (const char* column : {"implementation", "page_size", "splits", "kv_bytes_per_s"}) {
+    result.emplace_back(column);
+  }
+  return result;
+}
+
+std::vector<std::string> sustained_columns() {
+  std::vector<std::string> result = shape_columns();
+  for (const char* column : {"implementation", "page_size", "time_s", "latency_us",
+                             "kv_bytes_per_s", "sm_clock_mhz", "power_w", "temperature_c"}) {
     result.emplace_back(column);
   }
   return result;
@@ -191,6 +248,14 @@ const Registration registration({
     .full_s = 23,
     .columns = columns(),
     .run = run,
+});
+
+const Registration sustained({
+    .number = 16,
+    .name = "sustained_decode",
+    .what = "time series of power and clock under decode of 64 sequences over 8192 keys, paged",
+    .columns = sustained_columns(),
+    .run = run_sustained,
 });
 
 }  // namespace
