@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <tuple>
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr double kSumRounding = 1e-9;  ///< share that sums of squares are off by at most
 constexpr std::size_t kKept = 32;      ///< solved systems that a table keeps
+constexpr std::size_t kAsked = 4096;   ///< estimates that it keeps
 // Three times as much changes the error on fitted GEMM rows of H200 by less than 0.03 %.
 constexpr double kNugget = 0.05;
 
@@ -21,6 +23,13 @@ double squared_distance(const Coordinates& a, const Coordinates& b) {
   double sum = 0;
   for (std::size_t i = 0; i < kDimensions; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
   return sum;
+}
+
+std::size_t hash_of(const ResidualPoint& point) {
+  auto state = static_cast<std::uint64_t>(point.part);
+  for (const double coordinate : point.at)
+    state = (state ^ std::bit_cast<std::uint64_t>(coordinate)) * 0x9e3779b97f4a7c15 ^ state >> 29;
+  return state >> 32;
 }
 
 /// The axis along which points reach farthest.
@@ -157,6 +166,16 @@ const ResidualTable::Solved& ResidualTable::solved(const Nearest& nearest) const
 }
 
 ResidualEstimate ResidualTable::estimate(const ResidualPoint& at) const {
+  if (asked_.empty()) asked_.resize(kAsked);
+  auto& [point, known] = asked_[hash_of(at) % kAsked];
+  if (!known || point.part != at.part || point.at != at.at) {
+    point = at;
+    known = estimated(at);
+  }
+  return *known;
+}
+
+ResidualEstimate ResidualTable::estimated(const ResidualPoint& at) const {
   const auto part = std::lower_bound(parts_.begin(), parts_.end(), at.part,
                                      [](const Part& p, int wanted) { return p.part < wanted; });
   if (part == parts_.end() || part->part != at.part) return {};

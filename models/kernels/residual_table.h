@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,8 @@ class ResidualTable {
   explicit ResidualTable(std::vector<MeasuredResidual> points);
 
   bool empty() const { return points_.empty(); }
-  /// Some microseconds: a search, and a system of kNeighbours equations.
+  /// Some microseconds: a search, and a system of kNeighbours equations. Points that were asked for
+  /// lately are remembered, as the kernels that are smaller than others are asked for with each.
   ResidualEstimate estimate(const ResidualPoint& at) const;
   double log_ratio(const ResidualPoint& at) const { return estimate(at).log_ratio; }
 
@@ -62,11 +64,17 @@ class ResidualTable {
   void search(std::size_t begin, std::size_t end, double away2, Nearest& nearest) const;
   void solve(Solved& solved) const;
   const Solved& solved(const Nearest& nearest) const;
+  ResidualEstimate estimated(const ResidualPoint& at) const;
 
   std::vector<MeasuredResidual> points_;
   std::vector<std::uint8_t> axes_;  ///< axis along which the point at this place splits its range
   std::vector<Part> parts_;
   mutable std::vector<Solved> solved_;  ///< the last ones, by the hash of their neighbours
+  struct Asked {
+    ResidualPoint at;
+    std::optional<ResidualEstimate> estimate;
+  };
+  mutable std::vector<Asked> asked_;  ///< the last points, by their hash
 };
 
 }  // namespace orrery

@@ -30,6 +30,16 @@ bool matches_glob(const std::string& pattern, const std::string& text) {
   return p == pattern.size();
 }
 
+/// Whether words are among those of a name, one after the other; dots stand between words.
+bool has_words(const std::string& name, const std::string& words) {
+  if (words.empty()) return false;
+  for (std::size_t at = name.find(words); at != std::string::npos; at = name.find(words, at + 1)) {
+    const std::size_t end = at + words.size();
+    if ((at == 0 || name[at - 1] == '.') && (end == name.size() || name[end] == '.')) return true;
+  }
+  return false;
+}
+
 /// Whether an expression is ".*" and another, the whole of it: no alternative stands beside ".*".
 bool begins_anywhere(std::string_view expression) {
   if (expression.substr(0, 2) != ".*" || expression.find_first_of("?+{*", 2) == 2) return false;
@@ -89,8 +99,7 @@ bool ModulePattern::names(const std::string& module) const {
         module, regex_,
         anywhere_ ? std::regex_constants::match_default : std::regex_constants::match_continuous);
   if (kind_ == Kind::kPart) return module.find(text_) != std::string::npos;
-  if (kind_ == Kind::kWords)
-    return !text_.empty() && ("." + module + ".").find("." + text_ + ".") != std::string::npos;
+  if (kind_ == Kind::kWords) return has_words(module, text_);
   for (std::size_t end = module.find('.'); end != std::string::npos;
        end = module.find('.', end + 1)) {
     if (matches_glob(text_, module.substr(0, end))) return true;
