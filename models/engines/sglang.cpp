@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/engines/rank_memory.h"
+#include "models/engines/receiver.h"
 #include "sim/serving/scheduler.h"
 #include "sim/serving/size_steps.h"
 
@@ -100,6 +101,7 @@ struct Sglang final : SchedulerConfig {
   SglangAdmission admission;
   std::int64_t max_running_requests = 0, chunked_prefill_size = 1, max_prefill_tokens = 0;
   std::int64_t max_total_tokens = 0, mamba_track_interval = 0;
+  std::int64_t scheduler_recv_interval = 1;
   SchedulePolicy schedule_policy = SchedulePolicy::kFcfs;
   double mem_fraction_static = 0, schedule_conservativeness = 0;
   bool enable_mixed_chunk = false, disable_radix_cache = false, disable_overlap_schedule = false;
@@ -126,6 +128,10 @@ struct Sglang final : SchedulerConfig {
                   between(-1, 1e7))
         .optional("max_prefill_tokens", &Sglang::max_prefill_tokens,
                   "tokens of the prompts that begin in an iteration at most", between(1, 1e7))
+        .optional("scheduler_recv_interval", &Sglang::scheduler_recv_interval,
+                  "iterations of decodes after which the scheduler looks for new requests; it "
+                  "also looks after each iteration of prompts, and while nothing runs",
+                  between(1, 1e6))
         .optional("schedule_policy", &Sglang::schedule_policy,
                   "order of requests that wait: as they come, the longest kept prefix first "
                   "(those whose prefix another one computes first wait for it), or the request "
@@ -222,11 +228,19 @@ class SglangScheduler final : public Scheduler {
  public:
   explicit SglangScheduler(const Sglang& rules)
       : rules_(rules),
+        receiver_(rules.scheduler_recv_interval),
         first_ratio_(
             std::min(rules.admission.init_new_token_ratio * rules.schedule_conservativeness, 1.0)),
         ratio_(first_ratio_) {}
 
   void admit(Queue& queue, KvPool& pool, Batch& out) override {
+    std::deque<RequestState> hidden = receiver_.hide(queue, queue.running.empty());
+    put_together(queue, pool, out);
+    receiver_.show(queue, std::move(hidden), out);
+  }
+
+ private:
+  void put_together(Queue& queue, KvPool& pool, Batch& out) {
     out.shares.clear();
     const bool chunks = rules_.chunked_prefill_size > 0;
     prefill_left_ = rules_.max_prefill_tokens;
@@ -242,7 +256,6 @@ class SglangScheduler final : public Scheduler {
     decode(queue, pool, out);
   }
 
- private:
   /// Tokens that those that run are reckoned to need yet.
   double reserved(const Queue& queue) const {
     std::int64_t left = 0;
@@ -367,6 +380,7 @@ class SglangScheduler final : public Scheduler {
   }
 
   const Sglang& rules_;
+  Receiver receiver_;
   double first_ratio_, ratio_;
   /// Requests that ran when one found no room: nobody joins until one of them leaves
   /// (batch_is_full). 0: all that asked found room.

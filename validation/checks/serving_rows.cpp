@@ -198,12 +198,18 @@ std::string graphs_key(const ServingRow& row) {
 }
 
 /// InferenceX's runs of DeepSeek-R1 by SGLang say how long chunks are, 32,768 tokens in fp8 and
-/// 16,384 in nvfp4, and capture graphs for all of their clients (benchmarks/single_node/dsr1_*.sh).
+/// 16,384 in nvfp4, capture graphs for all of their clients, and on B200 look for new requests now
+/// and then (benchmarks/single_node/dsr1_*.sh).
 std::string sglang_keys(const ServingRow& row) {
   if (!row.varied_lengths() || row.model.find("DeepSeek") == std::string::npos) return "";
-  return fmt::format(", chunked_prefill_size: {}, max_prefill_tokens: 32768, cuda_graph_max_bs: {}",
-                     row.gemm_quant.starts_with("fp8") ? 32768 : 16384,
-                     std::max<std::int64_t>(row.concurrency, 128));
+  constexpr std::int64_t kManyClients = 16;
+  std::string keys =
+      fmt::format(", chunked_prefill_size: {}, max_prefill_tokens: 32768, cuda_graph_max_bs: {}",
+                  row.gemm_quant.starts_with("fp8") ? 32768 : 16384,
+                  std::max<std::int64_t>(row.concurrency, 128));
+  if (row.system.starts_with("b200"))
+    keys += fmt::format(", scheduler_recv_interval: {}", row.concurrency >= kManyClients ? 30 : 10);
+  return keys;
 }
 
 std::string engine_of(const ServingRow& row, const std::optional<HostCosts>& host) {

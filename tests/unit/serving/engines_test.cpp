@@ -210,6 +210,19 @@ Request beginning(std::int64_t id, std::int64_t prompt, std::uint64_t hash) {
   return {id, 0, prompt, 2, std::make_shared<PrefixHashes>(PrefixHashes{64, {hash}})};
 }
 
+TEST(Sglang, LooksForNewRequestsAfterSoManyDecodes) {
+  Engine engine("{kind: sglang, scheduler_recv_interval: 3}", 9999, {{0, 0, 10, 20}});
+  EXPECT_EQ(engine.step(), "P0:10");
+  EXPECT_EQ(engine.step(), "D0");  // looks after the prompt
+  engine.queue.waiting.push_back({.request = {1, 0, 10, 20}});
+  EXPECT_EQ(engine.step(), "D0");
+  EXPECT_EQ(engine.step(), "D0");
+  EXPECT_EQ(engine.queue.waiting.size(), 1U);
+  EXPECT_EQ(engine.step(), "P1:10");
+  engine.queue.waiting.push_back({.request = {2, 0, 10, 1}});
+  EXPECT_EQ(engine.step(), "P2:10");  // the last iteration had a prompt
+}
+
 TEST(Sglang, ByLpmTheLongestKeptPrefixJoinsFirst) {
   const auto next = [](const std::string& policy) {
     Engine engine("{kind: sglang, chunked_prefill_size: 100, schedule_policy: " + policy + "}",
