@@ -20,13 +20,15 @@ namespace {
 /// in a what-if.
 constexpr std::size_t kDevices = 8;
 /// The table of a class of kernels as they are on an accelerator.
+/// @param values of the family there
 ResidualTable residual_table(const KernelFit& fit, const KernelFamily& family, KernelClass kind,
-                             const AcceleratorConfig& accelerator) {
+                             const AcceleratorConfig& accelerator,
+                             const std::vector<double>& values) {
   std::vector<MeasuredResidual> points;
   points.reserve(fit.ratios.size());
   for (const MeasuredRatio& measured : fit.ratios) {
     if (measured.shape.kind != kind) continue;
-    if (const auto point = family.residual_point(measured.shape, accelerator))
+    if (const auto point = family.residual_point(measured.shape, accelerator, values.data()))
       points.push_back({*point, std::log(measured.ratio)});
   }
   return ResidualTable(std::move(points));
@@ -163,7 +165,7 @@ void CalibratedModel::fill(Slot& slot, const Kernel& kernel,
     slot.narrow = slot.of.group != wide_group(slot.of.group);
     slot.other_rates = !same || other_rates(kernel.precision, accelerator);
     slot.shaken = shaken(slot.of, fit, slot.values);
-    slot.residuals = residual_table(fit, *slot.of.family, kernel.kind, accelerator);
+    slot.residuals = residual_table(fit, *slot.of.family, kernel.kind, accelerator, slot.values);
   }
   if (calibration_ && calibration_->device)
     slot.fitted_cache = cache_bandwidth(*calibration_->device);

@@ -151,8 +151,9 @@ CalibratedModel::Prediction CalibratedModel::predict(const Slot& slot, const Ker
         slot.other_rates || slot.shapes == nullptr || !inside(*slot.shapes, kernel, slot.narrow) ||
         (!slot.shaken.empty() &&
          slot.of.family->time(kernel, accelerator, slot.shaken.data()).total_us != time.total_us);
-    const auto point =
-        slot.residuals.empty() ? std::nullopt : slot.of.family->residual_point(kernel, accelerator);
+    const auto point = slot.residuals.empty() ? std::nullopt
+                                              : slot.of.family->residual_point(kernel, accelerator,
+                                                                               slot.values.data());
     if (point) {
       const ResidualEstimate estimate = slot.residuals.estimate(*point);
       time.total_us *= std::exp(estimate.log_ratio);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -191,6 +192,40 @@ void judge_models(const Calibration& calibration, const AcceleratorConfig& accel
   fit.residuals = rounded(residual_classes(models), kDigits);
 }
 
+struct LibraryRule {
+  std::string name;  ///< name in fits: "attention_decode.most_together"
+  const ParameterInfo* info;
+};
+
+/// The rule of a library that the kernels of these rows follow.
+std::optional<LibraryRule> library_rule(const std::string& model, const FitRow& row) {
+  for (const Kernel& kernel : row.kernels) {
+    const FamilyOf of = family_of(model, kernel);
+    for (const ParameterInfo& info : of.family->parameters())
+      if (!info.choices.empty()) return LibraryRule{of.group + "." + info.name, &info};
+  }
+  return {};
+}
+
+/// Fits with each choice of a rule and keeps the best; of equal ones the first, which priors have,
+/// and which a fit need not say.
+void fit_choices(const std::string& model, const std::vector<FitRow>& rows,
+                 const AcceleratorConfig& accelerator, const std::vector<std::string>& free,
+                 const LibraryRule& rule, KernelFit& fit) {
+  const KernelFit known = fit;
+  double least = std::numeric_limits<double>::infinity();
+  for (const double choice : rule.info->choices) {
+    KernelFit tried = known;
+    if (choice != rule.info->choices.front())
+      tried.parameters[rule.name] = {choice, rule.info->unit, 0, ParameterProvenance::kFitted};
+    fit_parameters(model, rows, accelerator, free, tried);
+    const double deviation = mean_deviation(model, rows, accelerator, tried);
+    if (deviation >= least) continue;
+    least = deviation;
+    fit = std::move(tried);
+  }
+}
+
 CalibratedRates rates_of(const AcceleratorConfig& accelerator) {
   CalibratedRates rates;
   for (const auto& [precision, rate] : accelerator.compute.matrix)
@@ -249,7 +284,11 @@ void fit_rows(const Calibration& calibration, const AcceleratorConfig& accelerat
   if (input.table.kind == OperatorTableKind::kHbmStream) measure_launch(accelerator, inputs, fit);
   const std::vector<FitRow> some = thinned(rows.fitted, kMostFitted);
   const std::vector<std::string> free = free_parameters(calibration.model, accelerator, some, fit);
-  fit_parameters(calibration.model, some, accelerator, free, fit);
+  if (const auto rule = library_rule(calibration.model, some.front())) {
+    fit_choices(calibration.model, some, accelerator, free, *rule, fit);
+  } else {
+    fit_parameters(calibration.model, some, accelerator, free, fit);
+  }
   round_values(fit);
   fit.shapes = shapes_of(rows.fitted);
   fit.ratios = row_ratios(calibration, fit, rows.fitted, accelerator, most_ratios(input));

@@ -197,6 +197,17 @@ bool moves(const KernelFamily& family, std::size_t index, KernelClass kind,
   return false;
 }
 
+std::vector<double> values_of(const KernelFit& fit, const FamilyOf& of,
+                              const AcceleratorConfig& device) {
+  std::vector<double> values = of.family->priors(device, fit.precision);
+  const std::vector<ParameterInfo>& infos = of.family->parameters();
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    const auto found = fit.parameters.find(of.group + "." + infos[i].name);
+    if (found != fit.parameters.end()) values[i] = found->second.value;
+  }
+  return values;
+}
+
 std::vector<FitRow> thinned(const std::vector<FitRow>& rows, std::size_t most) {
   const std::size_t step = std::max<std::size_t>(1, (rows.size() + most - 1) / most);
   std::vector<FitRow> some;
@@ -244,6 +255,24 @@ void fit_values(const std::string& model, const std::vector<FitRow>& rows,
   for (std::size_t i = 0; i < free.size(); ++i)
     fit.parameters[free[i]] = {fitter.value(i), fitter.unit(free[i]), 0,
                                ParameterProvenance::kFitted};
+}
+
+double mean_deviation(const std::string& model, const std::vector<FitRow>& rows,
+                      const AcceleratorConfig& accelerator, const KernelFit& fit) {
+  std::map<std::string, std::vector<double>> values;  // by group
+  double sum = 0;
+  for (const FitRow& row : rows) {
+    double total = 0;
+    for (const Kernel& kernel : row.kernels) {
+      const FamilyOf of = family_of(model, kernel);
+      auto known = values.find(of.group);
+      if (known == values.end())
+        known = values.emplace(of.group, values_of(fit, of, accelerator)).first;
+      total += of.family->time(kernel, accelerator, known->second.data()).total_us;
+    }
+    sum += std::abs(std::log(total / row.measured_us));
+  }
+  return sum / static_cast<double>(rows.size());
 }
 
 }  // namespace orrery

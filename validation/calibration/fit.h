@@ -18,6 +18,10 @@ struct FitRow {
   std::string group;  ///< shape group: rows of one group err alike
 };
 
+/// Values of a family where a fit has them, priors elsewhere.
+std::vector<double> values_of(const KernelFit& fit, const FamilyOf& of,
+                              const AcceleratorConfig& device);
+
 /// Every so many-th row, no more than `most`: tables are sorted, so all shapes stay.
 std::vector<FitRow> thinned(const std::vector<FitRow>& rows, std::size_t most);
 
@@ -43,5 +47,9 @@ void fit_parameters(const std::string& model, const std::vector<FitRow>& rows,
 void fit_values(const std::string& model, const std::vector<FitRow>& rows,
                 const AcceleratorConfig& accelerator, const std::vector<std::string>& free,
                 KernelFit& fit);
+
+/// Mean of |log(predicted / measured)| by the parameters of a fit.
+double mean_deviation(const std::string& model, const std::vector<FitRow>& rows,
+                      const AcceleratorConfig& accelerator, const KernelFit& fit);
 
 }  // namespace orrery

@@ -54,20 +54,36 @@ Kernel shape_of(const Kernel& kernel) {
   return shape;
 }
 
-std::optional<ResidualPoint> point_of(const std::string& model, const Kernel& kernel,
-                                      const AcceleratorConfig& accelerator) {
-  return family_of(model, kernel.kind).family->residual_point(shape_of(kernel), accelerator);
-}
+/// Tells where the kernels of a fit stand.
+class Points {
+ public:
+  Points(std::string model, const KernelFit& fit, const AcceleratorConfig& accelerator)
+      : model_(std::move(model)), fit_(fit), accelerator_(accelerator) {}
+
+  std::optional<ResidualPoint> of(const Kernel& kernel) {
+    const FamilyOf of = family_of(model_, kernel);
+    auto known = values_.find(of.group);
+    if (known == values_.end())
+      known = values_.emplace(of.group, values_of(fit_, of, accelerator_)).first;
+    return of.family->residual_point(shape_of(kernel), accelerator_, known->second.data());
+  }
+
+ private:
+  std::string model_;
+  const KernelFit& fit_;
+  const AcceleratorConfig& accelerator_;
+  std::map<std::string, std::vector<double>> values_;  ///< values of families, by group
+};
 
 /// The rows that are kept, part after part, in the order of the table.
-std::vector<const FitRow*> thinned(const std::string& model, const std::vector<FitRow>& rows,
-                                   const AcceleratorConfig& accelerator, std::size_t most) {
+std::vector<const FitRow*> thinned(Points& points, const std::vector<FitRow>& rows,
+                                   std::size_t most) {
   std::map<int, std::vector<const FitRow*>> parts;
   std::size_t all = 0;
   for (const FitRow& row : rows) {
     const Kernel* about = subject(row);
     if (about == nullptr) continue;
-    const auto point = point_of(model, *about, accelerator);
+    const auto point = points.of(*about);
     if (!point) continue;
     parts[point->part].push_back(&row);
     ++all;
@@ -84,8 +100,8 @@ std::vector<const FitRow*> thinned(const std::string& model, const std::vector<F
 }
 
 /// Adds the ratio of a row to each of the kernels that it is about.
-void add_candidates(KernelPrices& prices, const std::string& families, const FitRow& row,
-                    const AcceleratorConfig& accelerator, std::vector<Candidate>& candidates) {
+void add_candidates(KernelPrices& prices, Points& points, const FitRow& row,
+                    std::vector<Candidate>& candidates) {
   const KernelClass about = subject(row)->kind;
   double others = 0, predicted = 0;
   for (const Kernel& kernel : row.kernels)
@@ -96,7 +112,7 @@ void add_candidates(KernelPrices& prices, const std::string& families, const Fit
   const std::size_t number = candidates.empty() ? 0 : candidates.back().row + 1;
   for (const Kernel& kernel : row.kernels) {
     if (kernel.kind != about) continue;
-    const auto point = point_of(families, kernel, accelerator);
+    const auto point = points.of(kernel);
     if (point)
       candidates.push_back(
           {{shape_of(kernel), ratio}, *point, number, predicted / (predicted + others)});
@@ -133,8 +149,9 @@ std::vector<MeasuredRatio> row_ratios(const Calibration& calibration, const Kern
   const auto prices = model.on(accelerator);
   std::vector<Candidate> candidates;
   candidates.reserve(most);
-  for (const FitRow* row : thinned(calibration.model, rows, accelerator, most))
-    add_candidates(*prices, calibration.model, *row, accelerator, candidates);
+  Points points(calibration.model, fit, accelerator);
+  for (const FitRow* row : thinned(points, rows, most))
+    add_candidates(*prices, points, *row, candidates);
   std::vector<MeasuredRatio> ratios = without_slips(candidates);
   arrange(ratios);
   return ratios;

@@ -26,18 +26,6 @@ double distance(const AcceleratorConfig& a, const AcceleratorConfig& b, Precisio
   return std::abs(std::log(memory)) + std::abs(std::log(matrix));
 }
 
-/// Values of a family where a fit has them, priors elsewhere.
-std::vector<double> values_of(const KernelFit& fit, const FamilyOf& of,
-                              const AcceleratorConfig& device) {
-  std::vector<double> values = of.family->priors(device, fit.precision);
-  const std::vector<ParameterInfo>& infos = of.family->parameters();
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    const auto found = fit.parameters.find(of.group + "." + infos[i].name);
-    if (found != fit.parameters.end()) values[i] = found->second.value;
-  }
-  return values;
-}
-
 /// The parameters of one class of kernels as they are on another device.
 void carry_over(const FamilyOf& of, const AcceleratorConfig& from, const AcceleratorConfig& to,
                 KernelFit& fit) {

@@ -20,6 +20,9 @@ struct ParameterInfo {
   const char* unit;
   double lower, upper;
   bool fitted = true;  ///< false: by the data sheet of the device that was fitted
+  /// A rule of the library that made the kernels, as a number: a fit takes the one of these that
+  /// its rows bear out. Empty: a quantity.
+  std::vector<double> choices = {};
 };
 
 /// What a family says of one kernel.
@@ -68,8 +71,10 @@ class KernelFamily {
     return values;
   }
   /// Nothing where a family has no residual table.
+  /// @param values as for time()
   virtual std::optional<ResidualPoint> residual_point(const Kernel& /*kernel*/,
-                                                      const AcceleratorConfig& /*on*/) const {
+                                                      const AcceleratorConfig& /*on*/,
+                                                      const double* /*values*/) const {
     return std::nullopt;
   }
   /// The thread blocks of a kernel, with the same parameters; nothing where a family has the closed

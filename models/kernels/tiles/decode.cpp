@@ -81,11 +81,16 @@ DecodeProblem problem_of(const Kernel& kernel, const AcceleratorConfig& a) {
   return p;
 }
 
-/// Kernels that put the queries of a group together take 2 to 32 of them; Blackwell's take single
-/// ones too. With 16-bit caches they run once their blocks fill a quarter of the units, with 8-bit
-/// caches always. Tensor cores before Ampere's have none.
-Path path_of(const DecodeProblem& p, const AcceleratorConfig& a) {
-  if (p.group > 32) return kMasked;
+/// Index of the most queries of a group that kernels put together, which follows the blocks.
+std::size_t most_together() { return offsets()[kPaths]; }
+/// TensorRT-LLM's kernels take 32, those of FlashAttention 3 any number.
+constexpr double kMostTogether = 32, kAnyNumber = 1024;
+
+/// Kernels that put the queries of a group together take 2 of them and more; Blackwell's take
+/// single ones too. With 16-bit caches they run once their blocks fill a quarter of the units, with
+/// 8-bit caches always. Tensor cores before Ampere's have none.
+Path path_of(const DecodeProblem& p, const AcceleratorConfig& a, const double* values) {
+  if (p.group > values[most_together()]) return kMasked;
   if (multiplies_apart(a)) return kDense;
   if (p.group < 2 || matrix_issue(a) == MatrixIssue::kQuadPair) return kMasked;
   if (p.narrow) return kNarrow;
@@ -96,8 +101,9 @@ Path path_of(const DecodeProblem& p, const AcceleratorConfig& a) {
 /// Attention of new tokens over a cache of keys and values. A library has several kernels with
 /// rules of its own for which one runs and how it splits a long context, so that the family is
 /// several functions, each with its block of parameters (decode_masked.cpp, decode_grouped.cpp,
-/// decode_narrow.cpp, decode_dense.cpp). The rules are those of TensorRT-LLM; which of them a
-/// device follows is told by its matrix instruction, as for prefill.
+/// decode_narrow.cpp, decode_dense.cpp). The rules are those of TensorRT-LLM, but for how many
+/// queries are put together, which a fit tells; which of them a device follows is told by its
+/// matrix instruction, as for prefill.
 ///
 /// Time of each: launch + p-norm of a unit's work, the wait of the longest block and the traffic,
 /// which the L2 keeps a part of from launch to launch.
@@ -110,6 +116,7 @@ class DecodeFamily final : public KernelFamily {
         const auto& block = kKernels[i]().parameters;
         all.insert(all.end(), block.begin(), block.end());
       }
+      all.push_back({"most_together", "1", 1, 1e6, false, {kMostTogether, kAnyNumber}});
       return all;
     }();
     return table;
@@ -121,13 +128,14 @@ class DecodeFamily final : public KernelFamily {
       const auto block = kKernels[i]().priors(accelerator);
       all.insert(all.end(), block.begin(), block.end());
     }
+    all.push_back(kMostTogether);
     return all;
   }
 
   KernelTime time(const Kernel& kernel, const AcceleratorConfig& accelerator,
                   const double* values) const override {
     const DecodeProblem p = problem_of(kernel, accelerator);
-    const Path path = path_of(p, accelerator);
+    const Path path = path_of(p, accelerator, values);
     const DecodeTime part = kKernels[path]().time(p, values + offsets()[path]);
     KernelTime time;
     time.launch_us = part.launch;
@@ -137,10 +145,10 @@ class DecodeFamily final : public KernelFamily {
     return time;
   }
 
-  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
-                                              const AcceleratorConfig& on) const override {
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel, const AcceleratorConfig& on,
+                                              const double* values) const override {
     const DecodeProblem p = problem_of(kernel, on);
-    const Path path = path_of(p, on);
+    const Path path = path_of(p, on, values);
     ResidualPoint point;
     point.part = static_cast<int>(path);
     const double narrow = p.narrow ? 1 : 0;
@@ -161,7 +169,7 @@ class DecodeFamily final : public KernelFamily {
   std::optional<BlockPlan> blocks(const Kernel& kernel, const AcceleratorConfig& accelerator,
                                   const double* values) const override {
     const DecodeProblem p = problem_of(kernel, accelerator);
-    const Path path = path_of(p, accelerator);
+    const Path path = path_of(p, accelerator, values);
     const DecodeKernel& of = kKernels[path]();
     const double* v = values + offsets()[path];
     return decode_plan(kernel, p, of.time(p, v), [&](double tokens, double splits) {

@@ -180,8 +180,8 @@ class GemmFamily final : public KernelFamily {
     return time;
   }
 
-  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
-                                              const AcceleratorConfig& /*on*/) const override {
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel, const AcceleratorConfig& /*on*/,
+                                              const double* /*values*/) const override {
     // Scales by which errors stay alike: cross-validated on fitted rows of H200, others by a factor
     // of 1.5 change the error by some 0.1 % at most. Rows of odd length are not aligned: libraries
     // take other kernels for them once they have more than one tile's worth.

@@ -190,8 +190,8 @@ class GroupedGemmFamily final : public KernelFamily {
     return time;
   }
 
-  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
-                                              const AcceleratorConfig& /*on*/) const override {
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel, const AcceleratorConfig& /*on*/,
+                                              const double* /*values*/) const override {
     const ExpertLoad load = grouped_load(kernel);
     const auto coordinate = [](double value) { return 0.5 * std::log2(std::max(1e-3, value)); };
     ResidualPoint point;

@@ -281,8 +281,8 @@ class MlaDecodeFamily final : public KernelFamily {
     return time;
   }
 
-  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
-                                              const AcceleratorConfig& on) const override {
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel, const AcceleratorConfig& on,
+                                              const double* /*values*/) const override {
     const Problem p = problem_of(kernel, on);
     ResidualPoint point;
     point.part = p.narrow ? 1 : 0;

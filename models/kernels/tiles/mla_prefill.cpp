@@ -210,8 +210,8 @@ class MlaPrefillFamily final : public KernelFamily {
     return time;
   }
 
-  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
-                                              const AcceleratorConfig& on) const override {
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel, const AcceleratorConfig& on,
+                                              const double* /*values*/) const override {
     if (kernel.attention.backward) return std::nullopt;  // tables have forward passes only
     const Problem p = problem_of(kernel, on);
     ResidualPoint point;

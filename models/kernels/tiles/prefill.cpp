@@ -294,8 +294,8 @@ class PrefillFamily final : public KernelFamily {
     return time;
   }
 
-  std::optional<ResidualPoint> residual_point(const Kernel& kernel,
-                                              const AcceleratorConfig& on) const override {
+  std::optional<ResidualPoint> residual_point(const Kernel& kernel, const AcceleratorConfig& on,
+                                              const double* /*values*/) const override {
     const Problem p = problem_of(kernel, on);
     if (kernel.attention.backward) return std::nullopt;  // tables have forward passes only
     // Scales by which errors stay alike on H200, where half and twice of them do as well within

@@ -88,6 +88,56 @@ TEST(Calibrate, RenewsTheFitsThatAreMadeAndKeepsTheOthers) {
   EXPECT_THROW(renewed(known, made), config::ConfigError);
 }
 
+/// Attention of new tokens on an H200 by a library that puts so many queries together.
+CalibrationInput decode_table(double most_together) {
+  const AcceleratorConfig accelerator = h200();
+  CalibrationInput input;
+  input.table.kind = OperatorTableKind::kAttentionDecode;
+  input.table.systems = {"h200_sxm"};
+  input.file = {"attention_decode.csv", std::string(64, 'a'), "2026-01-02", "made by a test", 0};
+  for (std::int64_t sequences = 1; sequences <= 256; sequences *= 2) {
+    for (std::int64_t context = 256; context <= 65536; context *= 4) {
+      for (const std::int64_t heads : {4, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96}) {
+        OperatorRow row;
+        row.precision = row.kv_precision = "bf16";
+        row.batch = sequences;
+        row.q_len = 1;
+        row.kv_len = context;
+        row.heads = heads;
+        row.kv_heads = 1;
+        row.head_dim = 128;
+        input.table.rows.push_back(row);
+      }
+    }
+  }
+  for (OperatorRow& row : input.table.rows) {
+    for (const Kernel& kernel : operator_kernels(input.table.kind, row, Precision::kBf16)) {
+      const FamilyOf of = family_of("tiles", kernel);
+      std::vector<double> values = of.family->priors(accelerator, kernel.precision);
+      const std::size_t rule = parameter_index(*of.family, "most_together");
+      if (rule < values.size()) values[rule] = most_together;
+      row.latency_us += of.family->time(kernel, accelerator, values.data()).total_us;
+    }
+  }
+  return input;
+}
+
+TEST(Calibrate, TakesTheRuleOfALibraryThatItsRowsBearOut) {
+  const std::string rule = "attention_decode.most_together";
+  for (const double most : {32, 1024}) {
+    const Calibration calibration =
+        calibrate("tiles", h200(), {decode_table(most)}, "a test", [](const auto&, auto) {});
+    ASSERT_EQ(calibration.fits.size(), 1U);
+    const KernelFit& fit = calibration.fits[0];
+    // What priors have too is not said.
+    ASSERT_EQ(fit.parameters.contains(rule), most != 32) << most;
+    if (most != 32) {
+      EXPECT_EQ(fit.parameters.at(rule).value, most);
+    }
+    EXPECT_LT(fit.held_out_error.mape, 0.01) << most;
+  }
+}
+
 TEST(Calibrate, FindsTheParametersOfATableItHasNotSeenWhole) {
   const Calibration calibration = calibrated();
   ASSERT_EQ(calibration.fits.size(), 1U);

@@ -226,7 +226,8 @@ TEST(Decode, KernelsOfALibraryHavePartsOfTheirOwn) {
   const AcceleratorConfig h200 = shipped_accelerator("h200_sxm"),
                           b200 = shipped_accelerator("b200_sxm");
   const auto part = [&](const Step& step, const AcceleratorConfig& on) {
-    return family.residual_point(kernel(step), on)->part;
+    const std::vector<double> priors = family.priors(on, Precision::kBf16);
+    return family.residual_point(kernel(step), on, priors.data())->part;
   };
   const Step grouped{64, 4096, 32, 4, 128}, narrow{64, 4096, 32, 4, 128, 0, 1};
   const Step single{64, 4096, 32, 32, 128}, few{1, 64, 32, 4, 128};
@@ -236,6 +237,22 @@ TEST(Decode, KernelsOfALibraryHavePartsOfTheirOwn) {
   EXPECT_EQ(part(few, h200), part(single, h200));
   EXPECT_EQ(part(grouped, b200), part(single, b200));
   EXPECT_NE(part(grouped, b200), part(grouped, h200));
+}
+
+TEST(Decode, ALibraryPutsAsManyQueriesTogetherAsItsRuleSays) {
+  const KernelFamily& family = tile_family(KernelClass::kAttentionDecode);
+  const std::size_t rule = parameter_index(family, "most_together");
+  for (const char* name : {"h200_sxm", "b200_sxm"}) {
+    const AcceleratorConfig on = shipped_accelerator(name);
+    std::vector<double> values = family.priors(on, Precision::kBf16);
+    const auto part = [&](std::int64_t heads) {
+      return family.residual_point(kernel({64, 4096, heads, 1, 128}), on, values.data())->part;
+    };
+    EXPECT_EQ(part(32), part(16)) << name;
+    EXPECT_NE(part(48), part(16)) << name;
+    values[rule] = 1024;
+    EXPECT_EQ(part(48), part(16)) << name;
+  }
 }
 
 }  // namespace

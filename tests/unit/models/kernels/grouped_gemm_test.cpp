@@ -231,8 +231,10 @@ TEST(GroupedGemm, ARaggedLoadTakesAtLeastAsLongAsAnEvenOneInTiles) {
 TEST(GroupedGemm, ResidualsTellProductsOfOtherShapesApart) {
   const AcceleratorConfig h200 = device("h200_sxm");
   const KernelFamily& family = tile_family(KernelClass::kGroupedGemm);
-  const auto near = family.residual_point(product(even_load(8, 64, 8), Precision::kFp8), h200);
-  const auto far = family.residual_point(product(even_load(8, 1024, 8), Precision::kFp8), h200);
+  const auto near =
+      family.residual_point(product(even_load(8, 64, 8), Precision::kFp8), h200, nullptr);
+  const auto far =
+      family.residual_point(product(even_load(8, 1024, 8), Precision::kFp8), h200, nullptr);
   ASSERT_TRUE(near && far);
   EXPECT_DOUBLE_EQ(far->at[1] - near->at[1], 2);  // half the octaves of 128 over 8 rows
 }

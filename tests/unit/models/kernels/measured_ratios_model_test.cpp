@@ -160,7 +160,9 @@ TEST(ResidualPoint, OfAttentionKeepsCodePathsApart) {
   kernel.attention = {.sequences = 2, .kv_heads = 8};
   const AcceleratorConfig accelerator = h200();
   const auto part = [&](const Kernel& k) {
-    return tile_family(KernelClass::kAttentionPrefill).residual_point(k, accelerator)->part;
+    return tile_family(KernelClass::kAttentionPrefill)
+        .residual_point(k, accelerator, nullptr)
+        ->part;
   };
   Kernel windowed = kernel, wider = kernel, unwindowed = kernel;
   windowed.attention.window = 128;
@@ -170,7 +172,8 @@ TEST(ResidualPoint, OfAttentionKeepsCodePathsApart) {
   EXPECT_NE(part(wider), part(kernel));
   EXPECT_EQ(part(unwindowed), part(kernel));
   kernel.attention.backward = true;  // no table has one
-  EXPECT_FALSE(tile_family(KernelClass::kAttentionPrefill).residual_point(kernel, accelerator));
+  EXPECT_FALSE(
+      tile_family(KernelClass::kAttentionPrefill).residual_point(kernel, accelerator, nullptr));
 }
 
 }  // namespace

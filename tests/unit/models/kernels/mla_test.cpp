@@ -191,7 +191,7 @@ TEST(Mla, RatiosOnBlackwellAreSharedByHeadsOfOneTile) {
   const KernelFamily& decode = tile_family(KernelClass::kMlaDecode);
   const AcceleratorConfig on = shipped_accelerator("b200_sxm");
   const auto point = [&](std::int64_t heads) {
-    return *decode.residual_point(token(32, 4096, heads), on);
+    return *decode.residual_point(token(32, 4096, heads), on, nullptr);
   };
   EXPECT_EQ(point(1).at, point(8).at);
   EXPECT_EQ(point(9).at, point(16).at);
