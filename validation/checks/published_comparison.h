@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "sim/app/experiments/core/experiment.h"
 #include "sim/app/sweeps/workers/local_workers.h"
 #include "sim/config/schema.h"
+#include "validation/checks/row_done.h"
 
 namespace orrery {
 
@@ -56,9 +56,6 @@ struct PublishedComparison {
   /// Whether the measured value is in the interval, which four of five should be.
   bool inside() const;
 };
-
-/// Hears of each row that is done, and of how many there are.
-using RowDone = std::function<void(std::size_t rows, const std::string& id)>;
 
 /// Runs the experiments of files of published rows, `jobs` at a time, in other processes: a crash
 /// costs one row.

@@ -49,9 +49,9 @@ bool has_experts(const std::string& model) {
 /// without the sizes of its batches, which differ from row to row.
 std::string fleet_key(const LoadedExperiment& read) {
   nlohmann::ordered_json group = read.configuration["serving"]["fleet"].front();
-  erase_keys(group["engine"],
-             {"version", "host", "max_num_seqs", "max_running_requests", "max_batch_size",
-              "max_num_tokens", "cuda_graph_config", "cuda_graph_max_bs"});
+  erase_keys(group["engine"], {"version", "host", "max_num_seqs", "max_running_requests",
+                               "max_batch_size", "max_num_tokens", "cuda_graph_config",
+                               "cuda_graph_max_bs", "scheduler_recv_interval"});
   return read.configuration["model"].dump() + group.dump();
 }
 
@@ -132,7 +132,8 @@ std::string ServingValidation::model_of(const std::string& path) {
   return found;
 }
 
-void ServingValidation::predict(const ServingRow& row, ServingComparison& comparison) {
+void ServingValidation::predict(const ServingRow& row, Intervals intervals,
+                                ServingComparison& comparison) {
   const std::string model = model_of(row.model);
   if (model.empty()) {
     comparison.reason = "no configuration of " + row.model;
@@ -153,13 +154,20 @@ void ServingValidation::predict(const ServingRow& row, ServingComparison& compar
     return;
   }
   RunRecord record;
-  experiment.serve(*fleet, record);
+  if (intervals == Intervals::kServed) {
+    experiment.serve_with_intervals(*fleet, record);
+  } else {
+    experiment.serve(*fleet, record);
+  }
   if (record.status != RunStatus::kOk) {
     comparison.reason = record.reason;
     return;
   }
-  comparison.ttft_ms = record.find("mean_ttft_ms")->value;
-  comparison.tpot_ms = record.find("mean_tpot_ms")->value;
+  const Metric *ttft = record.find("mean_ttft_ms"), *tpot = record.find("mean_tpot_ms");
+  comparison.ttft_ms = ttft->value;
+  comparison.tpot_ms = tpot->value;
+  comparison.ttft_interval = ttft->interval;
+  comparison.tpot_interval = tpot->interval;
 }
 
 void ServingValidation::learn_protocols(const std::vector<ServingRow>& rows) {
@@ -173,7 +181,7 @@ void ServingValidation::learn_protocols(const std::vector<ServingRow>& rows) {
   }
 }
 
-ServingComparison ServingValidation::compare(const ServingRow& row) {
+ServingComparison ServingValidation::compare(const ServingRow& row, Intervals intervals) {
   ServingComparison comparison{row, {}};
   if (row.gpus < 1 || row.tpot_ms <= 0 || row.ttft_ms <= 0) {
     comparison.reason = "a row without accelerators or times";
@@ -186,7 +194,7 @@ ServingComparison ServingValidation::compare(const ServingRow& row) {
     return comparison;
   }
   try {
-    predict(row, comparison);
+    predict(row, intervals, comparison);
   } catch (const config::ConfigError& error) {
     const std::string text = error.what();
     comparison.reason = text.substr(0, text.find('\n'));
@@ -196,15 +204,45 @@ ServingComparison ServingValidation::compare(const ServingRow& row) {
   return comparison;
 }
 
+namespace {
+
+/// Intervals beside the times that were measured.
+class CoverageCount {
+ public:
+  void add(const std::optional<TimeInterval>& interval, double measured) {
+    if (!interval) return;
+    ++coverage_.all;
+    if (interval->first <= measured && measured <= interval->second) ++coverage_.inside;
+    widths_.push_back(interval->second / interval->first);
+  }
+  Coverage coverage() {
+    if (widths_.empty()) return coverage_;
+    const auto middle = widths_.begin() + static_cast<std::ptrdiff_t>(widths_.size() / 2);
+    std::ranges::nth_element(widths_, middle);
+    coverage_.width = *middle;
+    return coverage_;
+  }
+
+ private:
+  Coverage coverage_;
+  std::vector<double> widths_;
+};
+
+}  // namespace
+
 ServingTarget serving_target(const std::string& name,
                              const std::vector<const ServingComparison*>& of) {
   constexpr double kUs = 1e3;  // us of a ms
   std::vector<Comparison> tpot, ttft;
+  CoverageCount tpot_inside, ttft_inside;
   for (const ServingComparison* c : of) {
     tpot.push_back({c->tpot_ms * kUs, c->row.tpot_ms * kUs});
-    if (c->row.tells_ttft()) ttft.push_back({c->ttft_ms * kUs, c->row.ttft_ms * kUs});
+    tpot_inside.add(c->tpot_interval, c->row.tpot_ms);
+    if (!c->row.tells_ttft()) continue;
+    ttft.push_back({c->ttft_ms * kUs, c->row.ttft_ms * kUs});
+    ttft_inside.add(c->ttft_interval, c->row.ttft_ms);
   }
-  return {name, summarise(tpot), summarise(ttft)};
+  return {name, summarise(tpot), summarise(ttft), tpot_inside.coverage(), ttft_inside.coverage()};
 }
 
 std::vector<ServingTarget> serving_targets(const std::vector<ServingComparison>& comparisons) {

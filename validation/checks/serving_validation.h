@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/app/experiments/serving.h"
@@ -15,13 +17,19 @@
 
 namespace orrery {
 
+using TimeInterval = std::pair<double, double>;  ///< p10 and p90 of a time [ms]
+
 /// A measured run beside its prediction.
 struct ServingComparison {
   ServingRow row;
   std::string reason;  ///< why there is no prediction
   double ttft_ms = 0, tpot_ms = 0;
   bool experts = false;  ///< the model has some
+  std::optional<TimeInterval> ttft_interval = {}, tpot_interval = {};
 };
+
+/// Whether a run is served again at p10 and p90 of its steps, which takes three times as long.
+enum class Intervals : std::uint8_t { kNone, kServed };
 
 /// Serves measured runs on simulated hardware. Runs on the same hardware by the same plan share
 /// their prices.
@@ -31,7 +39,7 @@ class ServingValidation {
   /// library lacks; empty: none
   explicit ServingValidation(std::string models = {}) : models_(std::move(models)) {}
 
-  ServingComparison compare(const ServingRow& row);
+  ServingComparison compare(const ServingRow& row, Intervals intervals = Intervals::kNone);
 
   /// Finds out which clients of an unknown protocol come in waves, as those of SGLang do whose
   /// prompts are of one length: none of a model by a version on a device where first tokens of one
@@ -46,7 +54,7 @@ class ServingValidation {
   std::string model_of(const std::string& path);
 
  private:
-  void predict(const ServingRow& row, ServingComparison& comparison);
+  void predict(const ServingRow& row, Intervals intervals, ServingComparison& comparison);
 
   std::string models_;
   std::optional<HostCosts> host_;
@@ -56,10 +64,17 @@ class ServingValidation {
   std::map<std::string, std::unique_ptr<ServingFleet>> fleets_;
 };
 
+/// How intervals hold measured times: 80 % of these should be inside.
+struct Coverage {
+  std::size_t inside = 0, all = 0;
+  double width = 0;  ///< median of p90 / p10
+};
+
 /// Rows that are judged together.
 struct ServingTarget {
   std::string name;
   ErrorSummary tpot, ttft;
+  Coverage tpot_coverage = {}, ttft_coverage = {};
 };
 
 /// Dense models; models of experts whose engine's version is known, without rows of DeepSeek-R1

@@ -19,8 +19,7 @@ Progress::Progress(std::string what, std::size_t total)
     : what_(std::move(what)),
       total_(total),
       terminal_(stderr_is_terminal()),
-      started_(Clock::now()),
-      printed_(started_) {}
+      started_(Clock::now()) {}
 
 Progress::~Progress() {
   if (terminal_ && done_ > 0) std::fputs("\r\033[K", stderr);
@@ -28,14 +27,12 @@ Progress::~Progress() {
 
 void Progress::reach(std::size_t done, const std::string& label) {
   done_ = done;
-  const auto now = Clock::now();
-  if (!terminal_ && now - printed_ < std::chrono::seconds(10)) return;
-  printed_ = now;
-  const double elapsed = std::chrono::duration<double>(now - started_).count();
+  if (!terminal_) return;
+  const double elapsed = std::chrono::duration<double>(Clock::now() - started_).count();
   const double left = elapsed / static_cast<double>(std::max<std::size_t>(done_, 1)) *
                       static_cast<double>(total_ - done_);
-  std::fprintf(stderr, "%s%s: %zu of %zu, %.0f s left (%s)%s", terminal_ ? "\r\033[K" : "",
-               what_.c_str(), done_, total_, left, label.c_str(), terminal_ ? "" : "\n");
+  std::fprintf(stderr, "\r\033[K%s: %zu of %zu, %.0f s left (%s)", what_.c_str(), done_, total_,
+               left, label.c_str());
   std::fflush(stderr);
 }
 

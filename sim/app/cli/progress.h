@@ -10,8 +10,7 @@ namespace orrery {
 /// Whether standard error is a terminal that can renew a line.
 bool stderr_is_terminal();
 
-/// Progress with an ETA on stderr: a line that renews itself on a terminal, else one line every ten
-/// seconds.
+/// Progress with an ETA: a line that renews itself on a terminal, and nothing in a file.
 class Progress {
  public:
   Progress(std::string what, std::size_t total);
@@ -31,7 +30,6 @@ class Progress {
   std::size_t done_ = 0;
   bool terminal_;
   Clock::time_point started_;
-  Clock::time_point printed_;
 };
 
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "sim/app/cli/progress.h"
@@ -13,6 +14,7 @@
 #include "sim/results/json_table.h"
 #include "sim/units/comma_separated.h"
 #include "validation/checks/run_validation.h"
+#include "validation/checks/served_rows.h"
 #include "validation/checks/serving_order.h"
 #include "validation/checks/serving_validation.h"
 
@@ -45,6 +47,21 @@ ordered_json summary_json(const ErrorSummary& e) {
           {"p90", e.p90}, {"bias", e.bias}, {"worst", e.worst}};
 }
 
+ordered_json coverage_json(const Coverage& c) {
+  if (c.all == 0) return nullptr;
+  return {{"n", c.all},
+          {"inside", c.inside},
+          {"share", static_cast<double>(c.inside) / static_cast<double>(c.all)},
+          {"median_width", c.width}};
+}
+
+ordered_json target_json(const ServingTarget& t) {
+  ordered_json tpot = summary_json(t.tpot), ttft = summary_json(t.ttft);
+  tpot["p10_to_p90"] = coverage_json(t.tpot_coverage);
+  ttft["p10_to_p90"] = coverage_json(t.ttft_coverage);
+  return {{"name", t.name}, {"tpot", std::move(tpot)}, {"ttft", std::move(ttft)}};
+}
+
 ordered_json by_group(const std::vector<ServingComparison>& comparisons) {
   ordered_json groups = ordered_json::array();
   for (const auto& [key, of] : grouped(comparisons)) {
@@ -61,9 +78,7 @@ ordered_json by_group(const std::vector<ServingComparison>& comparisons) {
 
 ordered_json by_target(const std::vector<ServingComparison>& comparisons) {
   ordered_json targets = ordered_json::array();
-  for (const ServingTarget& t : serving_targets(comparisons))
-    targets.push_back(
-        {{"name", t.name}, {"tpot", summary_json(t.tpot)}, {"ttft", summary_json(t.ttft)}});
+  for (const ServingTarget& t : serving_targets(comparisons)) targets.push_back(target_json(t));
   return targets;
 }
 
@@ -127,7 +142,15 @@ Answer answer_of(const std::vector<ServingComparison>& comparisons) {
       "judged together = name | n = tpot.n count | TPOT MAPE = tpot.mape error | "
       "p90 = tpot.p90 error | bias = tpot.bias error | n = ttft.n count | "
       "TTFT median = ttft.median error | bias = ttft.bias error");
-  return {.parts = {group_table, left_out_lines(reasons), target_table, line_of(order)},
+  const Table interval_table =
+      json_table(targets,
+                 "measured in p10 to p90 = name | n = tpot.p10_to_p90.n count | "
+                 "TPOT inside = tpot.p10_to_p90.share percent | p90/p10 = "
+                 "tpot.p10_to_p90.median_width plain | "
+                 "n = ttft.p10_to_p90.n count | TTFT inside = ttft.p10_to_p90.share percent | "
+                 "p90/p10 = ttft.p10_to_p90.median_width plain");
+  return {.parts = {group_table, left_out_lines(reasons), target_table, "\n", interval_table,
+                    line_of(order)},
           .json = {{"schema", "orrery.validation/1"},
                    {"entries", std::move(groups)},
                    {"left_out", std::move(out)},
@@ -235,20 +258,22 @@ struct ServingQuestion {
   }
 
   Answer answer() const {
-    ServingValidation validation(models);
-    if (!files.empty() && std::filesystem::is_directory(files.front()))
+    if (!files.empty() && std::filesystem::is_directory(files.front())) {
+      ServingValidation validation(models);
       return validate_runs(files, tables, validation);
+    }
     std::vector<ServingComparison> comparisons;
     std::string columns;
     for (const std::string& file : files) {
       const ServingRows table = read_serving_rows(file);
       columns = table.columns;
-      validation.learn_protocols(table.rows);
-      Progress progress("serving", table.rows.size());
-      for (const ServingRow& row : table.rows) {
-        comparisons.push_back(validation.compare(row));
-        progress.step(row.id);
-      }
+      std::optional<Progress> progress;
+      const auto tell = [&progress](std::size_t all, const std::string& id) {
+        if (!progress) progress.emplace("serving", all);
+        progress->step(id);
+      };
+      for (ServingComparison& c : compare_served(table.rows, models, tell))
+        comparisons.push_back(std::move(c));
     }
     write_rows(rows, columns, comparisons);
     return answer_of(comparisons);

@@ -222,9 +222,13 @@ ServingFleet ServingExperiment::fleet() const {
 }
 
 void ServingExperiment::run(const SimulateOptions& options, RunRecord& record) const {
-  const ServingFleet all = fleet();
-  const std::vector<Instance> instances = serve(all, {}, record, options).instances;
-  report_trust(all, instances, record, options);
+  serve_with_intervals(fleet(), record, options);
+}
+
+void ServingExperiment::serve_with_intervals(const ServingFleet& fleet, RunRecord& record,
+                                             const SimulateOptions& options) const {
+  const std::vector<Instance> instances = serve(fleet, {}, record, options).instances;
+  report_trust(fleet, instances, record, options);
 }
 
 void ServingExperiment::serve(const ServingFleet& fleet, RunRecord& record,
@@ -335,6 +339,7 @@ void ServingExperiment::report_trust(const ServingFleet& fleet,
     if (bounds.at(i).status != RunStatus::kOk || was_stopped(bounds.at(i))) return;
   }
   add_bounds(record, bounds);
+  widen_first_tokens(record, has_experts());
   widen_by_power(record, serving.fleet);
 }
 

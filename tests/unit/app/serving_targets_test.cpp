@@ -51,5 +51,19 @@ TEST(ServingTargets, KeysOfR1ThatSplitAreLeftOut) {
   EXPECT_EQ(serving_targets(rows)[0].tpot.count, 4);
 }
 
+TEST(ServingTargets, ATimeIsInsideItsIntervalWithTheEnds) {
+  std::vector<ServingComparison> rows(4, of("a/Dense", false, 10, 11));
+  rows[0].tpot_interval = {10, 12};
+  rows[1].tpot_interval = {10.1, 20.2};
+  rows[2].tpot_interval = {5, 9.9};
+  rows[0].ttft_interval = {50, 100};
+  const ServingTarget target = serving_targets(rows)[0];
+  EXPECT_EQ(target.tpot_coverage.all, 3);
+  EXPECT_EQ(target.tpot_coverage.inside, 1);
+  EXPECT_NEAR(target.tpot_coverage.width, 9.9 / 5, 1e-9);
+  EXPECT_EQ(target.ttft_coverage.inside, 1);
+  EXPECT_EQ(target.ttft_coverage.all, 1);
+}
+
 }  // namespace
 }  // namespace orrery::serving_targets_test

@@ -29,6 +29,10 @@ struct ServingTrust {
 /// has all three.
 void add_bounds(RunRecord& record, const std::array<RunRecord, 2>& bounds);
 
+/// Widens the intervals of times to first token by what they are unsure of where iterations take
+/// what they do: what lies between a client and the engine. Independent of these, so squares add.
+void widen_first_tokens(RunRecord& record, bool has_experts);
+
 /// Widens the intervals of energy, power and tokens per joule by what power is unsure of where
 /// times are right (power.uncertainty): as independent of the times, so squares add. The caps of
 /// all accelerators bound their power; hosts are taken as known.
