@@ -36,6 +36,7 @@ std::vector<Rows> by_fleet(const std::vector<ServingRow>& rows) {
   std::map<std::string, Rows> fleets;
   for (std::size_t i = 0; i < rows.size(); ++i) fleets[fleet_of(rows[i])].push_back(i);
   std::vector<Rows> groups;
+  groups.reserve(fleets.size());
   for (auto& [fleet, of] : fleets) groups.push_back(std::move(of));
   std::ranges::stable_sort(groups, std::greater<>(),
                            [&](const Rows& of) { return tokens_of(rows, of); });
@@ -95,8 +96,8 @@ std::vector<ServingComparison> compare_served(const std::vector<ServingRow>& row
     return told.dump();
   });
   workers.submit({0, fleets.size()});
-  std::vector<ServingComparison> comparisons;
-  for (const ServingRow& row : rows) comparisons.push_back({row, {}});
+  std::vector<ServingComparison> comparisons(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) comparisons[i].row = rows[i];
   for (auto outcomes = workers.poll(); !outcomes.empty(); outcomes = workers.poll()) {
     for (const PointOutcome& outcome : outcomes) {
       const Rows& of = fleets[outcome.point];
