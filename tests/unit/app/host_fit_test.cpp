@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/app/serving_row.h"
+
 namespace orrery::host_fit_test {
 namespace {
 
@@ -11,21 +13,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
-ServingRow row_of(const std::string& model, std::int64_t clients) {
-  ServingRow row;
-  row.model = model;
-  row.system = "h100_sxm";
-  row.backend = "vllm";
-  row.version = "0.18.0";
-  row.image = "image=vllm/vllm-openai:v0.18.0";
-  row.precision = "bf16";
-  row.isl = 128;
-  row.osl = 8;
-  row.concurrency = clients;
-  row.gpus = 1;
-  row.ttft_ms = row.tpot_ms = 1;
-  return row;
-}
+using test::row_of;
 
 const std::string kSmall = "Qwen/Qwen2.5-3B", kLarge = "meta-llama/Llama-3.1-8B";
 

@@ -5,25 +5,12 @@
 
 #include <set>
 
+#include "tests/unit/app/serving_row.h"
+
 namespace orrery::served_rows_test {
 namespace {
 
-ServingRow row_of(const std::string& model, std::int64_t clients) {
-  ServingRow row;
-  row.id = model + "/" + std::to_string(clients);
-  row.model = model;
-  row.system = "h100_sxm";
-  row.backend = "vllm";
-  row.version = "0.18.0";
-  row.image = "image=vllm/vllm-openai:v0.18.0";
-  row.precision = "bf16";
-  row.isl = 128;
-  row.osl = 8;
-  row.concurrency = clients;
-  row.gpus = 1;
-  row.ttft_ms = row.tpot_ms = 1;
-  return row;
-}
+using test::row_of;
 
 TEST(ServedRows, ProcessesPredictWhatOneDoesInTheOrderOfTheRows) {
   const std::string small = "Qwen/Qwen2.5-3B", large = "meta-llama/Llama-3.1-8B";

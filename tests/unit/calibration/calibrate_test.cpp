@@ -129,7 +129,7 @@ TEST(Calibrate, TakesTheRuleOfALibraryThatItsRowsBearOut) {
         calibrate("tiles", h200(), {decode_table(most)}, "a test", [](const auto&, auto) {});
     ASSERT_EQ(calibration.fits.size(), 1U);
     const KernelFit& fit = calibration.fits[0];
-    // What priors have too is not said.
+    // A fit does not write the rule that priors have.
     ASSERT_EQ(fit.parameters.contains(rule), most != 32) << most;
     if (most != 32) {
       EXPECT_EQ(fit.parameters.at(rule).value, most);

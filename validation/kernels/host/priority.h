@@ -18,7 +18,7 @@ struct PriorityPart {
 /// most important ones.
 const std::vector<PriorityPart>& priority_parts();
 
-/// Time budget of a measurement in `--priority`, seconds; 0 if it is not part of it.
+/// How many seconds `--priority` gives a measurement. It gives 0 to those that it leaves out.
 double priority_budget_s(const std::string& name);
 
 /// The registered measurements of priority_parts(), in that order. @throws std::logic_error if one

@@ -20,9 +20,9 @@ struct PriorityModel {
   const char* name = "";        ///< name in configs/models
   int parallel = 1;             ///< tensor-parallel ranks that share each weight
   std::int64_t hidden = 0;      ///< width of the whole model, like `ffn` and `vocabulary`
-  std::int64_t ffn = 0;         ///< dense or shared feed-forward network; 0: none
+  std::int64_t ffn = 0;         ///< columns of a dense or shared MLP, or 0 without one
   std::int64_t vocabulary = 0;  ///< 0: the head is not measured
-  AttentionHeads heads = {};    ///< heads of the whole model; 0: latent attention
+  AttentionHeads heads = {};    ///< heads before tensor parallelism, or 0 with latent attention
   ExpertLayer experts = {};
   std::vector<GemmShape> latent = {};  ///< projections of latent attention; m is 0
 

@@ -133,10 +133,10 @@ void widen(Metric& metric, double deviation) {
                      metric.value * std::exp(std::hypot(std::log(most / metric.value), more))};
 }
 
-/// Standard deviations of log(time to first token over the predicted one) beside that of
-/// iterations, by measured runs (orrery validate serving: 371 rows of dense models, 466 of
-/// experts). To hold 80 % of them takes 0.16 and 0.41; without one or another group of model,
-/// device and engine 0.06 to 0.22 and 0.31 to 0.44.
+/// How much times to first token vary beyond the iterations before them: standard deviations of
+/// log(measured / predicted). Measured runs (orrery validate serving: 371 rows of dense models, 466
+/// of experts) need 0.16 and 0.41 for 80 % of them to lie in p10 to p90. Leaving out one group of
+/// model, device and engine at a time, they need 0.06 to 0.22 and 0.31 to 0.44.
 constexpr double kFirstOfDense = 0.165, kFirstOfExperts = 0.44;
 
 Metric* find(RunRecord& record, const std::string& name) {
