@@ -486,6 +486,20 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
       {"engine.vllm.kernels.quant_fusion",
        decode("batch: {micro: 2}, precision: fp8, engine: {kind: vllm}"),
        {"engine.kernels.quant_fusion=on"}},
+      {"engine.vllm.kernels.block_quant_fusion",
+       decode("batch: {micro: 2}, precision: fp8_block, engine: {kind: vllm, kernels: "
+              "{quant_fusion: on}}"),
+       {"engine.kernels.block_quant_fusion=on"}},
+      {"engine.vllm.kernels.masks_short_prompts",
+       "{experiment: inference, system: dgx_h200, model: deepseek_v3_2, phase: prefill, precision: "
+       "fp8_block, batch: {micro: 1, sequence: 3000}, parallel: {tp: 8, etp: 8}, engine: {kind: "
+       "vllm}}",
+       {"engine.kernels.masks_short_prompts=on"}},
+      {"engine.vllm.kernels.choices_as_contexts",
+       "{experiment: inference, system: dgx_h200, model: deepseek_v3_2, phase: decode, kv_length: "
+       "100, precision: fp8_block, batch: {micro: 2}, parallel: {tp: 8, etp: 8}, engine: {kind: "
+       "vllm}}",
+       {"engine.kernels.choices_as_contexts=on"}},
       {"engine.vllm.kernels.experts",
        "{experiment: inference, system: dgx_h100, model: gpt_oss_20b, phase: decode, kv_length: "
        "100, batch: {micro: 2}, engine: {kind: vllm}}",

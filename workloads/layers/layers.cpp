@@ -294,6 +294,14 @@ StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer
   return launched_early(std::move(steps), work);
 }
 
+StepList mixer_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work) {
+  const Mixer* mixer = mixer_of(model, layer);
+  if (mixer == nullptr) return {};
+  const RankWork own = mixer_work({model, layer, work});
+  const LayerTask mixes{model, layer, own};
+  return launched_early(forward_pass(mixes, mixer->ops(mixes)), work);
+}
+
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const RankWork& work) {
   return mixer_half_forward({model, layer, work});

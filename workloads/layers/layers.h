@@ -11,6 +11,10 @@ namespace orrery {
 StepList attention_part_forward(const LlmConfig& model, const LayerConfig& layer,
                                 const RankWork& work, const AttentionPart& part);
 
+/// The mixer of a layer, from its normed input to its output before the residual: nothing where the
+/// layer has none.
+StepList mixer_forward(const LlmConfig& model, const LayerConfig& layer, const RankWork& work);
+
 /// The two halves of a layer, either of which may be none: its mixer with its norms, and MLP or
 /// experts with theirs.
 StepList attention_half_forward(const LlmConfig& model, const LayerConfig& layer,

@@ -12,6 +12,10 @@ inline const KernelSwitch kQuantFusion{
     "let norms, activations and attention quantise what a product in 8 bits or fewer reads; off: "
     "kernels of their own do (vLLM: fuse_norm_quant, fuse_act_quant, fuse_attn_quant)"};
 
+inline const KernelSwitch kBlockQuantFusion{
+    "block_quant_fusion", true,
+    "with quant_fusion, the same for products with a scale for each block of elements (fp8_block)"};
+
 /// Norms and their weights, residuals, matrices that others join, rotations, writes to the cache,
 /// scores, softmax and values.
 inline const KernelSwitch kOperatorsApart{

@@ -147,6 +147,7 @@ PromptSum prompts_of(const AttentionPart& part) {
 
 /// Keys and values of `rows` tokens, from their latents.
 void expand_latents(StepList& steps, const RankWork& work, const Linear& up, std::int64_t rows) {
+  quantise_input(steps, work, up, rows);
   widen_frozen(steps, work, up);
   steps.then(gemm(up.name, up.precision, {rows, up.out, up.in}, up.weights));
   adapter_forward(steps, work, up, rows);

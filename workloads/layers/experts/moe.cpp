@@ -146,7 +146,10 @@ void shared_forward(StepList& steps, const LayerTask& task, ExpertSteps& pass) {
   // Where every rank has a part of all experts, vLLM runs the shared one on a stream of its own
   // (layers/fused_moe/shared_fused_moe.py), so that no kernel of its quantises on the way.
   RankWork work = task.work;
-  if (all_reduces(task)) work.kernels.set(kQuantFusion, true);
+  if (all_reduces(task)) {
+    work.kernels.set(kQuantFusion, true);
+    work.kernels.set(kBlockQuantFusion, true);
+  }
   const LayerTask shared{task.model, task.layer, work, task.forward};
   const std::size_t main = steps.cursor();
   steps.move_to(pass.input);

@@ -22,17 +22,6 @@ GemmShape shape_of(const Linear& linear, std::int64_t rows) {
   return {.m = rows, .n = linear.out, .k = linear.in};
 }
 
-/// The input of a product, where nobody before has quantised it. In fp8 checkpoints bring the scale
-/// of a tensor, or rows have scales of their own: one pass either way (vLLM's
-/// static_scaled_fp8_quant, SGLang's sgl_per_token_quant_fp8, TensorRT-LLM's
-/// static_quantize_e4m3_per_tensor). Tables of products find the maximum of the tensor first.
-void quantise_input(StepList& steps, const RankWork& work, const Linear& linear,
-                    std::int64_t rows) {
-  if (work.kernels.on(kQuantFusion) || element_bytes(linear.precision) >= 2) return;
-  const auto kernel = linear.precision == Precision::kFp8 ? quantize_by_known_scale : quantize;
-  steps.then(kernel(linear.name + " input quantisation", linear.precision, rows, linear.in));
-}
-
 /// Rate of products of MXFP8 over that of products with a scale a tensor, which were measured: 12
 /// of a layer of 4,096 columns take 7.161 ms of Transformer Engine on a B300, those 6.812 (8f2e635
 /// docs/examples/gemm_profiling, 2026, operands cast before). Of experts nothing is known.
@@ -142,6 +131,13 @@ void products_backward(StepList& steps, const RankWork& work, const Linear& line
 }
 
 }  // namespace
+
+void quantise_input(StepList& steps, const RankWork& work, const Linear& linear,
+                    std::int64_t rows) {
+  if (work.trains() || !work.quantises_apart(linear.precision)) return;
+  const auto kernel = linear.precision == Precision::kFp8 ? quantize_by_known_scale : quantize;
+  steps.then(kernel(linear.name + " input quantisation", linear.precision, rows, linear.in));
+}
 
 Kernel launched_product(const RankWork& work, const Linear& linear, std::int64_t rows) {
   Kernel kernel = gemm(linear.name, linear.precision, shape_of(linear, rows), linear.weights);

@@ -97,6 +97,12 @@ enum class Cast : std::uint8_t { kNormed, kInput, kGradient, kGatheredGradient }
 void cast(StepList& steps, const RankWork& work, const Linear& linear, Cast what,
           std::int64_t rows);
 
+/// Inference: the kernel that quantises the input of a product, where nobody before has. In fp8
+/// checkpoints bring the scale of a tensor, or rows have scales of their own: one pass either way
+/// (vLLM's static_scaled_fp8_quant, SGLang's sgl_per_token_quant_fp8, TensorRT-LLM's
+/// static_quantize_e4m3_per_tensor). Tables of products find the maximum of the tensor first.
+void quantise_input(StepList& steps, const RankWork& work, const Linear& linear, std::int64_t rows);
+
 /// A matrix that every rank holds whole and applies to its `rows`, whose input no norm gives it
 /// alone.
 void local_forward(StepList& steps, const RankWork& work, const Linear& linear, std::int64_t rows);

@@ -46,6 +46,12 @@ constexpr Precision kWide = Precision::kBf16;
 
 }  // namespace
 
+bool RankWork::quantises_apart(Precision of_products) const {
+  const bool fused = kernels.on(kQuantFusion) &&
+                     (of_products != Precision::kFp8Block || kernels.on(kBlockQuantFusion));
+  return !fused && element_bytes(of_products) < 2;
+}
+
 Precision RankWork::normed_precision() const {
   const Precision precision = formats.precision;
   if (batch.phase != Phase::kTraining) return function_precision(precision);
@@ -57,7 +63,7 @@ Precision RankWork::normed_precision() const {
 Precision RankWork::function_precision(Precision of_products) const {
   const bool casts = batch.phase == Phase::kTraining
                          ? software->scaling(of_products) != NarrowScaling::kFused
-                         : !kernels.on(kQuantFusion) && element_bytes(of_products) < 2;
+                         : quantises_apart(of_products);
   return casts ? kWide : of_products;
 }
 

@@ -112,6 +112,8 @@ struct RankWork {
   std::int64_t row_tokens() const { return split.sp ? split_tokens() : tokens(); }
   /// Rows of logits on one rank: in training all tokens, else one for each sequence that samples.
   std::int64_t logit_rows() const;
+  /// Inference: kernels of their own quantise what products of that precision read.
+  bool quantises_apart(Precision of_products) const;
   /// Format in which norms, and functions between matrices, write what products of `precision`
   /// read: wide where casts of their own follow.
   Precision normed_precision() const;

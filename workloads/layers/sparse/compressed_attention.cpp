@@ -80,7 +80,7 @@ class CompressedAttention final : public Mixer {
     if (chooses()) {
       const SeenKeys entries = seen_keys(part, ratio(a), a.indexer.top_k);
       steps.then(index_scores(entries, a.indexer, a.indexer.heads, 1, w.formats.index_precision,
-                              element_bytes(w.formats.index_precision)));
+                              element_bytes(w.formats.index_precision), true));
       steps.then(index_selection(entries, a.indexer, 1));
     }
     steps.then(chosen_attention(keys,
@@ -89,7 +89,8 @@ class CompressedAttention final : public Mixer {
                                  .qk_dim = a.head_dim,
                                  .v_dim = a.head_dim,
                                  .latent = true,
-                                 .cache_bytes = element_bytes(w.formats.kv_precision)},
+                                 .cache_bytes = element_bytes(w.formats.kv_precision),
+                                 .places = compressed_places(a, part, kind_)},
                                 unquantised(w.formats.precision)));
   }
 
@@ -113,8 +114,10 @@ void CompressedAttention::index_forward(StepList& steps, const LayerTask& task) 
   const IndexerConfig& i = a.indexer;
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t tokens = w.tokens();
-  steps.then(gemm("index query", w.formats.precision, {tokens, i.heads * i.head_dim, a.q_lora_rank},
-                  task.weights(task.layer.attention)));
+  local_forward(
+      steps, w,
+      mixer_matrix(task, "index query", a.q_lora_rank, i.heads * i.head_dim, MatrixSplit::kNone),
+      tokens);
   steps.then(gemm("index weights", unquantised(w.formats.precision),
                   {tokens, i.heads, task.model.hidden}));
   steps.then(rotate("index rotary", w.formats.precision, tokens, i.heads * a.qk_rope_head_dim));
@@ -128,8 +131,9 @@ void CompressedAttention::project(StepList& steps, const LayerTask& task) const 
   const RankWork& w = task.work;
   const double bytes = activation_bytes(w.formats.precision);
   const std::int64_t tokens = w.tokens(), latents = a.q_lora_rank + a.head_dim;
-  steps.then(gemm("latent down", w.formats.precision, {tokens, latents, task.model.hidden},
-                  task.weights(task.layer.attention)));
+  local_forward(steps, w,
+                mixer_matrix(task, "latent down", task.model.hidden, latents, MatrixSplit::kNone),
+                tokens);
   steps.then(rms_norm_of("latent norm", tokens, latents, bytes));
   for (const Compressor& c : compressors(a)) {
     steps.then(gemm("key compression", unquantised(w.formats.precision),
@@ -167,6 +171,16 @@ std::vector<Compressor> compressors_of(const AttentionConfig& a, Compressed kind
   if (kind == Compressed::kNothing) return {};
   if (kind == Compressed::kAll) return {{ratio, a.head_dim, 1}};
   return {{ratio, a.head_dim, kOverlap}, {ratio, a.indexer.head_dim, kOverlap}};
+}
+
+std::int64_t compressed_places(const AttentionConfig& a, const AttentionPart& part,
+                               Compressed kind) {
+  constexpr std::int64_t kStep = 64;
+  const std::int64_t window = a.compression.window;
+  if (kind == Compressed::kNothing) return window;
+  std::int64_t entries = part.context / entry_ratio(a, kind);
+  if (kind == Compressed::kChosen) entries = std::min(entries, a.indexer.top_k);
+  return window + (entries + kStep - 1) / kStep * kStep;
 }
 
 SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Compressed kind) {

@@ -34,6 +34,10 @@ std::vector<Compressor> compressors_of(const AttentionConfig& a, Compressed kind
 /// The latest keys and the entries that tokens of a part attend to; `pairs` are those of entries.
 SeenKeys compressed_keys(const AttentionConfig& a, const AttentionPart& part, Compressed kind);
 
+/// Places that a kernel works on for each token: the window and, in steps of 64, the most entries.
+std::int64_t compressed_places(const AttentionConfig& a, const AttentionPart& part,
+                               Compressed kind);
+
 /// Matrices of a layer, and those that inference multiplies with as training does.
 std::vector<Linear> compressed_linears(const LayerTask& task);
 Linear head_queries(const LayerTask& task);

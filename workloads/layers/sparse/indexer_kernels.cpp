@@ -36,6 +36,13 @@ AttentionCore one_column(const AttentionPart& part, std::int64_t window) {
   return core;
 }
 
+/// Entries that the tokens of a step choose together, at least: a token of a sequence chooses what
+/// the one before it has chosen but for one, and itself.
+double chosen_entries(const SeenKeys& seen) {
+  const double least = real(seen.sequences * seen.chosen_by_each() + seen.tokens);
+  return std::min({seen.chosen, seen.entries, least});
+}
+
 }  // namespace
 
 std::int64_t SeenKeys::seen_by_each() const { return each_of(pairs, tokens); }
@@ -59,13 +66,14 @@ SeenKeys seen_keys(const AttentionPart& part, std::int64_t ratio, std::int64_t m
 }
 
 Kernel index_scores(const SeenKeys& seen, const IndexerConfig& indexer, std::int64_t heads,
-                    std::int64_t groups, Precision precision, double key_bytes) {
+                    std::int64_t groups, Precision precision, double key_bytes, bool apart) {
   const bool weighs = indexer.block == 1;  // blocks have their largest score, without weights
   const double bytes = element_bytes(precision);
-  const std::int64_t tokens = std::max<std::int64_t>(1, seen.tokens / seen.sequences);
-  Kernel kernel =
-      matrix_kernel("index scores", KernelClass::kSparse, precision,
-                    {tokens * heads, seen.seen_by_each(), indexer.head_dim, seen.sequences});
+  const bool alone = apart || seen.tokens < kScoredTogether * seen.sequences;
+  const std::int64_t blocks = alone ? seen.tokens : seen.sequences;
+  const std::int64_t tokens = std::max<std::int64_t>(1, seen.tokens / blocks);
+  Kernel kernel = matrix_kernel("index scores", KernelClass::kSparse, precision,
+                                {tokens * heads, seen.seen_by_each(), indexer.head_dim, blocks});
   kernel.matrix_flops = Flops(2 * seen.pairs * real(heads * indexer.head_dim));
   kernel.vector_flops = Flops((weighs ? kScoreFlops : 1) * seen.pairs * real(heads));
   kernel.read = Bytes(real(seen.tokens * heads) *
@@ -76,13 +84,16 @@ Kernel index_scores(const SeenKeys& seen, const IndexerConfig& indexer, std::int
 }
 
 Kernel index_selection(const SeenKeys& seen, const IndexerConfig& indexer, std::int64_t groups) {
-  const double scores = seen.pairs / real(indexer.block) * real(groups);
+  // Rows with no more scores than may be chosen are taken whole, unread (SGLang's topk.cu:
+  // naive_topk_transform).
+  const bool chooses = seen.pairs > seen.chosen;
+  const double scores = chooses ? seen.pairs / real(indexer.block) * real(groups) : 0;
   Kernel kernel;
   kernel.name = "index selection";
   kernel.kind = KernelClass::kSparse;
   kernel.batch = seen.tokens * groups;
   kernel.m = 1;
-  kernel.n = (seen.seen_by_each() + indexer.block - 1) / indexer.block;
+  kernel.n = chooses ? (seen.seen_by_each() + indexer.block - 1) / indexer.block : 0;
   kernel.vector_flops = Flops(kSelectFlops * scores);
   kernel.read = Bytes(scores * kScoreBytes);
   kernel.written = Bytes(seen.chosen / real(indexer.block) * real(groups) * kScoreBytes);
@@ -97,6 +108,7 @@ Kernel chosen_attention(const SeenKeys& seen, const ChosenHeads& heads, Precisio
   Kernel kernel =
       matrix_kernel("attention", KernelClass::kSparse, precision,
                     {heads.heads, seen.chosen_by_each(), heads.qk_dim, seen.tokens * heads.groups});
+  kernel.attention.places = heads.places;
   kernel.attention.sequences = seen.sequences;
   kernel.attention.kv_heads = heads.groups;
   if (heads.gathers) {
@@ -107,9 +119,8 @@ Kernel chosen_attention(const SeenKeys& seen, const ChosenHeads& heads, Precisio
   kernel.matrix_flops = Flops(2 * pairs * real(heads.qk_dim + heads.v_dim));
   kernel.vector_flops = Flops(pairs * vector_cost::kSoftmax);
   kernel.exponentials = Flops(pairs);
-  kernel.read =
-      Bytes(rows * real(heads.qk_dim) * width +
-            std::min(seen.chosen, seen.entries) * real(heads.groups) * columns * heads.cache_bytes);
+  kernel.read = Bytes(rows * real(heads.qk_dim) * width +
+                      chosen_entries(seen) * real(heads.groups) * columns * heads.cache_bytes);
   kernel.written = Bytes(rows * real(heads.v_dim) * width);
   kernel.attention.wide_queries = heads.cache_bytes < width;
   return kernel;

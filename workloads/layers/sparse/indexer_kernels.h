@@ -26,13 +26,18 @@ struct SeenKeys {
 /// @param most entries that each token attends to at most; 0: all
 SeenKeys seen_keys(const AttentionPart& part, std::int64_t ratio, std::int64_t most);
 
+/// Tokens of a prompt that a block of DeepGEMM's scores works on; fewer are scored as new tokens
+/// are, over pages of the cache, with a block for each (fp8_mqa_logits, fp8_paged_mqa_logits).
+inline constexpr std::int64_t kScoredTogether = 4;
+
 /// Products of all heads of an indexer with the one key of each entry, ReLU and their weighted sum:
 /// fp32 scores, the largest of each block where tokens are chosen by blocks.
 /// @param heads those of a rank
 /// @param key_bytes bytes of an element of the keys
 /// @param groups heads whose scores stay apart, each group choosing for itself
+/// @param apart blocks work on one token, however many a sequence has
 Kernel index_scores(const SeenKeys& seen, const IndexerConfig& indexer, std::int64_t heads,
-                    std::int64_t groups, Precision precision, double key_bytes);
+                    std::int64_t groups, Precision precision, double key_bytes, bool apart = false);
 /// The largest of them: one thread block a token and group reads its scores twice.
 Kernel index_selection(const SeenKeys& seen, const IndexerConfig& indexer, std::int64_t groups);
 
@@ -45,6 +50,9 @@ struct ChosenHeads {
   /// Blocks work on all queries that chose a block of keys, and so fill their rows.
   bool gathers = false;
   double cache_bytes = 2;  ///< bytes of an element of the cache
+  /// Entries that a block works on for each token, those that a short context leaves empty among
+  /// them; 0: as many as the token attends to.
+  std::int64_t places = 0;
 };
 Kernel chosen_attention(const SeenKeys& seen, const ChosenHeads& heads, Precision precision);
 

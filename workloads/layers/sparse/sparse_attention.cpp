@@ -6,6 +6,7 @@
 // Layers of GLM-5.2 that share the selection of the layer before have no indexer and no keys of
 // one. Training: sparse_training.h.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "workloads/base/real.h"
@@ -23,6 +24,51 @@ bool chooses_nothing(const AttentionPart& part, std::int64_t top_k) {
   std::int64_t longest = part.context;
   for (const Prompts& prompts : part.prompts) longest = std::max(longest, prompts.context);
   return part.phase != Phase::kDecode && longest <= top_k;
+}
+
+const KernelSwitch kChoicesAsContexts{
+    "choices_as_contexts", false,
+    "attend to the tokens that a new token has chosen by the kernels of latent attention, as to a "
+    "short context (SGLang: FlashAttention 3, trtllm-gen); off: by FlashMLA's sparse kernels, "
+    "which work on all places of a choice (vLLM)"};
+
+const KernelSwitch kMasksShortPrompts{
+    "masks_short_prompts", true,
+    "while that takes fewer FLOPs, attend to all that the tokens of a prompt see, and mask what "
+    "they have not chosen (DeepSeek-V3.2's report, section 2.1: masked MHA mode)"};
+
+/// Latent attention with keys and values expanded to all keys, against that absorbed to a choice.
+bool masks(const LayerTask& task, const AttentionPart& part, const SeenKeys& seen) {
+  const AttentionConfig& a = task.model.attention;
+  const double all = seen.pairs * real(a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim);
+  const double chosen =
+      real(seen.tokens * a.indexer.top_k) * real(2 * a.kv_lora_rank + a.qk_rope_head_dim);
+  return part.phase != Phase::kDecode && task.work.kernels.on(kMasksShortPrompts) && all < chosen;
+}
+
+/// A cache of 8 bits goes to FlashMLA's kernel where tensor cores do not scale blocks (SGLang,
+/// nsa_backend.py: flashmla_kv on Hopper).
+bool attends_as_to_contexts(const RankWork& work, const AttentionPart& part) {
+  const bool wide = element_bytes(work.formats.kv_precision) >= 2;
+  return part.phase == Phase::kDecode && work.kernels.on(kChoicesAsContexts) &&
+         (wide || work.formats.mx_products);
+}
+
+/// New tokens that see no more than they choose.
+AttentionPart chosen_context(AttentionPart part, std::int64_t top_k) {
+  part.context = std::min(part.context, top_k);
+  for (std::int64_t& context : part.contexts) context = std::min(context, top_k);
+  return part;
+}
+
+/// Kernels over prompts read 16 bits: a narrow cache is widened before (SGLang, nsa_backend.py:
+/// dequantize_k_cache_paged; vLLM, flashmla_sparse.py: cp_gather_and_upconvert_fp8_kv_cache).
+void widen_cache(StepList& steps, const SeenKeys& seen, Precision precision, ChosenHeads& heads) {
+  const double wide = activation_bytes(precision);
+  if (heads.cache_bytes >= wide) return;
+  steps.then(elementwise("cache widening", std::llround(seen.entries), heads.qk_dim,
+                         {heads.cache_bytes, wide, 1}));
+  heads.cache_bytes = wide;
 }
 
 class SparseAttention final : public LatentAttention {
@@ -70,15 +116,25 @@ class SparseAttention final : public LatentAttention {
                               element_bytes(w.formats.index_precision)));
       steps.then(index_selection(seen, a.indexer, 1));
     }
+    if (masks(task, part, seen)) {
+      LatentAttention::part_forward(steps, task, part);
+      return;
+    }
+    if (attends_as_to_contexts(w, part)) {
+      LatentAttention::part_forward(steps, task, chosen_context(part, a.indexer.top_k));
+      return;
+    }
     absorb_queries(steps, task, seen.tokens);
-    steps.then(chosen_attention(seen,
-                                {.groups = 1,
-                                 .heads = core_shape(task).query_heads,
-                                 .qk_dim = a.kv_lora_rank + a.qk_rope_head_dim,
-                                 .v_dim = a.kv_lora_rank,
-                                 .latent = true,
-                                 .cache_bytes = element_bytes(w.formats.kv_precision)},
-                                unquantised(w.formats.precision)));
+    const Precision precision = unquantised(w.formats.precision);
+    ChosenHeads heads{.groups = 1,
+                      .heads = core_shape(task).query_heads,
+                      .qk_dim = a.kv_lora_rank + a.qk_rope_head_dim,
+                      .v_dim = a.kv_lora_rank,
+                      .latent = true,
+                      .cache_bytes = element_bytes(w.formats.kv_precision),
+                      .places = a.indexer.top_k};
+    if (part.phase != Phase::kDecode) widen_cache(steps, seen, precision, heads);
+    steps.then(chosen_attention(seen, heads, precision));
     expand_values(steps, task, seen.tokens);
   }
 
@@ -93,9 +149,7 @@ class SparseAttention final : public LatentAttention {
     const IndexerConfig& i = task.model.attention.indexer;
     const double bytes = activation_bytes(w.formats.precision);
     const std::int64_t tokens = w.tokens(), columns = (i.heads + 1) * i.head_dim;
-    for (const Linear& linear : index_linears(task))
-      steps.then(
-          gemm(linear.name, linear.precision, {tokens, linear.out, linear.in}, linear.weights));
+    for (const Linear& linear : index_linears(task)) local_forward(steps, w, linear, tokens);
     steps.then(stream("index key norm", KernelClass::kNormalization, tokens, i.head_dim,
                       {bytes, bytes, vector_cost::kLayerNorm}));
     steps.then(rotate("index rotary", w.formats.precision, tokens,

@@ -35,6 +35,12 @@ RankWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::i
   return work;
 }
 
+/// By kernels of sparse attention, however short the prompt.
+RankWork unmasked(RankWork work) {
+  work.kernels.set("masks_short_prompts", false);
+  return work;
+}
+
 StepList mixer_steps(const LlmConfig& model, std::size_t layer, const RankWork& work) {
   return attention_half_forward(model, model.layers[layer], work);
 }
@@ -76,7 +82,7 @@ TEST(SparseAttention, WhatIsReadOfTheLatentsStopsGrowingAtTopK) {
 // most 100: 5,050 pairs of the first hundred and 100 each of the others.
 TEST(SparseAttention, PromptsAttendToWhatEachTokenChooses) {
   const LlmConfig model = small_sparse();
-  const StepList steps = mixer_steps(model, 0, work_of(Phase::kPrefill, 1, 200, 200));
+  const StepList steps = mixer_steps(model, 0, unmasked(work_of(Phase::kPrefill, 1, 200, 200)));
   EXPECT_EQ(kernel(steps, "index scores").matrix_flops.base(),
             2.0 * 20100 * kIndexHeads * kIndexDim);
   EXPECT_EQ(kernel(steps, "attention").matrix_flops.base(),
@@ -84,6 +90,73 @@ TEST(SparseAttention, PromptsAttendToWhatEachTokenChooses) {
   // Each latent once, although many tokens chose it.
   EXPECT_EQ(kernel(steps, "attention").read.base(), 200 * kHeads * kKey * 2 + 200 * kKey * 2);
   EXPECT_FALSE(has(steps, "key-value up"));
+}
+
+TEST(SparseAttention, KernelsWorkOnAllPlacesOfAChoiceAndReadThoseThatAreFilled) {
+  const LlmConfig model = small_sparse();
+  const auto attention = [&](std::int64_t context) {
+    return kernel(mixer_steps(model, 0, work_of(Phase::kDecode, 3, 1, context)), "attention");
+  };
+  EXPECT_EQ(attention(10).attention.places, kTopK);
+  EXPECT_EQ(attention(10).matrix_flops.base(), 2.0 * 3 * 10 * kHeads * (kKey + kLatent));
+  EXPECT_EQ(attention(10).read.base(), 3 * kHeads * kKey * 2 + 3 * 10 * kKey * 2);
+}
+
+// Rows with no more scores than may be chosen are taken whole.
+TEST(SparseAttention, SelectionsOfShortContextsReadNoScores) {
+  const LlmConfig model = small_sparse();
+  const auto selection = [&](std::int64_t context) {
+    return kernel(mixer_steps(model, 0, work_of(Phase::kDecode, 3, 1, context)), "index selection");
+  };
+  EXPECT_EQ(selection(kTopK).read.base(), 0);
+  EXPECT_EQ(selection(kTopK).written.base(), 3 * kTopK * 4);
+  EXPECT_EQ(selection(kTopK + 1).read.base(), 3 * (kTopK + 1) * 4);
+}
+
+TEST(SparseAttention, ANarrowCacheIsWidenedForPromptsAlone) {
+  const LlmConfig model = small_sparse();
+  RankWork prompt = unmasked(work_of(Phase::kPrefill, 1, 200, 300)),
+           token = work_of(Phase::kDecode, 3, 1, 300);
+  EXPECT_FALSE(has(mixer_steps(model, 0, prompt), "cache widening"));
+  prompt.formats.kv_precision = token.formats.kv_precision = Precision::kFp8;
+  const StepList steps = mixer_steps(model, 0, prompt);
+  EXPECT_EQ(kernel(steps, "cache widening").read.base(), 300 * kKey);
+  EXPECT_EQ(kernel(steps, "cache widening").written.base(), 2 * 300 * kKey);
+  EXPECT_FALSE(kernel(steps, "attention").attention.wide_queries);
+  const StepList decode = mixer_steps(model, 0, token);
+  EXPECT_FALSE(has(decode, "cache widening"));
+  EXPECT_TRUE(kernel(decode, "attention").attention.wide_queries);
+}
+
+// SGLang and TensorRT-LLM: latent attention to a context of what was chosen. FlashMLA's kernel has
+// caches of 8 bits on Hopper.
+TEST(SparseAttention, EnginesMayAttendToAChoiceAsToAShortContext) {
+  const LlmConfig model = small_sparse();
+  RankWork work = work_of(Phase::kDecode, 3, 1, 1000);
+  const auto attention = [&] { return kernel(mixer_steps(model, 0, work), "attention"); };
+  EXPECT_EQ(attention().kind, KernelClass::kSparse);
+  work.kernels.set("choices_as_contexts", true);
+  EXPECT_EQ(attention().kind, KernelClass::kMlaDecode);
+  EXPECT_EQ(attention().n, kTopK);
+  work.batch.context = 10;
+  EXPECT_EQ(attention().n, 10);
+  work.formats.kv_precision = Precision::kFp8;
+  EXPECT_EQ(attention().kind, KernelClass::kSparse);
+  work.formats.mx_products = true;
+  EXPECT_EQ(attention().kind, KernelClass::kMlaDecode);
+}
+
+// 40 multiply-adds of a head for each pair, absorbed 72 for each of 100 places: up to 180 keys on
+// average.
+TEST(SparseAttention, ShortPromptsSeeAllKeysAndMaskThoseTheyHaveNotChosen) {
+  const LlmConfig model = small_sparse();
+  const auto expands = [&](std::int64_t query) {
+    const StepList steps = mixer_steps(model, 0, work_of(Phase::kPrefill, 1, query, query));
+    EXPECT_TRUE(has(steps, "index selection"));
+    return has(steps, "key-value up");
+  };
+  EXPECT_TRUE(expands(358));
+  EXPECT_FALSE(expands(360));
 }
 
 TEST(SparseAttention, PromptsThatSeeNoMoreThanTheyMayChooseRunAsLatentAttention) {
