@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "sim/config/diagnostics.h"
 #include "sim/machine/precision_names.h"
 #include "sim/units/hash.h"
 #include "validation/calibration/routing.h"
@@ -194,6 +195,13 @@ bool is_measured(const Kernel& kernel, const std::vector<Kernel>& row) {
 }  // namespace
 
 std::optional<Precision> row_precision(OperatorTableKind kind, const OperatorRow& row) {
+  if (is_block(kind)) {
+    const std::optional<Precision> of_products = parse_precision(row.gemm_precision);
+    return block_fault(row).empty() ? of_products : std::nullopt;
+  }
+  if (kind == OperatorTableKind::kSparseParts)
+    return block_fault(row).empty() ? std::optional(sparse_part(row).front().precision)
+                                    : std::nullopt;
   const std::optional<Precision> precision = parse_precision(row.precision);
   if (kind != OperatorTableKind::kAttentionPrefill || !precision) return precision;
   return attention_precision(KernelClass::kAttentionPrefill, *precision, row.kv_precision == "fp8");
@@ -205,7 +213,7 @@ WeightFormat row_weights(const OperatorRow& row) {
 }
 
 std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& row,
-                                     Precision precision) {
+                                     Precision precision, const RowSoftware& software) {
   switch (kind) {
     case OperatorTableKind::kGemm:
       return gemm_kernels(row, precision);
@@ -223,6 +231,11 @@ std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& 
       return {recurrent_kernel(row, precision)};
     case OperatorTableKind::kSelection:
       return {selection_kernel(row)};
+    case OperatorTableKind::kBlockPrefill:
+    case OperatorTableKind::kBlockDecode:
+      return block_kernels(kind, row, precision, software);
+    case OperatorTableKind::kSparseParts:
+      return sparse_part(row);
     default: {
       const AttentionCore core = core_of(kind, row, precision);
       return {flash_attention(to_string(core.kind), core)};
@@ -257,6 +270,11 @@ std::string shape_group(OperatorTableKind kind, const OperatorRow& row) {
                     {row.heads, row.groups, row.key_dim, row.value_dim, row.channels, row.taps});
     case OperatorTableKind::kSelection:
       return joined("selection", {row.scores, row.chosen});
+    case OperatorTableKind::kBlockPrefill:
+    case OperatorTableKind::kBlockDecode:
+      return joined("block/" + row.model, {row.batch, row.heads, row.compress_ratio});
+    case OperatorTableKind::kSparseParts:
+      return joined("sparse/" + row.operation, {row.batch, row.kv_prefix_len});
   }
   return "";
 }
@@ -271,6 +289,9 @@ bool is_held_out(const std::string& group) {
 std::vector<MeasuredKernel> measured_kernels(const OperatorTable& table,
                                              const AcceleratorConfig& accelerator,
                                              const KernelModel& others) {
+  if (is_block(table.kind))
+    throw config::ConfigError(table.path +
+                              ": its rows are blocks of several kernels, none of which they tell");
   const auto prices = others.on(accelerator);
   std::vector<MeasuredKernel> measured;
   for (const OperatorRow& row : table.rows) {

@@ -7,12 +7,13 @@
 
 #include "models/kernels/measured_model.h"
 #include "sim/graph/kernel.h"
+#include "validation/calibration/block_kernels.h"
 #include "validation/importers/operator_table.h"
 
 namespace orrery {
 
 /// The precision that a row ran in: prefill of bf16 queries over an fp8 cache runs in fp8.
-/// Nothing for formats that no kernel here has.
+/// Nothing for formats that no kernel here has, and for blocks that cannot be built.
 std::optional<Precision> row_precision(OperatorTableKind kind, const OperatorRow& row);
 
 /// How the weights of a row are stored: "w4a8_mxfp4_mxfp8" has elements of four bits that run in
@@ -23,8 +24,9 @@ WeightFormat row_weights(const OperatorRow& row);
 /// of their bf16 input, a mixture of experts is what its most loaded rank runs (quantisation in it
 /// is fused, and counts as part of its products).
 /// @param precision of row_precision()
+/// @param software what blocks of a model depend on beside their shape
 std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& row,
-                                     Precision precision);
+                                     Precision precision, const RowSoftware& software = {});
 
 /// The part of a row's shape that belongs to a model rather than to its load: (n, k) of a GEMM,
 /// (heads, kv_heads, head_dim) of attention, (batch, heads) of latent attention, (hidden,

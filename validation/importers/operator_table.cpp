@@ -83,6 +83,7 @@ struct KindColumns {
   bool precision = true;
   const char* latency = "latency_us";
   RowFault fault = nullptr;
+  std::vector<TextColumn> optional_texts = {};
 };
 
 std::string recurrent_fault(const OperatorRow& row) {
@@ -105,15 +106,25 @@ std::string selection_fault(const OperatorRow& row) {
   return "'rows' and 'chosen' are at least 1, and no more are chosen than there are 'scores'";
 }
 
+std::string sparse_fault(const OperatorRow& row) {
+  for (const char* part : {"logits", "topk", "attn"})
+    if (row.operation.find(part) != std::string::npos) return "";
+  return "'operation' has logits, topk or attn in it";
+}
+
 /// In the order of OperatorTableKind.
 const std::vector<KindColumns>& kinds() {
   using Row = OperatorRow;
-  const TextColumn kv_precision = {"kv_precision", &Row::kv_precision};
+  const TextColumn kv_precision = {"kv_precision", &Row::kv_precision},
+                   model = {"model", &Row::model},
+                   gemm_precision = {"gemm_precision", &Row::gemm_precision},
+                   kernel = {"kernel", &Row::kernel};
   const CountColumn batch = {"batch", &Row::batch}, q_len = {"q_len", &Row::q_len},
                     kv_prefix_len = {"kv_prefix_len", &Row::kv_prefix_len},
                     kv_len = {"kv_len", &Row::kv_len}, heads = {"heads", &Row::heads},
                     kv_heads = {"kv_heads", &Row::kv_heads},
-                    head_dim = {"head_dim", &Row::head_dim}, window = {"window", &Row::window};
+                    head_dim = {"head_dim", &Row::head_dim}, window = {"window", &Row::window},
+                    compress_ratio = {"compress_ratio", &Row::compress_ratio};
   static const std::vector<KindColumns> all = {
       {"gemm", {}, {{"m", &Row::m}, {"n", &Row::n}, {"k", &Row::k}}, {batch}},
       {"attention_prefill",
@@ -164,7 +175,23 @@ const std::vector<KindColumns>& kinds() {
        .texts = {},
        .counts = {{"rows", &Row::rows}, {"scores", &Row::scores}, {"chosen", &Row::chosen}},
        .precision = false,
-       .fault = selection_fault}};
+       .fault = selection_fault},
+      {.name = "block_prefill",
+       .texts = {kv_precision, model, gemm_precision},
+       .counts = {batch, q_len, kv_prefix_len, heads},
+       .optional = {compress_ratio},
+       .optional_texts = {kernel}},
+      {.name = "block_decode",
+       .texts = {kv_precision, model, gemm_precision},
+       .counts = {batch, kv_len, heads},
+       .optional = {compress_ratio},
+       .optional_texts = {kernel}},
+      {.name = "sparse_parts",
+       .texts = {kv_precision, model, {"operation", &Row::operation}},
+       .counts = {batch, q_len, kv_prefix_len, heads},
+       .optional = {compress_ratio},
+       .fault = sparse_fault,
+       .optional_texts = {{"score_mode", &Row::score_mode}}}};
   return all;
 }
 
@@ -179,6 +206,9 @@ OperatorTableKind kind_of(config::CsvReader& reader) {
   if (has("experts")) return OperatorTableKind::kMoe;
   if (has("state_precision")) return OperatorTableKind::kRecurrent;
   if (has("chosen")) return OperatorTableKind::kSelection;
+  if (has("gemm_precision") && has("operation")) return OperatorTableKind::kSparseParts;
+  if (has("gemm_precision"))
+    return has("q_len") ? OperatorTableKind::kBlockPrefill : OperatorTableKind::kBlockDecode;
   const bool of_mla = !has("kv_heads");
   if (has("q_len"))
     return of_mla ? OperatorTableKind::kMlaPrefill : OperatorTableKind::kAttentionPrefill;
@@ -191,8 +221,8 @@ OperatorTableKind kind_of(config::CsvReader& reader) {
     reader.error(0,
                  "these are not the columns of an operator table: one of experts (moe), q_len "
                  "(prefill), kv_len (decode), m (gemm), written_bytes (row_kernels), read_share "
-                 "(hbm_stream), us_per_kernel (launch), state_precision (recurrent_kernels) or "
-                 "chosen (index_selection) must be there");
+                 "(hbm_stream), us_per_kernel (launch), state_precision (recurrent_kernels), "
+                 "chosen (index_selection) or gemm_precision (blocks) must be there");
     reader.throw_if_errors();
   }
   return OperatorTableKind::kGemm;
@@ -261,6 +291,8 @@ OperatorRow read_row(config::CsvReader& reader, const KindColumns& columns,
   for (const CountColumn& column : columns.optional)
     if (const auto there = reader.find(column.name))
       row.*column.member = read_count(reader, *there);
+  for (const TextColumn& column : columns.optional_texts)
+    row.*column.member = cell_of(reader, column.name);
   row.latency_us = read_latency(reader, places[1]);
   const std::string fault = columns.fault == nullptr ? "" : columns.fault(row);
   if (!fault.empty()) reader.error(0, fault);
@@ -282,6 +314,7 @@ std::vector<RowCondition> row_conditions(const std::vector<std::string>& texts) 
     const std::string all = text.substr(sign + 1);
     RowCondition& condition = conditions.emplace_back(RowCondition{text.substr(0, sign), {}});
     for (const std::string_view value : comma_separated(all)) condition.values.emplace_back(value);
+    if (all.empty() || all.front() == ',') condition.values.emplace_back();  // an empty cell
   }
   return conditions;
 }

@@ -17,11 +17,14 @@ enum class OperatorTableKind : std::uint8_t {
   kMlaPrefill,
   kMlaDecode,
   kMoe,
-  kHbmStream,   ///< table of orrery-measure: reads and writes of the whole memory
-  kRowKernels,  ///< table of orrery-measure: kernels that stream rows
-  kLaunch,      ///< table of orrery-measure: what launching costs, by way of launching
-  kRecurrent,   ///< kernels that stream states and short windows
-  kSelection,   ///< the largest scores of each row
+  kHbmStream,     ///< table of orrery-measure: reads and writes of the whole memory
+  kRowKernels,    ///< table of orrery-measure: kernels that stream rows
+  kLaunch,        ///< table of orrery-measure: what launching costs, by way of launching
+  kRecurrent,     ///< kernels that stream states and short windows
+  kSelection,     ///< the largest scores of each row
+  kBlockPrefill,  ///< mixers of whole layers over prompts (block_kernels.h)
+  kBlockDecode,   ///< such mixers over a new token of each sequence
+  kSparseParts,   ///< kernels of sparse attention: scores, selections, attention
 };
 /// "gemm", "attention_prefill", ...: the name of the file without its endings.
 const char* to_string(OperatorTableKind kind);
@@ -41,6 +44,10 @@ struct OperatorRow {
                moe_ep = 0;
   std::int64_t matrices = 0;  ///< matrices an expert: 3 (gated) or 2; 0: as its model is known
   std::string kernel, test;
+  /// Blocks: the model, the format of its projections, and which of its kernels a row is alone.
+  std::string model, gemm_precision, operation;
+  std::string score_mode;           ///< selections: how the measured scores are spread
+  std::int64_t compress_ratio = 0;  ///< blocks of DeepSeek-V4: tokens of an entry
   /// kRecurrent: format of states; heads that share a key, or B and C; columns of keys (of the
   /// state, of Mamba-2) and of values (of a head); channels and taps of a convolution.
   std::string state_precision;
@@ -80,7 +87,7 @@ struct RowCondition {
 inline constexpr const char* kWhereHelp =
     "read only rows with one of these values in this column, such as version=0.24.0 or "
     "precision=bf16,fp8; repeatable";
-/// @param texts "precision=bf16,fp8"
+/// @param texts "precision=bf16,fp8"; nothing in front of a comma is an empty cell
 /// @throws config::ConfigError for a text without a column or without '='
 std::vector<RowCondition> row_conditions(const std::vector<std::string>& texts);
 

@@ -19,6 +19,7 @@
 #include "sim/results/json_table.h"
 #include "sim/results/version.h"
 #include "sim/units/text.h"
+#include "validation/calibration/block_kernels.h"
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/error_json.h"
 
@@ -180,6 +181,10 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
   for (const std::string& file : arguments.files) {
     inputs.push_back(read_calibration_input(file, arguments.measured(), where));
     require_one_engine(inputs.back().table, where);
+    if (is_block(inputs.back().table.kind))
+      throw UsageError(file +
+                       ": rows are blocks of several kernels: 'validate operators' judges "
+                       "them, no fit is made of them");
     inputs.back().file.source = arguments.source;
     inputs.back().only = arguments.only;
   }

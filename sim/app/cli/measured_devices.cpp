@@ -25,14 +25,12 @@ Fidelity fidelity_named(const std::string& name) {
   return name == "tile" ? Fidelity::kTile : Fidelity::kAuto;
 }
 
-/// The calibrations of a device, and of the kernels that a version of an engine has on it.
-CalibrationFiles files_of(const AcceleratorConfig& accelerator, const MeasuredEngine& engine,
-                          const std::string& calibration) {
-  const auto measured =
-      measured_engine(engine.framework, engine.version, engine_site(accelerator, {}));
-  return calibration_files(
-      calibration, accelerator,
-      measured.object ? measured.object->kernel_calibrations : std::vector<std::string>());
+RowSoftware software_of(const SchedulerConfig* engine, const AcceleratorConfig& accelerator) {
+  InferenceConfig config;
+  config.mx_products = scales_blocks(accelerator);
+  config.index_precision = index_precision(accelerator);
+  if (engine != nullptr) use_kernels(*engine, config);
+  return {config.kernels, config.mx_products, config.index_precision};
 }
 
 std::optional<MeasuredDevice> find_device(const std::string& system, const MeasuredEngine& engine,
@@ -44,7 +42,12 @@ std::optional<MeasuredDevice> find_device(const std::string& system, const Measu
   device.accelerator = config::load<AcceleratorConfig>(path, library, "accelerators");
   const Fidelity fidelity = fidelity_named(models.fidelity);
   require_tiles(fidelity, models.calibration, device.accelerator);
-  const CalibrationFiles files = files_of(device.accelerator, engine, models.calibration);
+  const auto measured =
+      measured_engine(engine.framework, engine.version, engine_site(device.accelerator, {}));
+  const CalibrationFiles files = calibration_files(
+      models.calibration, device.accelerator,
+      measured.object ? measured.object->kernel_calibrations : std::vector<std::string>());
+  device.software = software_of(measured.object.get(), device.accelerator);
   device.model = kernel_model(files, fidelity);
   device.has_engine = !files.engine.empty();
   if (!files.device.empty()) {

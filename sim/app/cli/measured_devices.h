@@ -10,6 +10,7 @@
 
 #include "sim/machine/accelerator_config.h"
 #include "sim/machine/kernel_model.h"
+#include "validation/calibration/block_kernels.h"
 #include "validation/importers/operator_table.h"
 
 namespace orrery {
@@ -29,6 +30,7 @@ struct MeasuredDevice {
   /// Name of the device whose calibration prices this one; not set if its own calibration does.
   std::string transferred;
   bool has_engine = false;  ///< kernels of the engine have calibrations of their own
+  RowSoftware software;     ///< the kernels that the engine chooses on it
 };
 
 /// The devices of a table, each with the kernels of each engine that was measured on it.

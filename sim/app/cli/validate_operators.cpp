@@ -14,6 +14,7 @@
 #include "sim/app/cli/progress.h"
 #include "sim/app/cli/validate.h"
 #include "sim/app/experiments/core/exit_codes.h"
+#include "sim/app/pricing/pricing.h"
 #include "sim/app/questions/base/verb.h"
 #include "sim/results/json_table.h"
 #include "validation/calibration/error_json.h"
@@ -80,7 +81,8 @@ Prediction predict(const MeasuredDevice& device, const std::vector<Kernel>& kern
   Prediction prediction;
   Picoseconds total = 0, baseline = 0, prior = 0, longest = 0;
   for (const Kernel& kernel : kernels) {
-    const KernelCost cost = device.model->cost(kernel, device.accelerator);
+    const KernelCost cost =
+        in_step(kernel, device.accelerator, device.model->cost(kernel, device.accelerator));
     total += cost.duration;
     prior += priors.cost(kernel, device.accelerator).duration;
     if (device.baseline) baseline += device.baseline->cost(kernel, device.accelerator).duration;
@@ -112,10 +114,19 @@ std::vector<std::string> extra_classes(OperatorTableKind kind, const OperatorRow
     classes.emplace_back("< 0.1 ms");
   if (kind == OperatorTableKind::kMoe) classes.push_back(row.distribution);
   if (kind == OperatorTableKind::kRecurrent) classes.push_back(row.kernel);
+  if (kind == OperatorTableKind::kSparseParts)
+    classes.push_back(row.operation + (row.score_mode.empty() ? "" : ", " + row.score_mode));
+  if (is_block(kind))
+    classes.push_back(row.compress_ratio == 0
+                          ? row.model
+                          : fmt::format("{} 1:{}", row.model, row.compress_ratio));
   return classes;
 }
 
 std::string precision_label(const OperatorRow& row) {
+  if (!row.gemm_precision.empty())
+    return fmt::format("{}, {} KV{}", row.gemm_precision, row.kv_precision,
+                       row.precision == "bf16" ? "" : ", " + row.precision + " scores");
   if (!row.state_precision.empty() && row.state_precision != row.precision)
     return fmt::format("{}, {} states", row.precision, row.state_precision);
   if (row.kv_precision.empty() || row.kv_precision == row.precision) return row.precision;
@@ -127,7 +138,8 @@ std::string pooled_label(OperatorTableKind kind, const OperatorRow& row) {
   using enum OperatorTableKind;
   if (kind == kGemm) return row.precision == "bf16" || row.precision == "fp8" ? "bf16 + fp8" : "";
   const std::set<OperatorTableKind> all = {kAttentionPrefill, kAttentionDecode, kMlaPrefill,
-                                           kMlaDecode, kRecurrent};
+                                           kMlaDecode,        kRecurrent,       kBlockPrefill,
+                                           kBlockDecode};
   return all.contains(kind) ? "all" : "";
 }
 
@@ -155,6 +167,13 @@ struct Validation {
   std::map<std::string, std::string> of_engines;
 };
 
+/// Why a row has no price.
+std::string why_unknown(const OperatorRow& row, const std::string& system) {
+  if (row.model.empty()) return fmt::format("no model of {} on {}", row.precision, system);
+  const std::string fault = block_fault(row);
+  return fault.empty() ? fmt::format("no model of {} on {}", row.gemm_precision, system) : fault;
+}
+
 void validate_table(const OperatorTable& table, const OperatorsQuestion& arguments,
                     PredictionRows& rows_file, Validation& validation) {
   MeasuredDevices devices(table, arguments.models);
@@ -174,7 +193,7 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
     const MeasuredDevice& device = *found;
     const auto precision = row_precision(table.kind, row);
     if (!precision || !find_precision(device.accelerator.compute.matrix, *precision)) {
-      ++validation.left_out[fmt::format("{}: no model of {} on {}", name, row.precision, system)];
+      ++validation.left_out[name + ": " + why_unknown(row, system)];
       continue;
     }
     if (arguments.held_out && !is_held_out(shape_group(table.kind, row))) continue;
@@ -185,7 +204,8 @@ void validate_table(const OperatorTable& table, const OperatorsQuestion& argumen
       ++validation.by_rule[{name, system, engine, precision_label(row), to_string(rules[i])}];
       continue;
     }
-    const Prediction prediction = predict(device, operator_kernels(table.kind, row, *precision));
+    const Prediction prediction =
+        predict(device, operator_kernels(table.kind, row, *precision, device.software));
     rows_file.row(row.text, {predicted_text(prediction.model), to_string(prediction.provenance),
                              to_string(prediction.bound), to_string(prediction.fidelity)});
     for (const std::string& label : {precision_label(row), pooled_label(table.kind, row)}) {

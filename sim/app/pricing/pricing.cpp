@@ -128,14 +128,17 @@ Joules busy_energy(const KernelCost& cost, Picoseconds duration, double share,
 
 }  // namespace
 
+KernelCost in_step(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                   const KernelCost& alone) {
+  return launched(kernel, started(kernel, accelerator, at_rate(kernel, alone)));
+}
+
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
                     const KernelModel& model, const Network& network) {
   PricedProgram priced;
   const auto prices = model.on(accelerator);
-  for (const Kernel& kernel : program.kernels) {
-    const KernelCost alone = at_rate(kernel, prices->cost(kernel));
-    priced.costs.kernels.push_back(launched(kernel, started(kernel, accelerator, alone)));
-  }
+  for (const Kernel& kernel : program.kernels)
+    priced.costs.kernels.push_back(in_step(kernel, accelerator, prices->cost(kernel)));
   if (accelerator.launch && accelerator.launch->mode == LaunchMode::kStream)
     launch_in_stream(*accelerator.launch, program.kernels, accelerator, priced.costs);
   for (const Transfer& transfer : program.transfers) {

@@ -18,6 +18,11 @@ struct PricedProgram {
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
                     const KernelModel& model, const Network& network);
 
+/// The cost of a kernel behind others in a step: at the rate of its software, with all launches
+/// that it stands for, but for what the work before it hides of them.
+KernelCost in_step(const Kernel& kernel, const AcceleratorConfig& accelerator,
+                   const KernelCost& alone);
+
 /// So many times as much of every transfer, latencies included.
 void scale_transfers(double factor, PricedProgram& priced);
 

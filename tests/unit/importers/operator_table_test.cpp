@@ -203,6 +203,42 @@ TEST_F(OperatorTables, MicrobenchmarksHaveKindsOfTheirOwn) {
   EXPECT_EQ(launch.rows.at(0).latency_us, 0.6);
 }
 
+TEST_F(OperatorTables, BlocksAndKernelsOfSparseAttentionAreToldByTheirColumns) {
+  const std::string head =
+      "system,framework,version,kernel,model,precision,kv_precision,gemm_precision,batch,";
+  const std::string row = "x,vllm,0.24.0,K,GLM-5,bf16,fp8,fp8_block,2,";
+  const OperatorTable decode =
+      read_operator_table(write("d.csv", head + "kv_len,heads,latency_us\n" + row + "100,16,4\n"));
+  EXPECT_EQ(decode.kind, OperatorTableKind::kBlockDecode);
+  EXPECT_EQ(decode.rows.at(0).gemm_precision, "fp8_block");
+  EXPECT_EQ(decode.rows.at(0).kernel, "K");
+  EXPECT_EQ(decode.rows.at(0).compress_ratio, 0);
+  const OperatorTable prefill = read_operator_table(write(
+      "p.csv",
+      head + "q_len,kv_prefix_len,heads,compress_ratio,latency_us\n" + row + "100,5,16,4,4\n"));
+  EXPECT_EQ(prefill.kind, OperatorTableKind::kBlockPrefill);
+  EXPECT_EQ(prefill.rows.at(0).compress_ratio, 4);
+  const auto parts = [&](const std::string& operation) {
+    return read_operator_table(write("s.csv", head + "q_len,kv_prefix_len,heads,operation," +
+                                                  "score_mode,latency_us\n" + row + "100,5,16," +
+                                                  operation + ",,4\n"));
+  };
+  EXPECT_EQ(parts("a_topk_b").kind, OperatorTableKind::kSparseParts);
+  EXPECT_EQ(parts("a_topk_b").rows.at(0).operation, "a_topk_b");
+  EXPECT_THAT(message_of([&] { parts("norm"); }),
+              HasSubstr("'operation' has logits, topk or attn in it"));
+}
+
+TEST_F(OperatorTables, NothingInFrontOfACommaIsAnEmptyCell) {
+  const std::string table =
+      write("t.csv",
+            "system,precision,m,n,k,note,latency_us\nx,bf16,1,2,3,,4\nx,bf16,5,2,3,a,4\n"
+            "x,bf16,6,2,3,b,4\n");
+  EXPECT_EQ(read_operator_table(table, row_conditions({"note=,a"})).rows.size(), 2U);
+  EXPECT_EQ(read_operator_table(table, row_conditions({"note="})).rows.size(), 1U);
+  EXPECT_EQ(read_operator_table(table, row_conditions({"note=a,b"})).rows.size(), 2U);
+}
+
 TEST_F(OperatorTables, AShareIsNoMoreThanOne) {
   EXPECT_THAT(message_of([this] {
                 read_operator_table(write(
