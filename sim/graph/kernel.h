@@ -50,8 +50,8 @@ struct AttentionShape {
   /// mean, rounded. Empty: n for all.
   std::vector<std::int64_t> lengths{};
   bool backward = false;  ///< the gradients of queries, keys and values
-  /// Of a selection of keys: entries that the kernel works on for each token, those that a short
-  /// context leaves empty among them; 0: the n of the kernel.
+  /// Entries of a selection that the kernel works on for each token, those that a short context
+  /// leaves empty among them; 0: the n of the kernel.
   std::int64_t places = 0;
 
   bool operator==(const AttentionShape&) const = default;

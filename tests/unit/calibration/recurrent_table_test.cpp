@@ -177,14 +177,14 @@ TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheCacheOfSelections) {
   const KernelFamily& family = tile_family(KernelClass::kSparse);
   std::vector<double> truth = family.priors(shipped_accelerator("h200_sxm"), Precision::kBf16);
   truth[parameter_index(family, "launch")] = 2.2;
-  truth[parameter_index(family, "memory_efficiency")] = 0.47;
+  truth[parameter_index(family, "selection_efficiency")] = 0.47;
   const Calibration calibration =
       fitted(table_of(kSelectionHeader, selection_rows(), family, truth));
   ASSERT_EQ(calibration.fits.size(), 1U);
   const KernelFit& fit = calibration.fits[0];
   EXPECT_EQ(fit.table, "index_selection");
   EXPECT_NEAR(fit.parameters.at("sparse.launch").value, 2.2, 1e-3);
-  EXPECT_NEAR(fit.parameters.at("sparse.memory_efficiency").value, 0.47, 1e-3);
+  EXPECT_NEAR(fit.parameters.at("sparse.selection_efficiency").value, 0.47, 1e-3);
   EXPECT_LT(fit.held_out_error.mape, 1e-4);
 }
 

@@ -35,7 +35,7 @@ RankWork work_of(Phase phase, std::int64_t sequences, std::int64_t query, std::i
   return work;
 }
 
-/// By kernels of sparse attention, however short the prompt.
+/// Work whose prompts go to kernels of sparse attention, however short they are.
 RankWork unmasked(RankWork work) {
   work.kernels.set("masks_short_prompts", false);
   return work;
