@@ -126,9 +126,10 @@ std::vector<Kernel> sparse_part(const OperatorRow& row) {
   const IndexerConfig& indexer = model.attention.indexer;
   const std::int64_t ratio = std::max<std::int64_t>(1, row.compress_ratio);
   if (row.operation.find("attn") != std::string::npos) return {attention_part(row, model, part)};
-  const SeenKeys seen = seen_keys(part, ratio, indexer.top_k);
+  SeenKeys seen = seen_keys(part, ratio, indexer.top_k);
+  seen.paged = over_pages(row);
   if (row.operation.find("topk") != std::string::npos) return {index_selection(seen, indexer, 1)};
-  return {index_scores(seen, indexer, indexer.heads, 1, Precision::kFp8, 1, over_pages(row))};
+  return {index_scores(seen, indexer, indexer.heads, 1, Precision::kFp8, 1)};
 }
 
 std::vector<Kernel> block_kernels(OperatorTableKind kind, const OperatorRow& row,

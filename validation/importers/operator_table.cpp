@@ -112,8 +112,8 @@ std::string sparse_fault(const OperatorRow& row) {
   return "'operation' has logits, topk or attn in it";
 }
 
-/// In the order of OperatorTableKind.
-const std::vector<KindColumns>& kinds() {
+/// Blocks of models and their kernels, the last of OperatorTableKind.
+std::vector<KindColumns> kinds_of_blocks() {
   using Row = OperatorRow;
   const TextColumn kv_precision = {"kv_precision", &Row::kv_precision},
                    model = {"model", &Row::model},
@@ -122,76 +122,93 @@ const std::vector<KindColumns>& kinds() {
   const CountColumn batch = {"batch", &Row::batch}, q_len = {"q_len", &Row::q_len},
                     kv_prefix_len = {"kv_prefix_len", &Row::kv_prefix_len},
                     kv_len = {"kv_len", &Row::kv_len}, heads = {"heads", &Row::heads},
-                    kv_heads = {"kv_heads", &Row::kv_heads},
-                    head_dim = {"head_dim", &Row::head_dim}, window = {"window", &Row::window},
                     compress_ratio = {"compress_ratio", &Row::compress_ratio};
-  static const std::vector<KindColumns> all = {
-      {"gemm", {}, {{"m", &Row::m}, {"n", &Row::n}, {"k", &Row::k}}, {batch}},
-      {"attention_prefill",
-       {kv_precision},
-       {batch, q_len, kv_prefix_len, heads, kv_heads, head_dim, window}},
-      {"attention_decode", {kv_precision}, {batch, kv_len, heads, kv_heads, head_dim, window}},
-      {"mla_prefill", {kv_precision}, {batch, q_len, kv_prefix_len, heads}},
-      {"mla_decode", {kv_precision}, {batch, kv_len, heads}},
-      {"moe",
-       {{"distribution", &Row::distribution}},
-       {{"tokens", &Row::tokens},
-        {"hidden", &Row::hidden},
-        {"expert_ffn", &Row::expert_ffn},
-        {"top_k", &Row::top_k},
-        {"experts", &Row::experts},
-        {"moe_tp", &Row::moe_tp},
-        {"moe_ep", &Row::moe_ep}},
-       {{"matrices", &Row::matrices}}},
-      {.name = "hbm_stream",
-       .texts = {},
-       .counts = {{"bytes", &Row::bytes}, {"ctas", &Row::ctas}},
-       .shares = {{"read_share", &Row::read_share}},
-       .precision = false},
-      {.name = "row_kernels",
-       .texts = {{"kernel", &Row::kernel}},
-       .counts = {{"rows", &Row::rows},
-                  {"cols", &Row::cols},
-                  {"read_bytes", &Row::read_bytes},
-                  {"written_bytes", &Row::written_bytes}},
-       .precision = false},
-      {.name = "launch",
-       .texts = {{"test", &Row::test}, {"kernel", &Row::kernel}},
-       .counts = {{"kernels", &Row::kernels}},
-       .precision = false,
-       .latency = "us_per_kernel"},
-      {.name = "recurrent_kernels",
-       .texts = {{"kernel", &Row::kernel}, {"state_precision", &Row::state_precision}},
-       .counts = {batch,
-                  {"tokens", &Row::tokens},
-                  heads,
-                  {"groups", &Row::groups},
-                  {"key_dim", &Row::key_dim},
-                  {"value_dim", &Row::value_dim},
-                  {"channels", &Row::channels},
-                  {"taps", &Row::taps}},
-       .fault = recurrent_fault},
-      {.name = "index_selection",
-       .texts = {},
-       .counts = {{"rows", &Row::rows}, {"scores", &Row::scores}, {"chosen", &Row::chosen}},
-       .precision = false,
-       .fault = selection_fault},
-      {.name = "block_prefill",
-       .texts = {kv_precision, model, gemm_precision},
-       .counts = {batch, q_len, kv_prefix_len, heads},
-       .optional = {compress_ratio},
-       .optional_texts = {kernel}},
-      {.name = "block_decode",
-       .texts = {kv_precision, model, gemm_precision},
-       .counts = {batch, kv_len, heads},
-       .optional = {compress_ratio},
-       .optional_texts = {kernel}},
-      {.name = "sparse_parts",
-       .texts = {kv_precision, model, {"operation", &Row::operation}},
-       .counts = {batch, q_len, kv_prefix_len, heads},
-       .optional = {compress_ratio},
-       .fault = sparse_fault,
-       .optional_texts = {{"score_mode", &Row::score_mode}}}};
+  return {{.name = "block_prefill",
+           .texts = {kv_precision, model, gemm_precision},
+           .counts = {batch, q_len, kv_prefix_len, heads},
+           .optional = {compress_ratio},
+           .optional_texts = {kernel}},
+          {.name = "block_decode",
+           .texts = {kv_precision, model, gemm_precision},
+           .counts = {batch, kv_len, heads},
+           .optional = {compress_ratio},
+           .optional_texts = {kernel}},
+          {.name = "sparse_parts",
+           .texts = {kv_precision, model, {"operation", &Row::operation}},
+           .counts = {batch, q_len, kv_prefix_len, heads},
+           .optional = {compress_ratio},
+           .fault = sparse_fault,
+           .optional_texts = {{"score_mode", &Row::score_mode}}}};
+}
+
+/// Single kernels, the first of OperatorTableKind.
+std::vector<KindColumns> kinds_of_kernels() {
+  using Row = OperatorRow;
+  const TextColumn kv_precision = {"kv_precision", &Row::kv_precision};
+  const CountColumn batch = {"batch", &Row::batch}, q_len = {"q_len", &Row::q_len},
+                    kv_prefix_len = {"kv_prefix_len", &Row::kv_prefix_len},
+                    kv_len = {"kv_len", &Row::kv_len}, heads = {"heads", &Row::heads},
+                    kv_heads = {"kv_heads", &Row::kv_heads},
+                    head_dim = {"head_dim", &Row::head_dim}, window = {"window", &Row::window};
+  return {{"gemm", {}, {{"m", &Row::m}, {"n", &Row::n}, {"k", &Row::k}}, {batch}},
+          {"attention_prefill",
+           {kv_precision},
+           {batch, q_len, kv_prefix_len, heads, kv_heads, head_dim, window}},
+          {"attention_decode", {kv_precision}, {batch, kv_len, heads, kv_heads, head_dim, window}},
+          {"mla_prefill", {kv_precision}, {batch, q_len, kv_prefix_len, heads}},
+          {"mla_decode", {kv_precision}, {batch, kv_len, heads}},
+          {"moe",
+           {{"distribution", &Row::distribution}},
+           {{"tokens", &Row::tokens},
+            {"hidden", &Row::hidden},
+            {"expert_ffn", &Row::expert_ffn},
+            {"top_k", &Row::top_k},
+            {"experts", &Row::experts},
+            {"moe_tp", &Row::moe_tp},
+            {"moe_ep", &Row::moe_ep}},
+           {{"matrices", &Row::matrices}}},
+          {.name = "hbm_stream",
+           .texts = {},
+           .counts = {{"bytes", &Row::bytes}, {"ctas", &Row::ctas}},
+           .shares = {{"read_share", &Row::read_share}},
+           .precision = false},
+          {.name = "row_kernels",
+           .texts = {{"kernel", &Row::kernel}},
+           .counts = {{"rows", &Row::rows},
+                      {"cols", &Row::cols},
+                      {"read_bytes", &Row::read_bytes},
+                      {"written_bytes", &Row::written_bytes}},
+           .precision = false},
+          {.name = "launch",
+           .texts = {{"test", &Row::test}, {"kernel", &Row::kernel}},
+           .counts = {{"kernels", &Row::kernels}},
+           .precision = false,
+           .latency = "us_per_kernel"},
+          {.name = "recurrent_kernels",
+           .texts = {{"kernel", &Row::kernel}, {"state_precision", &Row::state_precision}},
+           .counts = {batch,
+                      {"tokens", &Row::tokens},
+                      heads,
+                      {"groups", &Row::groups},
+                      {"key_dim", &Row::key_dim},
+                      {"value_dim", &Row::value_dim},
+                      {"channels", &Row::channels},
+                      {"taps", &Row::taps}},
+           .fault = recurrent_fault},
+          {.name = "index_selection",
+           .texts = {},
+           .counts = {{"rows", &Row::rows}, {"scores", &Row::scores}, {"chosen", &Row::chosen}},
+           .precision = false,
+           .fault = selection_fault}};
+}
+
+/// In the order of OperatorTableKind.
+const std::vector<KindColumns>& kinds() {
+  static const std::vector<KindColumns> all = [] {
+    std::vector<KindColumns> both = kinds_of_kernels();
+    for (const KindColumns& columns : kinds_of_blocks()) both.push_back(columns);
+    return both;
+  }();
   return all;
 }
 

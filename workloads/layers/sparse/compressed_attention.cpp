@@ -78,9 +78,10 @@ class CompressedAttention final : public Mixer {
     const RankWork& w = task.work;
     const SeenKeys keys = compressed_keys(a, part, kind_);
     if (chooses()) {
-      const SeenKeys entries = seen_keys(part, ratio(a), a.indexer.top_k);
+      SeenKeys entries = seen_keys(part, ratio(a), a.indexer.top_k);
+      entries.paged = true;
       steps.then(index_scores(entries, a.indexer, a.indexer.heads, 1, w.formats.index_precision,
-                              element_bytes(w.formats.index_precision), true));
+                              element_bytes(w.formats.index_precision)));
       steps.then(index_selection(entries, a.indexer, 1));
     }
     steps.then(chosen_attention(keys,

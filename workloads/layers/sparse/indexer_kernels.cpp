@@ -66,10 +66,10 @@ SeenKeys seen_keys(const AttentionPart& part, std::int64_t ratio, std::int64_t m
 }
 
 Kernel index_scores(const SeenKeys& seen, const IndexerConfig& indexer, std::int64_t heads,
-                    std::int64_t groups, Precision precision, double key_bytes, bool apart) {
+                    std::int64_t groups, Precision precision, double key_bytes) {
   const bool weighs = indexer.block == 1;  // blocks have their largest score, without weights
   const double bytes = element_bytes(precision);
-  const bool alone = apart || seen.tokens < kScoredTogether * seen.sequences;
+  const bool alone = seen.paged || seen.tokens < kScoredTogether * seen.sequences;
   const std::int64_t blocks = alone ? seen.tokens : seen.sequences;
   const std::int64_t tokens = std::max<std::int64_t>(1, seen.tokens / blocks);
   Kernel kernel = matrix_kernel("index scores", KernelClass::kSparse, precision,

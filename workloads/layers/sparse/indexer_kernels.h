@@ -17,6 +17,7 @@ struct SeenKeys {
   double pairs = 0;         ///< pairs of a new token and an entry that it sees
   double chosen = 0;        ///< pairs of a new token and an entry that it attends to
   double entries = 0;       ///< entries of all sequences
+  bool paged = false;       ///< each token is scored by a block of its own, over pages of a cache
 
   /// Entries that a token sees, or attends to, on average; at least 1.
   std::int64_t seen_by_each() const;
@@ -35,9 +36,8 @@ inline constexpr std::int64_t kScoredTogether = 4;
 /// @param heads those of a rank
 /// @param key_bytes bytes of an element of the keys
 /// @param groups heads whose scores stay apart, each group choosing for itself
-/// @param apart blocks work on one token, however many a sequence has
 Kernel index_scores(const SeenKeys& seen, const IndexerConfig& indexer, std::int64_t heads,
-                    std::int64_t groups, Precision precision, double key_bytes, bool apart = false);
+                    std::int64_t groups, Precision precision, double key_bytes);
 /// The largest of them: one thread block a token and group reads its scores twice.
 Kernel index_selection(const SeenKeys& seen, const IndexerConfig& indexer, std::int64_t groups);
 
