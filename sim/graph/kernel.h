@@ -50,8 +50,8 @@ struct AttentionShape {
   /// mean, rounded. Empty: n for all.
   std::vector<std::int64_t> lengths{};
   bool backward = false;  ///< the gradients of queries, keys and values
-  /// Entries of a selection that the kernel works on for each token, those that a short context
-  /// leaves empty among them; 0: the n of the kernel.
+  /// Sparse attention: entries that the kernel computes for each token. A short context fills only
+  /// n of them. 0 stands for n.
   std::int64_t places = 0;
 
   bool operator==(const AttentionShape&) const = default;

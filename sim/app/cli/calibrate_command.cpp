@@ -183,8 +183,8 @@ std::vector<Calibration> fit_all(const CalibrateArguments& arguments) {
     require_one_engine(inputs.back().table, where);
     if (is_block(inputs.back().table.kind))
       throw UsageError(file +
-                       ": rows are blocks of several kernels: 'validate operators' judges "
-                       "them, no fit is made of them");
+                       ": a row is a block of several kernels, to which nothing is fitted; "
+                       "'orrery validate operators' compares such rows");
     inputs.back().file.source = arguments.source;
     inputs.back().only = arguments.only;
   }

@@ -18,8 +18,8 @@ struct PricedProgram {
 PricedProgram price(const Program& program, const AcceleratorConfig& accelerator,
                     const KernelModel& model, const Network& network);
 
-/// The cost of a kernel behind others in a step: at the rate of its software, with all launches
-/// that it stands for, but for what the work before it hides of them.
+/// The cost of a kernel that runs behind others in a step, at the rate of its software. It has the
+/// latency of every launch that the kernel stands for; work before it may hide a part of the first.
 KernelCost in_step(const Kernel& kernel, const AcceleratorConfig& accelerator,
                    const KernelCost& alone);
 

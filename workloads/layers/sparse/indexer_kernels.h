@@ -50,8 +50,8 @@ struct ChosenHeads {
   /// Blocks work on all queries that chose a block of keys, and so fill their rows.
   bool gathers = false;
   double cache_bytes = 2;  ///< bytes of an element of the cache
-  /// Entries that a block works on for each token, those that a short context leaves empty among
-  /// them; 0: as many as the token attends to.
+  /// Entries that the kernel computes for each token, also where a short context has fewer. 0
+  /// stands for those that the token attends to.
   std::int64_t places = 0;
 };
 Kernel chosen_attention(const SeenKeys& seen, const ChosenHeads& heads, Precision precision);
