@@ -80,12 +80,14 @@ Prediction predict(const MeasuredDevice& device, const std::vector<Kernel>& kern
   static const CalibratedModel priors;
   Prediction prediction;
   Picoseconds total = 0, baseline = 0, prior = 0, longest = 0;
+  const auto by = [&device](const KernelModel& model, const Kernel& kernel) {
+    return in_step(kernel, device.accelerator, model.cost(kernel, device.accelerator));
+  };
   for (const Kernel& kernel : kernels) {
-    const KernelCost cost =
-        in_step(kernel, device.accelerator, device.model->cost(kernel, device.accelerator));
+    const KernelCost cost = by(*device.model, kernel);
     total += cost.duration;
-    prior += priors.cost(kernel, device.accelerator).duration;
-    if (device.baseline) baseline += device.baseline->cost(kernel, device.accelerator).duration;
+    prior += by(priors, kernel).duration;
+    if (device.baseline) baseline += by(*device.baseline, kernel).duration;
     prediction.textbook += textbook_roofline(kernel, device.accelerator);
     // The weakest counts. Streams beside the kernel that a row is about have no table of their own.
     if (kernel.kind != KernelClass::kElementwise)
