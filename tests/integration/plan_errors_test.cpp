@@ -52,8 +52,9 @@ TEST_F(PlanErrors, APlanWhoseRanksAllHoldEveryExpertIsToldHowManyWould) {
   EXPECT_THAT(told.out, HasSubstr("every rank holds all 256 experts; ep: 8 holds it: "));
 }
 
-TEST_F(PlanErrors, SplitExpertsRun) {
-  const Outcome told = orrery("run " + decode("{tp: 8, dp: 1, ep: 4, etp: 2}") + " --json", false);
+TEST_F(PlanErrors, SplitExpertsGatherTheTokensThatSequenceParallelRanksShare) {
+  const Outcome told =
+      orrery("run " + decode("{tp: 8, sp: true, dp: 1, ep: 4, etp: 2}") + " --json", false);
   EXPECT_EQ(told.code, 0);
   EXPECT_THAT(told.out, HasSubstr("all_gather etp"));
 }

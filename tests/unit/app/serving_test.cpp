@@ -420,7 +420,7 @@ TEST(Experts, OfTensorParallelRanksMeetInAnAllReduce) {
   config.micro_batch = 64;
   config.kv_length = 512;
   const auto feed = [&](bool all_reduce, const char* what) {
-    config.all_reduce_experts = all_reduce;
+    config.parallel.sp = !all_reduce;
     return Sums(feed_half_forward(llm, llm.layers.back(), rank_work(config)), what);
   };
   const Sums summed = feed(true, "expert ");

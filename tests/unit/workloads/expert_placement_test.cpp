@@ -247,7 +247,6 @@ TEST(UnevenRouting, AnAllReducingRankMakesTheCopiesOfItsExperts) {
   const LlmConfig model = small_moe(1);
   InferenceConfig config = uneven_decode({2, 1, 1, 1, 1, 1, 1, 0});
   config.parallel = {.tp = 8, .ep = 8};
-  config.all_reduce_experts = true;
   const StepList list = layer_forward(model, model.layers[0], rank_work(model, config));
   // 3 tokens, 2 copies, over 8 ranks: one row rounded up, twice that here.
   EXPECT_EQ(kernel_of(list, "expert up").load.rows, 2);

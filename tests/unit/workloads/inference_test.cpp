@@ -53,6 +53,21 @@ TEST(BuildInference, IsSoundUnderEveryParallelism) {
   }
 }
 
+// Ranks that share each expert's matrices compute a token once, each its part: with sequence
+// parallelism they share tokens out, and gather those of all ranks, a whole one of each.
+TEST(BuildInference, ATokenOfTensorParallelRanksIsComputedOnce) {
+  const auto expert_flops = [](const ParallelConfig& plan) {
+    double flops = 0;
+    for (const Kernel& kernel : build_inference(small_moe(2), decode(1, 64, plan)).kernels)
+      if (kernel.name == "expert up" || kernel.name == "expert down")
+        flops += kernel.matrix_flops.base();
+    return flops;
+  };
+  const double alone = expert_flops({});
+  EXPECT_DOUBLE_EQ(expert_flops({.tp = 2, .etp = 2}), alone / 2);
+  EXPECT_DOUBLE_EQ(expert_flops({.tp = 2, .sp = true, .etp = 2}), alone);
+}
+
 TEST(BuildInference, InputsOfProductsAreQuantisedApartWhereNothingIsFused) {
   const auto quantised = [](Precision precision, bool apart) {
     InferenceConfig config = decode(8, 64);
@@ -86,7 +101,6 @@ TEST(BuildInference, WhatIsQuantisedApartIsWrittenWide) {
     InferenceConfig config = prefill(
         1, 64, spread ? ParallelConfig{.dp = 2, .ep = 2} : ParallelConfig{.tp = 2, .etp = 2});
     config.precision = Precision::kFp8Block;
-    config.all_reduce_experts = !spread;
     config.kernels.set(kQuantFusion, !apart);
     return build_inference(small_moe(2), config).kernels;
   };
@@ -150,7 +164,6 @@ TEST(BuildInference, ASharedExpertThatIsRoutedIsOneMoreOfThem) {
   model.moe.experts = 256;
   const auto kernels = [&](bool routed, const ParallelConfig& plan) {
     InferenceConfig config = decode(8, 64, plan);
-    config.all_reduce_experts = true;
     if (routed) config.kernels.set(kSharesAsRouted, true);
     return build_inference(model, config).kernels;
   };

@@ -151,7 +151,6 @@ void add_inference(std::map<std::string, Build>& all) {
     c.parallel.tp = 2;
     c.phase = Phase::kMixed;
     c.batch = {{{256, 512, 1, true}}, {{1024, 16}}};
-    c.all_reduce_experts = true;
     c.kernels.set(kQuantFusion, false);
     c.precision = Precision::kFp8;
     c.normed_all_reduce = Bytes(64.0 * 1024 * 1024);

@@ -5,9 +5,9 @@
 // the rank that receives the most, for which the others wait. Router and shared experts are whole
 // on every rank (each works on its own tokens).
 //
-// Serving engines without data parallel attention do not send tokens
-// (RankWork::all_reduces_experts): each rank routes all tokens to those experts, or parts of them,
-// that it holds, works on its part of the shared experts, and an all-reduce adds up all (vLLM,
+// Inference without data parallel attention does not send tokens (RankSplit::all_reduces_experts):
+// each rank routes all tokens to those experts, or parts of them, that it holds, works on its part
+// of the shared experts, and an all-reduce adds up all (vLLM,
 // model_executor/layers/fused_moe/layer.py).
 #include <memory>
 #include <utility>

@@ -248,8 +248,7 @@ RankWork rank_work(const InferenceConfig& config) {
   work.split.dcp = config.parallel.dcp;
   work.split.ep = config.parallel.ep;
   work.split.etp = config.parallel.etp;
-  work.split.all_reduces_experts = config.all_reduce_experts && work.split.tp > 1 &&
-                                   config.parallel.dp == 1 &&
+  work.split.all_reduces_experts = !work.split.sp && work.split.tp > 1 && config.parallel.dp == 1 &&
                                    work.split.ep * work.split.etp == work.split.tp;
   work.formats.mx_products = config.mx_products;
   work.formats.widened_bits = config.widened_bits;

@@ -31,11 +31,8 @@ struct InferenceConfig {
   /// Tokens that layers compute, those that fill up a tile or a captured graph among them, of which
   /// attention and the head see nothing; 0: those of the batch.
   std::int64_t layer_tokens = 0;
-  std::int64_t images = 0;  ///< images in front of each prompt, whose tokens it counts
-  ImageSize image;          ///< pixels of each of them
-  /// Tensor parallel ranks without data parallel ones all route all tokens, as serving engines have
-  /// it (RankSplit::all_reduces_experts), where together they hold all experts once.
-  bool all_reduce_experts = false;
+  std::int64_t images = 0;        ///< images in front of each prompt, whose tokens it counts
+  ImageSize image;                ///< pixels of each of them
   bool mx_products = false;       ///< see WorkFormats::mx_products
   std::int64_t widened_bits = 0;  ///< see WorkFormats::widened_bits
   KernelRules kernels;

@@ -70,7 +70,6 @@ config::OneOf<SchedulerConfig> measured_engine(std::string engine, const std::st
 }
 
 void use_kernels(const SchedulerConfig& engine, InferenceConfig& config) {
-  config.all_reduce_experts = true;
   config.kernels = engine.kernels;
   // SGLang runs TensorRT-LLM's experts where tensor cores scale blocks, with no shared one among
   // them (server_args.py).
