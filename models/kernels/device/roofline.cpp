@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "models/kernels/device/array_time.h"
 #include "models/kernels/device/cache_parts.h"
@@ -23,17 +24,26 @@ struct AttentionLosses {
   double launches = 0, share = 1;
 };
 
+bool is_prefill(KernelClass kind) {
+  return kind == KernelClass::kAttentionPrefill || kind == KernelClass::kMlaPrefill;
+}
+
 AttentionLosses attention_losses(KernelClass kind) {
-  switch (kind) {
-    case KernelClass::kAttentionPrefill:
-    case KernelClass::kMlaPrefill:
-      return {6, 0.45};
-    case KernelClass::kAttentionDecode:
-    case KernelClass::kMlaDecode:
-      return {4, 1};
-    default:
-      return {};
-  }
+  if (is_prefill(kind)) return {6, 0.45};
+  const bool decode = kind == KernelClass::kAttentionDecode || kind == KernelClass::kMlaDecode;
+  return decode ? AttentionLosses{4, 1} : AttentionLosses{};
+}
+
+/// What products of a prompt wait for is softmax, and lasts no longer where products do: at most so
+/// many times what the vector lanes take for it at their peak. On A100 and H100, where the share
+/// was found, the limit and the share agree; slower tensor cores beside as many lanes (RTX 4090,
+/// H20) lose less. Softmax fills the time between synchronous products, and overlaps others in
+/// part.
+std::optional<double> softmax_times(const AcceleratorConfig& accelerator) {
+  const auto issue = matrix_issue(accelerator);
+  if (issue == MatrixIssue::kQuadPair || issue == MatrixIssue::kWarp) return 5;
+  if (issue == MatrixIssue::kWarpgroup || issue == MatrixIssue::kThread) return 3;
+  return std::nullopt;
 }
 
 /// What a kernel does, as times at the peak rates of one die, in microseconds.
@@ -162,12 +172,17 @@ KernelTime RooflineFamily::time(const Kernel& kernel, const AcceleratorConfig& a
     work.matrix *= sustained_change(accelerator, kernel.precision);
   work.matrix = std::max(work.matrix, work.arrays);  // what idles draws nothing
   const Terms terms = terms_of(work, values);
-  const double moved =
-      p_norm(terms, values[static_cast<std::size_t>(RooflineParameter::kExponent)]);
+  const double exponent = values[static_cast<std::size_t>(RooflineParameter::kExponent)];
+  const double moved = p_norm(terms, exponent);
   const double launch = values[static_cast<std::size_t>(RooflineParameter::kLaunch)];
   const AttentionLosses losses = attention_losses(kernel.kind);
   // The time of a copy engine includes the time of the memory.
-  const double body = std::max(moved, work.engine) / losses.share + losses.launches * launch;
+  const double waits = 1 / losses.share - 1;
+  Terms waited = terms;
+  if (const auto times = softmax_times(accelerator); times && is_prefill(kernel.kind))
+    waited.matrix = std::min(terms.matrix, *times * work.vector / waits);
+  const double lost = waits == 0 ? 0 : waits * std::max(p_norm(waited, exponent), work.engine);
+  const double body = std::max(moved, work.engine) + lost + losses.launches * launch;
   KernelTime time;
   time.total_us = launch + body;
   time.launch_us = launch;

@@ -50,6 +50,29 @@ TEST(Roofline, AConvolutionWithoutFlopsOnArraysTakesItsBytes) {
   EXPECT_NEAR(family.time(unknown, arrays, priors.data()).total_us, 2 + 1, 1e-9);
 }
 
+// By the lanes' time for softmax: tensor cores at a quarter of the rate wait no longer for it.
+TEST(Roofline, SlowerTensorCoresLoseASmallerShareToSoftmax) {
+  AcceleratorConfig a = accelerator(4);
+  Kernel prompt = kernel(100_TFLOP, 1_MB);
+  prompt.kind = KernelClass::kAttentionPrefill;
+  prompt.vector_flops = 1_TFLOP;  // 0.1 s beside 1 s of products
+  const RooflineFamily family;
+  const auto seconds = [&](const AcceleratorConfig& on) {
+    return family.time(prompt, on, family.priors(on, Precision::kBf16).data()).total_us * 1e-6;
+  };
+  EXPECT_NEAR(seconds(a), 1 / 0.45, 1e-3);  // nothing is known of how products are issued
+  MatrixTileConfig& tile = a.core.emplace().matrix_tile.emplace();
+  tile.issue = MatrixIssue::kWarpgroup;
+  EXPECT_NEAR(seconds(a), 1 + 3 * 0.1, 5e-3);
+  tile.issue = MatrixIssue::kWarp;
+  EXPECT_NEAR(seconds(a), 1 + 5 * 0.1, 5e-3);
+  a.compute.matrix[Precision::kBf16].value = 25_TFLOPps;
+  EXPECT_NEAR(seconds(a), 4 + 5 * 0.1, 5e-3);
+  a.compute.matrix[Precision::kBf16].value = 1000_TFLOPps;
+  // What products wait for is no more than their share, here of 0.1 s beside as much of softmax.
+  EXPECT_NEAR(seconds(a), std::pow(2, 0.25) * 0.1 / 0.45, 1e-3);
+}
+
 TEST(Roofline, ComputeAloneTakesFlopsOverPeakPlusLaunch) {
   // 1 TFLOP at 100 TFLOP/s = 10 ms.
   const KernelCost cost = CalibratedModel().cost(kernel(1_TFLOP, 0_B), accelerator(4));
