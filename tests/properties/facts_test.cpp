@@ -500,6 +500,11 @@ TEST(Facts, OfModelsPlansAndStepsMoveResults) {
        "100, precision: fp8_block, batch: {micro: 2}, parallel: {tp: 8, etp: 8}, engine: {kind: "
        "vllm}}",
        {"engine.kernels.choices_as_contexts=on"}},
+      {"engine.vllm.kernels.fused_delta_rule",
+       "{experiment: inference, system: dgx_h200, model: qwen3_next_80b_a3b, phase: prefill, "
+       "batch: "
+       "{micro: 1, sequence: 3000}, parallel: {tp: 2, etp: 2}, engine: {kind: vllm}}",
+       {"engine.kernels.fused_delta_rule=on"}},
       {"engine.vllm.kernels.experts",
        "{experiment: inference, system: dgx_h100, model: gpt_oss_20b, phase: decode, kv_length: "
        "100, batch: {micro: 2}, engine: {kind: vllm}}",

@@ -12,7 +12,7 @@
 #include "validation/calibration/routing.h"
 #include "workloads/base/real.h"
 #include "workloads/layers/parts/attention_kernels.h"
-#include "workloads/layers/recurrent/delta_net_kernels.h"
+#include "workloads/layers/recurrent/kimi_delta_kernels.h"
 #include "workloads/layers/recurrent/mamba_kernels.h"
 #include "workloads/layers/sparse/indexer_kernels.h"
 #include "workloads/ops/kernels.h"
@@ -139,18 +139,30 @@ std::vector<Kernel> moe_kernels(const OperatorRow& row, Precision precision) {
   return kernels;
 }
 
-/// As the operators delta_update, mamba_update and causal_convolution have them.
-Kernel recurrent_kernel(const OperatorRow& row, Precision precision) {
-  const double bytes = activation_bytes(precision);
-  const double state_bytes = row.state_precision == "fp32" ? 4 : 2;
-  if (row.kernel == "delta_update") {
-    DeltaNetConfig net;
-    net.value_heads = row.heads;
-    net.key_heads = row.groups;
-    net.key_dim = row.key_dim;
-    net.value_dim = row.value_dim;
-    return state_update(delta_shape(net, 1, row.batch, row.tokens, bytes), state_bytes);
-  }
+DeltaShape delta_row(const OperatorRow& row, double bytes) {
+  DeltaNetConfig net;
+  net.value_heads = row.heads;
+  net.key_heads = row.groups;
+  net.key_dim = row.key_dim;
+  net.value_dim = row.value_dim;
+  return delta_shape(net, 1, row.batch, row.tokens, bytes);
+}
+
+/// As the operators delta_rule and delta_update have them.
+std::vector<Kernel> delta_kernels(const OperatorRow& row, double bytes, double state_bytes) {
+  const DeltaShape s = delta_row(row, bytes);
+  if (row.kernel == "delta_update") return {state_update(s, state_bytes)};
+  if (row.kernel == "kimi_update") return {kimi_update(s, state_bytes)};
+  if (row.kernel == "delta_fused") return {fused_delta_rule(s)};
+  std::vector<Kernel> kernels = {unit_keys(s)};
+  if (row.kernel == "kimi_rule") kernels.push_back(kimi_decays(s));
+  for (Kernel& kernel : row.kernel == "kimi_rule" ? kimi_chunks(s) : delta_chunks(s))
+    kernels.push_back(std::move(kernel));
+  return kernels;
+}
+
+/// As the operators mamba_update and causal_convolution have them.
+Kernel recurrent_kernel(const OperatorRow& row, double bytes, double state_bytes) {
   ScanShape s;
   s.sequences = row.batch;
   s.query = row.tokens;
@@ -165,6 +177,13 @@ Kernel recurrent_kernel(const OperatorRow& row, Precision precision) {
   s.heads = row.channels;
   s.groups = 0;
   return row.kernel == "causal_convolution" ? conv_forward(s, row.taps) : conv_update(s, row.taps);
+}
+
+std::vector<Kernel> recurrent_kernels(const OperatorRow& row, double bytes) {
+  const double state_bytes = row.state_precision == "fp32" ? 4 : 2;
+  if (row.kernel.starts_with("delta") || row.kernel.starts_with("kimi"))
+    return delta_kernels(row, bytes, state_bytes);
+  return {recurrent_kernel(row, bytes, state_bytes)};
 }
 
 /// As the operator index_scores has it behind its scores.
@@ -228,7 +247,7 @@ std::vector<Kernel> operator_kernels(OperatorTableKind kind, const OperatorRow& 
     case OperatorTableKind::kLaunch:
       return {streaming(0, 0, 0, 0)};
     case OperatorTableKind::kRecurrent:
-      return {recurrent_kernel(row, precision)};
+      return recurrent_kernels(row, activation_bytes(precision));
     case OperatorTableKind::kSelection:
       return {selection_kernel(row)};
     case OperatorTableKind::kBlockPrefill:

@@ -105,8 +105,8 @@ class ExpertRanks {
   std::map<std::string, double> medians_;           ///< medians of excess(), by curve
 };
 
-/// The kernels of a table that stand or fall together: a device, an engine, a precision, grouped
-/// heads or not.
+/// The kernels of a table that stand or fall together: a device, an engine, a precision, and of
+/// decodes grouped heads or not, of recurrent kernels convolutions or not.
 using TableKernels = std::tuple<std::uint32_t, std::uint32_t, Precision, bool>;
 
 /// Rows that exceed the L2, and those that break physics.
@@ -129,6 +129,18 @@ bool stayed_in_cache(const OperatorRow& row, Precision precision,
   return kWeightCopies * weights > 2 * cache && row.latency_us < least;
 }
 
+bool is_update(const OperatorRow& row) { return row.kernel.ends_with("update"); }
+
+/// Whether the states of an update came from the L2, and that shows in its time.
+bool states_in_cache(const Kernel& update, const OperatorRow& row,
+                     const AcceleratorConfig& accelerator) {
+  constexpr double kShows = 0.2;  // of the time
+  if (!accelerator.cache || !is_update(row)) return false;
+  const double bytes = (update.read + update.written).base();
+  const double least = bytes / accelerator.memory.bandwidth.value.base() * kMicro;
+  return bytes < accelerator.cache->capacity.value.base() && least > kShows * row.latency_us;
+}
+
 RowRule physics(const Peaks& peaks, double latency_us) {
   if (peaks.memory > latency_us) return RowRule::kMemory;
   return peaks.matrix > latency_us ? RowRule::kPeak : RowRule::kKept;
@@ -149,7 +161,8 @@ const char* to_string(RowRule rule) {
                                  "faster than the matrix peak",
                                  "a tactic fell back",
                                  "weights stayed in the L2",
-                                 "of kernels that break physics elsewhere in the table"};
+                                 "of kernels that break physics elsewhere in the table",
+                                 "states stayed in the L2"};
   return kNames.at(static_cast<std::size_t>(rule));
 }
 
@@ -167,15 +180,21 @@ std::vector<RowRule> row_rules(const OperatorTable& table, const DeviceOfSystem&
     if (accelerator == nullptr || !precision ||
         !find_precision(accelerator->compute.matrix, *precision))
       continue;
-    const bool grouped =
-        table.kind == OperatorTableKind::kAttentionDecode && row.heads != row.kv_heads;
-    parts[i] = TableKernels(row.system, row.engine, *precision, grouped);
-    const Peaks peaks = peaks_of(operator_kernels(table.kind, row, *precision), *accelerator);
+    const bool recurrent = table.kind == OperatorTableKind::kRecurrent;
+    const bool other_kernel =
+        recurrent ? row.kernel.starts_with("causal")
+                  : table.kind == OperatorTableKind::kAttentionDecode && row.heads != row.kv_heads;
+    parts[i] = TableKernels(row.system, row.engine, *precision, other_kernel);
+    const std::vector<Kernel> kernels = operator_kernels(table.kind, row, *precision);
+    const Peaks peaks = peaks_of(kernels, *accelerator);
     rules[i] = physics(peaks, row.latency_us);
     if (peaks.memory > 0) ++evidence[*parts[i]].beyond_cache;
     if (rules[i] != RowRule::kKept) ++evidence[*parts[i]].broken;
     resident[i] =
         table.kind == OperatorTableKind::kGemm && stayed_in_cache(row, *precision, *accelerator);
+    if (recurrent && rules[i] == RowRule::kKept &&
+        states_in_cache(kernels.front(), row, *accelerator))
+      rules[i] = RowRule::kStates;
   }
   std::optional<ExpertRanks> ranks;
   if (table.kind == OperatorTableKind::kMoe) ranks.emplace(table);

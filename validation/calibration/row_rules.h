@@ -23,6 +23,7 @@ enum class RowRule : std::uint8_t {
   kFellBack,  ///< experts: the library ran a tactic that its profile did not choose
   kResident,  ///< products: weights that rotate over copies were read from the L2
   kTable,     ///< row of kernels that break physics elsewhere in the table
+  kStates,    ///< updates: states were read from the L2
 };
 /// "faster than the memory", ...
 const char* to_string(RowRule rule);
@@ -36,11 +37,16 @@ using DeviceOfSystem = std::function<const AcceleratorConfig*(const std::string&
 /// Physics: bytes and FLOPs of the kernels that a row is about, the FLOPs at the boost clock where
 /// a device has one. As much as the L2 holds may be there before the kernel starts. Where more than
 /// one in twenty rows that exceed the L2 breaks it, the other rows of these kernels on this device
-/// tell nothing either. Decode of grouped heads and of a head each run kernels of their own.
+/// tell nothing either. Decode of grouped heads and of a head each run kernels of their own, and so
+/// do convolutions beside other kernels of recurrent layers.
 ///
 /// Products: tables rotate weights over five copies, so that they come from memory as in a step.
 /// Where the copies exceed the L2 twice and the weights still come faster than the memory delivers,
 /// one copy was used: such rows tell nothing of steps, and the others stand.
+///
+/// Updates of states: a table repeats one layer's, so that states which fit into the L2 stay there.
+/// In a step other layers' displace them. Where reading them from memory would show, a fifth of the
+/// row's time or more, such rows tell nothing of steps.
 ///
 /// Experts: TensorRT-LLM profiles its bf16 and fp8 tactics before the measurement, and runs the
 /// first one where a shape is not in the profile, several times slower. A rank with fewer or

@@ -2,9 +2,11 @@
 #include "validation/importers/operator_table.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "sim/config/byte_source.h"
 #include "sim/config/csv.h"
@@ -70,8 +72,8 @@ using CountColumn = Column<std::int64_t>;
 using TextColumn = Column<std::string>;
 using ShareColumn = Column<double>;
 
-/// What is wrong with a row beyond its cells, or nothing.
-using RowFault = std::string (*)(const OperatorRow& row);
+/// What is wrong with a row beyond its cells, or nothing; sets what follows from them.
+using RowFault = std::string (*)(OperatorRow& row);
 
 /// The columns of a kind. Optional ones are read where they stand.
 struct KindColumns {
@@ -86,27 +88,51 @@ struct KindColumns {
   std::vector<TextColumn> optional_texts = {};
 };
 
-std::string recurrent_fault(const OperatorRow& row) {
-  const bool updates = row.kernel == "delta_update" || row.kernel == "mamba_update";
-  if (!updates && row.kernel != "causal_convolution" && row.kernel != "causal_convolution_update")
-    return "'kernel' is delta_update, mamba_update, causal_convolution or "
-           "causal_convolution_update";
+bool is_convolution(const OperatorRow& row) { return row.kernel.starts_with("causal_convolution"); }
+
+std::string recurrent_fault(OperatorRow& row) {
+  static const std::set<std::string> known = {
+      "delta_update", "mamba_update", "causal_convolution", "causal_convolution_update",
+      "delta_rule",   "delta_fused",  "kimi_rule",          "kimi_update"};
+  if (!known.contains(row.kernel))
+    return fmt::format("'kernel' is one of {}", fmt::join(known, ", "));
   if (row.state_precision != "fp32" && row.state_precision != "bf16")
     return "'state_precision' is fp32 or bf16";
   if (row.batch == 0 || row.tokens == 0) return "'batch' and 'tokens' are at least 1";
-  if (!updates)
+  if (is_convolution(row))
     return row.channels > 0 && row.taps > 0 ? "" : "'channels' and 'taps' are at least 1";
   if (row.heads == 0 || row.key_dim == 0 || row.value_dim == 0)
     return "'heads', 'key_dim' and 'value_dim' are at least 1";
   return row.groups > 0 && row.heads % row.groups == 0 ? "" : "'groups' divides 'heads'";
 }
 
-std::string selection_fault(const OperatorRow& row) {
+/// What engines' names of kernels of recurrent layers mean: those of flash-linear-attention, of
+/// FlashInfer (one kernel for all of a chunk) and of their own.
+std::string recurrence_of(const OperatorRow& row) {
+  const auto has = [&row](const char* part) { return row.kernel.find(part) != std::string::npos; };
+  if (has("causal_conv1d"))
+    return has("update") ? "causal_convolution_update" : "causal_convolution";
+  const std::string rule = row.operation == "kda" ? "kimi" : "delta";
+  if (has("flashinfer")) return rule + "_fused";
+  if (has("chunk") || has("flashkda")) return rule + "_rule";
+  return rule + "_update";
+}
+
+/// Tables of engines have the columns of models, whose states are of 32 bits
+/// (`mamba_ssm_dtype`), and name kernels as their software does.
+std::string engine_recurrence_fault(OperatorRow& row) {
+  row.kernel = recurrence_of(row);
+  row.state_precision = "fp32";
+  row.channels = 2 * row.groups * row.key_dim + row.heads * row.value_dim;
+  return recurrent_fault(row);
+}
+
+std::string selection_fault(OperatorRow& row) {
   if (row.rows > 0 && row.chosen > 0 && row.chosen <= row.scores) return "";
   return "'rows' and 'chosen' are at least 1, and no more are chosen than there are 'scores'";
 }
 
-std::string sparse_fault(const OperatorRow& row) {
+std::string sparse_fault(OperatorRow& row) {
   for (const char* part : {"logits", "topk", "attn"})
     if (row.operation.find(part) != std::string::npos) return "";
   return "'operation' has logits, topk or attn in it";
@@ -202,6 +228,26 @@ std::vector<KindColumns> kinds_of_kernels() {
            .fault = selection_fault}};
 }
 
+/// Recurrent kernels in tables of engines: of delta networks, whose heads of values share a key,
+/// and of Mamba-2, whose heads share B and C.
+KindColumns engine_recurrences(bool delta) {
+  using Row = OperatorRow;
+  const auto name = [delta](const char* of_delta, const char* of_mamba) {
+    return delta ? of_delta : of_mamba;
+  };
+  return {.name = "recurrent_kernels",
+          .texts = {{"kernel", &Row::kernel}, {"operation", &Row::operation}},
+          .counts = {{"batch", &Row::batch},
+                     {"seq_len", &Row::tokens},
+                     {"d_conv", &Row::taps},
+                     {name("num_v_heads", "nheads"), &Row::heads},
+                     {name("num_k_heads", "n_groups"), &Row::groups},
+                     {name("head_k_dim", "d_state"), &Row::key_dim},
+                     {name("head_v_dim", "head_dim"), &Row::value_dim}},
+          .precision = false,
+          .fault = engine_recurrence_fault};
+}
+
 /// In the order of OperatorTableKind.
 const std::vector<KindColumns>& kinds() {
   static const std::vector<KindColumns> all = [] {
@@ -216,12 +262,21 @@ const KindColumns& columns_of(OperatorTableKind kind) {
   return kinds()[static_cast<std::size_t>(kind)];
 }
 
+/// The columns that a table of a kind has.
+KindColumns columns_in(config::CsvReader& reader, OperatorTableKind kind) {
+  const auto has = [&reader](const char* column) { return reader.find(column).has_value(); };
+  const bool of_engines =
+      kind == OperatorTableKind::kRecurrent && (has("num_v_heads") || has("nheads"));
+  return of_engines ? engine_recurrences(has("num_v_heads")) : columns_of(kind);
+}
+
 /// Told by the columns that no other kind has; MLA has one latent head of keys and values, and so
 /// no column of their number.
 OperatorTableKind kind_of(config::CsvReader& reader) {
   const auto has = [&reader](const char* column) { return reader.find(column).has_value(); };
   if (has("experts")) return OperatorTableKind::kMoe;
-  if (has("state_precision")) return OperatorTableKind::kRecurrent;
+  if (has("state_precision") || has("num_v_heads") || has("nheads"))
+    return OperatorTableKind::kRecurrent;
   if (has("chosen")) return OperatorTableKind::kSelection;
   if (has("gemm_precision") && has("operation")) return OperatorTableKind::kSparseParts;
   if (has("gemm_precision"))
@@ -235,11 +290,12 @@ OperatorTableKind kind_of(config::CsvReader& reader) {
   if (has("written_bytes")) return OperatorTableKind::kRowKernels;
   if (has("read_share")) return OperatorTableKind::kHbmStream;
   if (!has("m")) {
-    reader.error(0,
-                 "these are not the columns of an operator table: one of experts (moe), q_len "
-                 "(prefill), kv_len (decode), m (gemm), written_bytes (row_kernels), read_share "
-                 "(hbm_stream), us_per_kernel (launch), state_precision (recurrent_kernels), "
-                 "chosen (index_selection) or gemm_precision (blocks) must be there");
+    reader.error(
+        0,
+        "these are not the columns of an operator table: one of experts (moe), q_len "
+        "(prefill), kv_len (decode), m (gemm), written_bytes (row_kernels), read_share "
+        "(hbm_stream), us_per_kernel (launch), state_precision, num_v_heads or nheads "
+        "(recurrent_kernels), chosen (index_selection) or gemm_precision (blocks) must be there");
     reader.throw_if_errors();
   }
   return OperatorTableKind::kGemm;
@@ -342,7 +398,7 @@ OperatorTable read_operator_table(const std::string& path, const std::vector<Row
   table.path = path;
   table.header = reader.row();
   table.kind = kind_of(reader);
-  const KindColumns& columns = columns_of(table.kind);
+  const KindColumns columns = columns_in(reader, table.kind);
   const std::vector<std::size_t> places = find_places(reader, columns);
   const std::vector<std::size_t> asked = columns_asked(reader, where);
   while (reader.next())

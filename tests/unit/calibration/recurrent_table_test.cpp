@@ -15,6 +15,7 @@
 #include "tests/unit/models/kernels/tile_family.h"
 #include "validation/calibration/calibrate.h"
 #include "validation/calibration/operator_kernels.h"
+#include "validation/calibration/row_rules.h"
 #include "workloads/layers/recurrent/delta_net_kernels.h"
 #include "workloads/operators/operator.h"
 
@@ -140,8 +141,10 @@ TEST_F(RecurrentTables, WrongRowsSayWhatIsMeant) {
   const auto fault = [this](const std::string& header, const std::string& row) {
     return message_of([&] { read_operator_table(write("t.csv", header + row + "\n")); });
   };
-  EXPECT_THAT(fault(kRecurrentHeader, "x,delta_rule,bf16,fp32,8,1,32,16,128,128,0,0,9"),
-              HasSubstr("'kernel' is delta_update, mamba_update, causal_convolution or"));
+  EXPECT_THAT(fault(kRecurrentHeader, "x,delta_rules,bf16,fp32,8,1,32,16,128,128,0,0,9"),
+              HasSubstr("'kernel' is one of causal_convolution, causal_convolution_update, "
+                        "delta_fused, delta_rule, delta_update, kimi_rule, kimi_update, "
+                        "mamba_update"));
   EXPECT_THAT(fault(kRecurrentHeader, "x,delta_update,bf16,fp8,8,1,32,16,128,128,0,0,9"),
               HasSubstr("'state_precision' is fp32 or bf16"));
   EXPECT_THAT(fault(kRecurrentHeader, "x,delta_update,bf16,fp32,8,1,32,5,128,128,0,0,9"),
@@ -154,21 +157,71 @@ TEST_F(RecurrentTables, WrongRowsSayWhatIsMeant) {
               HasSubstr("no more are chosen than there are 'scores'"));
 }
 
-TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheMemoryOfBothKindsOfScans) {
-  // Convolutions do not say their tile and keep less of the memory busy than updates of states do,
-  // by a factor of the model: one parameter is behind both.
+// gdn, kda and mamba2 of engines: columns of models, kernels by the names of their software.
+TEST_F(RecurrentTables, OfEnginesAreReadByTheirOwnNames) {
+  const std::string head = "system,framework,version,kernel,operation,phase,batch,seq_len,d_model,";
+  const auto table = [&](const std::string& kernel, const std::string& operation,
+                         const std::string& tokens) {
+    return read_operator_table(write(
+        "g.csv", head + "d_conv,num_k_heads,head_k_dim,num_v_heads,head_v_dim,model,latency_us\n" +
+                     "x,vllm,0.24.0," + kernel + "," + operation + ",p,8," + tokens +
+                     ",2048,4,16,128,32,128,M,9\n"));
+  };
+  EXPECT_EQ(table("fused_recurrent_gated_delta_rule_packed_decode", "gdn", "1").kind,
+            OperatorTableKind::kRecurrent);
+  const auto same = [&](const std::string& kernel, const std::string& operation,
+                        const std::string& tokens, const std::string& keys) {
+    EXPECT_EQ(of_row(table(kernel, operation, tokens)), of_operator(keys)) << kernel;
+  };
+  const std::string heads = "batch: 8, heads: 32, key_heads: 16";
+  same("fused_recurrent_gated_delta_rule_packed_decode", "gdn", "1",
+       "kind: delta_update, " + heads);
+  same("chunk_gated_delta_rule", "gdn", "512",
+       "kind: delta_rule, query: 512, unit_keys: true, " + heads);
+  same("fused_sigmoid_gating_delta_rule_update", "kda", "4",
+       "kind: delta_update, query: 4, decays: column, " + heads);
+  same("causal_conv1d_fn", "gdn", "512",
+       "kind: causal_convolution, batch: 8, query: 512, channels: 8192");
+  same("causal_conv1d_update", "gdn", "1",
+       "kind: causal_convolution, batch: 8, channels: 8192, update: true");
+  const std::vector<Kernel> fused =
+      of_row(table("chunk_gated_delta_rule_flashinfer", "gdn", "512"));
+  ASSERT_EQ(fused.size(), 1U);
+  EXPECT_EQ(fused[0].name, "delta fused rule");
+  EXPECT_EQ(fused[0].batch, 8 * 32);
+  const OperatorTable mamba = read_operator_table(write(
+      "m.csv", head + "d_state,d_conv,nheads,head_dim,n_groups,chunk_size,model,latency_us\n" +
+                   "x,trtllm,1.3.0rc20,causal_conv1d_fn,mamba2,context,2,64,1024,128,4,64,64,"
+                   "8,128,M,9\n"));
+  EXPECT_EQ(of_row(mamba), of_operator("kind: causal_convolution, batch: 2, query: 64, channels: " +
+                                       std::to_string(64 * 64 + 2 * 8 * 128)));
+}
+
+// A table's loop repeats one layer: 64 sequences have 134 MB of states of 32 heads, more than the
+// 50 MB of the L2, 16 have 33 MB.
+TEST_F(RecurrentTables, UpdatesWhoseStatesFitIntoTheCacheTellNothingOfSteps) {
+  const AcceleratorConfig h200 = shipped_accelerator("h200_sxm");
+  const OperatorTable table = read_operator_table(
+      write("t.csv", std::string(kRecurrentHeader) +
+                         "h200_sxm,delta_update,bf16,fp32,64,1,32,16,128,128,0,0,70\n"
+                         "h200_sxm,delta_update,bf16,fp32,8,1,32,16,128,128,0,0,9\n"
+                         "h200_sxm,delta_update,bf16,fp32,1,1,4,2,128,128,0,0,4.4\n"));
+  const std::vector<RowRule> rules = row_rules(table, [&](const std::string&) { return &h200; });
+  EXPECT_EQ(rules, (std::vector{RowRule::kKept, RowRule::kStates, RowRule::kKept}));
+}
+
+TEST_F(RecurrentTables, AFitFindsTheLaunchAndTheShareOfTheMemory) {
   const KernelFamily& family = tile_family(KernelClass::kScan);
   std::vector<double> truth = family.priors(shipped_accelerator("h200_sxm"), Precision::kBf16);
   truth[parameter_index(family, "launch")] = 3.1;
-  truth[parameter_index(family, "memory_efficiency")] = 0.83;
+  truth[parameter_index(family, "stream_efficiency")] = 0.83;
   const Calibration calibration =
       fitted(table_of(kRecurrentHeader, recurrent_rows(), family, truth));
   ASSERT_EQ(calibration.fits.size(), 1U);
   const KernelFit& fit = calibration.fits[0];
   EXPECT_EQ(fit.table, "recurrent_kernels");
-  EXPECT_EQ(fit.fitted, (std::vector<std::string>{"scan.launch", "scan.memory_efficiency"}));
   EXPECT_NEAR(fit.parameters.at("scan.launch").value, 3.1, 1e-3);
-  EXPECT_NEAR(fit.parameters.at("scan.memory_efficiency").value, 0.83, 1e-3);
+  EXPECT_NEAR(fit.parameters.at("scan.stream_efficiency").value, 0.83, 1e-3);
   EXPECT_GE(fit.held_out_error.count, 8);
   EXPECT_LT(fit.held_out_error.mape, 1e-4);
 }

@@ -8,6 +8,7 @@
 // leave their last states and new tokens update them in place.
 #include <utility>
 
+#include "sim/serving/kernel_rules.h"
 #include "workloads/base/real.h"
 #include "workloads/base/require.h"
 #include "workloads/layers/parts/linear.h"
@@ -15,6 +16,11 @@
 
 namespace orrery {
 namespace {
+
+const KernelSwitch kFusedDeltaRule{
+    "fused_delta_rule", false,
+    "compute the chunks of gated delta networks over prompts in one kernel (FlashInfer's "
+    "chunk_gated_delta_rule)"};
 
 /// Multiply-adds for each element of a state and token: k k^T, v k^T, the state's decay by them,
 /// and q S (Megatron-LM, training.py, num_floating_point_operations, core 0.16).
@@ -230,9 +236,10 @@ class DeltaNet final : public Mixer {
     }
     steps.then(conv_forward(s, taps));
     steps.then(delta_gates(s));
-    steps.then(unit_keys(s));
-    std::vector<Kernel> chunks = delta_chunks(s);
-    keep_states(chunks.at(kDeltaStates), s, part);
+    const bool fused = task.work.kernels.on(kFusedDeltaRule);
+    if (!fused) steps.then(unit_keys(s));
+    std::vector<Kernel> chunks = fused ? std::vector{fused_delta_rule(s)} : delta_chunks(s);
+    keep_states(chunks.at(fused ? 0 : kDeltaStates), s, part);
     for (Kernel& kernel : chunks) steps.then(std::move(kernel));
   }
 };

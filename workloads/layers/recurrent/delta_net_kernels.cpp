@@ -85,8 +85,8 @@ void keep_states(Kernel& scan, const DeltaShape& s, const AttentionPart& part) {
 }
 
 Kernel conv_forward(const DeltaShape& s, std::int64_t taps) {
-  return scan_pass("delta convolution", s.tokens(), s.channels(),
-                   {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});
+  return block_pass("delta convolution", s.tokens(), s.channels(),
+                    {s.bytes, s.bytes, convolution_flops(taps)});
 }
 
 Kernel conv_backward(const DeltaShape& s, std::int64_t taps) {
@@ -176,6 +176,20 @@ std::vector<Kernel> delta_chunks(const DeltaShape& s) {
   return all;
 }
 
+Kernel fused_delta_rule(const DeltaShape& s) {
+  const DeltaTraffic t(s);
+  // The state with queries and keys, and keys with what it lacks; keys and queries with keys, the
+  // triangle with keys and values, scores with values.
+  const double flops = 3 * delta_flops(s, s.key_dim, s.value_dim) +
+                       3 * delta_flops(s, s.key_dim, s.length) +
+                       2 * delta_flops(s, s.value_dim, s.length);
+  Kernel kernel =
+      scan_products("delta fused rule", {s.sequences * s.heads, s.length, s.value_dim, s.query},
+                    flops, 2 * t.keys + t.values + 2 * t.gates, t.values);
+  kernel.tile = {kChunk, 0};
+  return with_pairs(std::move(kernel), s);
+}
+
 std::vector<Kernel> delta_backward(const DeltaShape& s) {
   const DeltaTraffic t(s);
   const std::int64_t all_chunks = s.chunks() * s.heads;
@@ -227,8 +241,8 @@ Kernel gated_norm_backward(const DeltaShape& s) {
 }
 
 Kernel conv_update(const DeltaShape& s, std::int64_t taps) {
-  Kernel kernel = scan_pass("delta convolution update", s.tokens(), s.channels(),
-                            {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});
+  Kernel kernel = window_pass("delta convolution update", s.tokens(), s.channels(),
+                              {s.bytes, s.bytes, convolution_flops(taps)});
   const Bytes window(real(s.sequences * s.channels() * (taps - 1)) * s.bytes);
   kernel.read += window;
   kernel.written += window;

@@ -72,6 +72,9 @@ Kernel delta_outputs(const DeltaShape& s);
 /// All chunks of a prompt, forward; the scan over them is the one at kDeltaStates.
 std::vector<Kernel> delta_chunks(const DeltaShape& s);
 inline constexpr std::size_t kDeltaStates = 4;
+/// All of them and the norm of queries and keys in one kernel, a thread block for each head and
+/// sequence (FlashInfer's chunk_gated_delta_rule; gdn_prefill.py).
+Kernel fused_delta_rule(const DeltaShape& s);
 /// Gradients of queries, keys, values, decays and steps, behind the two above.
 std::vector<Kernel> delta_backward(const DeltaShape& s);
 

@@ -59,8 +59,8 @@ ScanShape scan_shape(const MambaConfig& mamba, int tp, std::int64_t sequences, s
 }
 
 Kernel conv_forward(const ScanShape& s, std::int64_t taps) {
-  return scan_pass("mamba convolution", s.tokens(), s.channels(),
-                   {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});
+  return block_pass("mamba convolution", s.tokens(), s.channels(),
+                    {s.bytes, s.bytes, convolution_flops(taps)});
 }
 
 Kernel conv_backward(const ScanShape& s, std::int64_t taps) {
@@ -165,8 +165,8 @@ Kernel gate_backward(const ScanShape& s) {
 }
 
 Kernel conv_update(const ScanShape& s, std::int64_t taps) {
-  Kernel kernel = scan_pass("mamba convolution update", s.tokens(), s.channels(),
-                            {s.bytes, s.bytes, 2 * real(taps) + vector_cost::kSilu});
+  Kernel kernel = window_pass("mamba convolution update", s.tokens(), s.channels(),
+                              {s.bytes, s.bytes, convolution_flops(taps)});
   const double window = real(s.sequences * s.channels() * (taps - 1)) * s.bytes;
   kernel.read += Bytes(window);
   kernel.written += Bytes(window);

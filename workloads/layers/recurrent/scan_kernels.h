@@ -8,8 +8,14 @@
 
 namespace orrery {
 
-/// A kernel that streams [rows, width] elements.
+/// A kernel of Mamba-2 that streams [rows, width] elements.
 Kernel scan_pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost);
+/// A kernel that streams such elements and what sequences keep of earlier ones.
+Kernel window_pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost);
+
+/// FLOPs of an element of a short causal convolution with SiLU: its multiply-adds, and the
+/// addresses, masks and shifts of the window that lanes compute beside them.
+double convolution_flops(std::int64_t taps);
 
 /// Products of tiles of [m, n] over k, `batch` of them.
 struct ScanProducts {

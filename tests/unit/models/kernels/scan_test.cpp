@@ -59,23 +59,62 @@ Kernel chain(std::int64_t heads, std::int64_t tokens) {
   return small(kernel);
 }
 
+/// Values of all parameters, so that nothing limits a kernel but what a test sets.
+struct Values {
+  double launch = 0, matrix = 1, vector = 1, memory = 1, stream = 1, fused = 1, fused_block = 0,
+         block = 0;
+  operator std::vector<double>() const {
+    return {launch, matrix, vector, memory, stream, fused, fused_block, block};
+  }
+};
+
 // 8,192 tokens are 64 chunks: states of 64 x 64 x 128 fp32, read, and written in 16 bits: 201 MB
 // over 3.35 TB/s at an efficiency of 1 are 60.1 us.
 TEST(Scan, StatesPassAtTheMemorysBandwidth) {
   const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
   const Kernel kernel = passing(8192);
-  const double bytes = 64.0 * 64 * 64 * 128 * 6;
+  const double bytes = 64.0 * 64 * 64 * 128 * 6, rate = h100.memory.bandwidth.value.base() / 1e6;
   EXPECT_EQ((kernel.read + kernel.written).base(), bytes);
-  EXPECT_NEAR(time_us(small(kernel), h100, {0.5, 1, 1, 1}),
-              0.5 + bytes / h100.memory.bandwidth.value.base() * 1e6, 1e-6);
-  // The few warps of Mamba-2's blocks keep 0.3 / 0.7 of that busy.
-  EXPECT_NEAR(time_us(kernel, h100, {0, 1, 1, 1}),
-              bytes / h100.memory.bandwidth.value.base() * 1e6 / (0.3 / 0.7), 1e-6);
+  EXPECT_NEAR(time_us(kernel, h100, Values{.launch = 0.5}), 0.5 + bytes / rate, 1e-6);
+  EXPECT_NEAR(time_us(kernel, h100, Values{.stream = 0.5}), 2 * bytes / rate, 1e-6);
+  // Small blocks read what the kernel before has left in the L2.
+  const double kept = h100.cache->capacity.value.base();
+  EXPECT_NEAR(time_us(small(kernel), h100, Values{.block = 2}), 2 + (bytes - kept) / rate, 1e-6);
+}
+
+// States of other layers lie between two updates of the same ones.
+TEST(Scan, UpdatesReadTheirStatesFromMemoryHoweverFewTheyAre) {
+  const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
+  Kernel update = small(passing(128));
+  update.exponentials = Flops(3 * 64);
+  const double bytes = (update.read + update.written).base();
+  EXPECT_NEAR(time_us(update, h100, Values{}), bytes / h100.memory.bandwidth.value.base() * 1e6,
+              1e-6);
+  update.exponentials = Flops();
+  EXPECT_LT(time_us(update, h100, Values{}), bytes / h100.memory.bandwidth.value.base() * 1e6);
+}
+
+/// All of a chunk in one block, a head of a sequence each.
+Kernel fused(std::int64_t heads, std::int64_t tokens) {
+  Kernel kernel = chain(heads, tokens);
+  kernel.tile = {64, 0};
+  return kernel;
+}
+
+TEST(Scan, FusedRulesRunOneHeadAUnitInWholeWaves) {
+  const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
+  const Values slow{.fused = 0.02, .fused_block = 10};
+  const double one = time_us(fused(1, 4096), h100, slow);
+  const double unit = h100.compute.matrix.at(Precision::kBf16).value.base() / 132 / 1e6;
+  EXPECT_NEAR(one, 10 + 2.0 * 2 * 4096 * 128 * 64 / unit / 0.02, 1e-6);
+  EXPECT_NEAR(time_us(fused(132, 4096), h100, slow), one, 1e-6);
+  EXPECT_NEAR(time_us(fused(133, 4096), h100, slow), 2 * one, 1e-6);
+  EXPECT_NEAR(time_us(fused(1, 8192), h100, slow) - one, one - 10, 1e-6);
 }
 
 TEST(Scan, BlocksThatAreFewerThanUnitsHaveOneEach) {
   const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
-  const std::vector<double> slow = {0, 0.02, 1, 1};
+  const Values slow{.matrix = 0.02};
   const double one = time_us(chain(1, 4096), h100, slow);
   EXPECT_NEAR(time_us(chain(132, 4096), h100, slow), one, 1e-6);
   EXPECT_NEAR(time_us(chain(264, 4096), h100, slow), 2 * one, 1e-6);
@@ -96,8 +135,8 @@ TEST(Scan, ProductsRunInWholeWaves) {
   const double peak = h100.compute.matrix.at(Precision::kBf16).value.base();
   const double matrix = 2.0 * 8192 * 64 * 64 * 128 / (peak * slow * fed) * 1e6;
   const double vector = 3.0 * 8192 * 64 * 128 / (h100.compute.vector.value.base() * 1.0) * 1e6;
-  EXPECT_NEAR(time_us(kernel, h100, {0, slow, 1, 1}), (matrix + vector) * 32 / (8192.0 / 264),
-              1e-6 * matrix);
+  EXPECT_NEAR(time_us(kernel, h100, Values{.matrix = slow}),
+              (matrix + vector) * 32 / (8192.0 / 264), 1e-6 * matrix);
 }
 
 TEST(Scan, MoreTokensNeverTakeLessTime) {
@@ -130,11 +169,11 @@ TEST(Scan, ARecurrenceAloneOnAUnitWaitsAtEveryToken) {
   const AcceleratorConfig h100 = shipped_accelerator("h100_sxm");
   const double clock = h100.compute.clock.value.base() / 1e6;
   for (const std::int64_t blocks : {1, 132})
-    EXPECT_NEAR(time_us(recurrence(blocks, 1000), h100, {0, 1, 1, 1}), 1000 * (512 + 540) / clock,
+    EXPECT_NEAR(time_us(recurrence(blocks, 1000), h100, Values{}), 1000 * (512 + 540) / clock,
                 1e-6);
   double before = 0;
   for (std::int64_t blocks = 1; blocks < 4096; blocks += 37) {
-    const double now = time_us(recurrence(blocks, 1000), h100, {0, 1, 1, 1});
+    const double now = time_us(recurrence(blocks, 1000), h100, Values{});
     EXPECT_GE(now, before * (1 - 1e-12));
     EXPECT_GE(now, static_cast<double>(blocks) / 132 * 1000 * 512 / clock * (1 - 1e-12));
     before = now;
@@ -145,7 +184,7 @@ TEST(Scan, ARecurrenceAloneOnAUnitWaitsAtEveryToken) {
 // columns in bf16 takes 9.2 ms, and 7.1 ms once its loads are wider.
 TEST(Scan, PublishedTimesOfARecurrenceAreMetWithinTheirSpread) {
   const AcceleratorConfig a100 = shipped_accelerator("a100_sxm");
-  const double ms = time_us(recurrence(8 * 64, 4096), a100, {3, 1, 1, 1}) / 1000;
+  const double ms = time_us(recurrence(8 * 64, 4096), a100, Values{.launch = 3}) / 1000;
   EXPECT_GT(ms, 7.0);
   EXPECT_LT(ms, 9.2);
 }
