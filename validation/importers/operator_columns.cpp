@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 namespace orrery {
@@ -45,6 +46,10 @@ std::string engine_recurrence_fault(OperatorRow& row) {
   row.kernel = recurrence_of(row);
   row.state_precision = "fp32";
   row.channels = 2 * row.groups * row.key_dim + row.heads * row.value_dim;
+  const std::int64_t least = std::min(
+      {row.batch, row.tokens, row.taps, row.heads, row.groups, row.key_dim, row.value_dim});
+  if (least == 0) return "numbers of sequences, tokens, taps, heads and columns are at least 1";
+  if (row.heads % row.groups != 0) return "heads that others share divide those";
   return recurrent_fault(row);
 }
 

@@ -21,10 +21,14 @@ namespace {
 std::vector<std::size_t> require_columns(config::CsvReader& reader,
                                          const std::vector<std::string>& names) {
   std::vector<std::size_t> places;
+  std::vector<std::string> others = reader.columns();
+  std::erase_if(others, [&](const std::string& column) {
+    return std::ranges::find(names, column) != names.end();
+  });
   for (const std::string& name : names) {
     const auto place = reader.find(name);
     if (!place) {
-      const std::string meant = nearest_name(name, reader.columns());
+      const std::string meant = nearest_name(name, others);
       reader.error(0, "there is no column '" + name + "'" +
                           (meant.empty() ? "" : "; is it '" + meant + "'?"));
     }
@@ -65,9 +69,8 @@ std::string read_name(config::CsvReader& reader, std::size_t cell) {
 /// The columns that a table of a kind has.
 KindColumns columns_in(config::CsvReader& reader, OperatorTableKind kind) {
   const auto has = [&reader](const char* column) { return reader.find(column).has_value(); };
-  const bool of_engines =
-      kind == OperatorTableKind::kRecurrent && (has("num_v_heads") || has("nheads"));
-  return of_engines ? engine_recurrences(has("num_v_heads")) : columns_of(kind);
+  const bool of_engines = kind == OperatorTableKind::kRecurrent && !has("state_precision");
+  return of_engines ? engine_recurrences(!has("d_state")) : columns_of(kind);
 }
 
 /// Told by the columns that no other kind has; MLA has one latent head of keys and values, and so
@@ -75,8 +78,7 @@ KindColumns columns_in(config::CsvReader& reader, OperatorTableKind kind) {
 OperatorTableKind kind_of(config::CsvReader& reader) {
   const auto has = [&reader](const char* column) { return reader.find(column).has_value(); };
   if (has("experts")) return OperatorTableKind::kMoe;
-  if (has("state_precision") || has("num_v_heads") || has("nheads"))
-    return OperatorTableKind::kRecurrent;
+  if (has("state_precision") || has("d_conv")) return OperatorTableKind::kRecurrent;
   if (has("chosen")) return OperatorTableKind::kSelection;
   if (has("gemm_precision") && has("operation")) return OperatorTableKind::kSparseParts;
   if (has("gemm_precision"))
@@ -94,7 +96,7 @@ OperatorTableKind kind_of(config::CsvReader& reader) {
         0,
         "these are not the columns of an operator table: one of experts (moe), q_len "
         "(prefill), kv_len (decode), m (gemm), written_bytes (row_kernels), read_share "
-        "(hbm_stream), us_per_kernel (launch), state_precision, num_v_heads or nheads "
+        "(hbm_stream), us_per_kernel (launch), state_precision or d_conv "
         "(recurrent_kernels), chosen (index_selection) or gemm_precision (blocks) must be there");
     reader.throw_if_errors();
   }

@@ -197,6 +197,24 @@ TEST_F(RecurrentTables, OfEnginesAreReadByTheirOwnNames) {
                                        std::to_string(64 * 64 + 2 * 8 * 128)));
 }
 
+TEST_F(RecurrentTables, OfEnginesSayWhichColumnOrNumberIsWrong) {
+  const auto fault = [this](const std::string& columns, const std::string& row) {
+    return message_of([&] {
+      read_operator_table(write("g.csv", "system,kernel,operation,batch,seq_len,d_conv," + columns +
+                                             ",latency_us\n" + row + "\n"));
+    });
+  };
+  const std::string columns = "num_k_heads,head_k_dim,num_v_heads,head_v_dim";
+  EXPECT_THAT(fault("num_k_heads,head_k_dim,num_v_head,head_v_dim",
+                    "x,causal_conv1d_fn,gdn,1,64,4,"
+                    "16,128,32,128,5"),
+              HasSubstr("there is no column 'num_v_heads'; is it 'num_v_head'?"));
+  EXPECT_THAT(fault(columns, "x,causal_conv1d_fn,gdn,1,64,0,16,128,32,128,5"),
+              HasSubstr("numbers of sequences, tokens, taps, heads and columns are at least 1"));
+  EXPECT_THAT(fault(columns, "x,causal_conv1d_fn,gdn,1,64,4,16,128,40,128,5"),
+              HasSubstr("heads that others share divide those"));
+}
+
 // A table's loop repeats one layer: 64 sequences have 134 MB of states of 32 heads, more than the
 // 50 MB of the L2, 16 have 33 MB.
 TEST_F(RecurrentTables, UpdatesWhoseStatesFitIntoTheCacheTellNothingOfSteps) {
