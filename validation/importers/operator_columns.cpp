@@ -28,8 +28,8 @@ std::string recurrent_fault(OperatorRow& row) {
   return row.groups > 0 && row.heads % row.groups == 0 ? "" : "'groups' divides 'heads'";
 }
 
-/// What engines' names of kernels of recurrent layers mean: those of flash-linear-attention, of
-/// FlashInfer (one kernel for all of a chunk) and of their own.
+/// The kernel of recurrent layers that an engine's name means: one of flash-linear-attention, of
+/// FlashInfer (all of a chunk) or of its own.
 std::string recurrence_of(const OperatorRow& row) {
   const auto has = [&row](const char* part) { return row.kernel.find(part) != std::string::npos; };
   if (has("causal_conv1d"))

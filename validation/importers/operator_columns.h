@@ -20,7 +20,7 @@ using CountColumn = OperatorColumn<std::int64_t>;
 using TextColumn = OperatorColumn<std::string>;
 using ShareColumn = OperatorColumn<double>;
 
-/// What is wrong with a row beyond its cells, or nothing; sets what follows from them.
+/// Says why the cells of a row do not fit together, or nothing; sets the members that follow.
 using RowFault = std::string (*)(OperatorRow& row);
 
 /// The columns of a kind. Optional ones are read where they stand.

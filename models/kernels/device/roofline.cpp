@@ -34,11 +34,10 @@ AttentionLosses attention_losses(KernelClass kind) {
   return decode ? AttentionLosses{4, 1} : AttentionLosses{};
 }
 
-/// What products of a prompt wait for is softmax, and lasts no longer where products do: at most so
-/// many times what the vector lanes take for it at their peak. On A100 and H100, where the share
-/// was found, the limit and the share agree; slower tensor cores beside as many lanes (RTX 4090,
-/// H20) lose less. Softmax fills the time between synchronous products, and overlaps others in
-/// part.
+/// Products of a prompt wait for softmax no longer than so many times what the vector lanes take
+/// for it at their peak. The share above was found on A100, H100 and B200, where the limit gives
+/// the same times; devices with slower tensor cores beside as many lanes (RTX 4090, H20) lose less.
+/// Products that warps issue and wait for lose more than those that run on by themselves.
 std::optional<double> softmax_times(const AcceleratorConfig& accelerator) {
   const auto issue = matrix_issue(accelerator);
   if (issue == MatrixIssue::kQuadPair || issue == MatrixIssue::kWarp) return 5;

@@ -69,7 +69,7 @@ TEST(Roofline, SlowerTensorCoresLoseASmallerShareToSoftmax) {
   a.compute.matrix[Precision::kBf16].value = 25_TFLOPps;
   EXPECT_NEAR(seconds(a), 4 + 5 * 0.1, 5e-3);
   a.compute.matrix[Precision::kBf16].value = 1000_TFLOPps;
-  // What products wait for is no more than their share, here of 0.1 s beside as much of softmax.
+  // Products lose no more than their share, here of 0.1 s beside as much of softmax.
   EXPECT_NEAR(seconds(a), std::pow(2, 0.25) * 0.1 / 0.45, 1e-3);
 }
 
