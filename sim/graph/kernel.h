@@ -50,8 +50,8 @@ struct AttentionShape {
   /// mean, rounded. Empty: n for all.
   std::vector<std::int64_t> lengths{};
   bool backward = false;  ///< the gradients of queries, keys and values
-  /// Sparse attention: entries that the kernel computes for each token. A short context fills only
-  /// n of them. 0 stands for n.
+  /// Sparse attention: entries that the kernel computes for each token, whether the context has as
+  /// many keys or fewer. 0: as many as it has keys.
   std::int64_t places = 0;
 
   bool operator==(const AttentionShape&) const = default;

@@ -5,9 +5,9 @@
 // the rank that receives the most, for which the others wait. Router and shared experts are whole
 // on every rank (each works on its own tokens).
 //
-// Inference without data parallel attention does not send tokens (RankSplit::all_reduces_experts):
-// each rank routes all tokens to those experts, or parts of them, that it holds, works on its part
-// of the shared experts, and an all-reduce adds up all (vLLM,
+// Inference without data parallel attention does not send tokens (RankSplit::all_reduces_experts).
+// Each rank has all tokens. It computes what its experts, or its parts of experts, and its part of
+// the shared experts give. An all-reduce adds up the results of the ranks (vLLM,
 // model_executor/layers/fused_moe/layer.py).
 #include <memory>
 #include <utility>

@@ -32,9 +32,9 @@ struct RankSplit {
   int cp = 1, dcp = 1;  ///< inference: see context_parallel.h
   ContextSplit context;
   int ep = 1, etp = 1;
-  /// Inference: each tensor parallel rank routes all tokens of the group, to those experts or parts
-  /// of experts that it has, and an all-reduce adds up what they give: where the group alone holds
-  /// all experts once, and no sequence parallelism has split the tokens. Else ranks share the
+  /// Inference: each tensor parallel rank computes its experts, or its parts of experts, for all
+  /// tokens of the group, and an all-reduce adds up the results. So it is where the group alone
+  /// holds all experts once and sequence parallelism has not split the tokens. Else ranks share the
   /// tokens out and send them to the ranks of their experts.
   bool all_reduces_experts = false;
   /// Inference: the rank whose experts get the most tokens, for which the others wait. None: all

@@ -13,8 +13,8 @@ Kernel scan_pass(const char* name, std::int64_t rows, std::int64_t width, Stream
 /// A kernel that streams such elements and what sequences keep of earlier ones.
 Kernel window_pass(const char* name, std::int64_t rows, std::int64_t width, StreamCost cost);
 
-/// FLOPs of an element of a short causal convolution with SiLU: its multiply-adds, and the
-/// addresses, masks and shifts of the window that lanes compute beside them.
+/// FLOPs that vector lanes spend on an element of a short causal convolution with SiLU. Most of
+/// them compute addresses and masks and shift the window; the multiply-adds of the taps are few.
 double convolution_flops(std::int64_t taps);
 
 /// Products of tiles of [m, n] over k, `batch` of them.
